@@ -1,0 +1,118 @@
+//! Channels and message types.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! named {
+    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+            /// The name that stands in JSON.
+            pub const fn as_str(self) -> &'static str { match self { $(Self::$variant => $text,)* } }
+            /// The number that is stored. Never given to another value.
+            pub const fn number(self) -> i16 { match self { $(Self::$variant => $number,)* } }
+            /// From the stored number.
+            pub const fn from_number(number: i16) -> Option<Self> { match number { $($number => Some(Self::$variant),)* _ => None } }
+            /// From the name.
+            pub fn parse(text: &str) -> Option<Self> { match text { $($text => Some(Self::$variant),)* _ => None } }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(self.as_str()) }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// A way to reach a recipient.
+    Channel {
+        /// SMS with replies.
+        Sms = 1 "sms",
+        /// SMS from an alphanumeric sender; the recipient cannot reply.
+        SmsOneway = 2 "sms_oneway",
+        /// WhatsApp.
+        Whatsapp = 3 "whatsapp",
+        /// Telegram.
+        Telegram = 4 "telegram",
+        /// Email.
+        Email = 5 "email",
+        /// Instagram.
+        Instagram = 6 "instagram",
+        /// A phone call that speaks the text.
+        Voice = 7 "voice",
+    }
+}
+
+impl Channel {
+    /// Messaging-app channels: those that fall back to SMS when they fail.
+    pub const fn is_app(self) -> bool {
+        matches!(self, Self::Whatsapp | Self::Telegram | Self::Instagram)
+    }
+
+    /// Whether providers of this channel tell what became of a message after taking it.
+    pub const fn has_receipts(self) -> bool {
+        !matches!(self, Self::Telegram)
+    }
+}
+
+/// The `channel` of a request: one channel, or `auto` to let nuncio choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestedChannel {
+    /// Chosen from the recipient, the content and what the sender has connected.
+    #[default]
+    Auto,
+    /// This one and no other.
+    #[serde(untagged)]
+    Only(Channel),
+}
+
+impl RequestedChannel {
+    /// The name that stands in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Only(channel) => channel.as_str(),
+        }
+    }
+}
+
+named! {
+    /// What kind of content a message has.
+    #[derive(Default)]
+    MessageType {
+        /// Plain text.
+        #[default]
+        Text = 1 "text",
+        /// A picture.
+        Image = 2 "image",
+        /// A video.
+        Video = 3 "video",
+        /// A sound.
+        Audio = 4 "audio",
+        /// A file.
+        Document = 5 "document",
+        /// A sticker.
+        Sticker = 6 "sticker",
+        /// A place.
+        Location = 7 "location",
+        /// Contact cards.
+        Contact = 8 "contact",
+        /// Text with reply buttons.
+        Buttons = 9 "buttons",
+        /// Text with a list to choose from.
+        List = 10 "list",
+        /// Text with a link button.
+        CtaUrl = 11 "cta_url",
+        /// An emoji on an earlier message.
+        Reaction = 12 "reaction",
+        /// A template with variables.
+        Template = 13 "template",
+    }
+}

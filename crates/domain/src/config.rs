@@ -1,0 +1,123 @@
+//! What a world has set up: its project, senders and provider connections.
+
+use serde_json::{Map, Value};
+
+use crate::channel::Channel;
+use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId};
+use crate::key::KeyHash;
+use crate::permission::Permissions;
+use crate::redacted::Redacted;
+use crate::tenant::{Environment, TenantId};
+use crate::time::Timestamp;
+
+/// A project, with the keys of its two worlds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Project {
+    /// Its identifier.
+    pub id: ProjectId,
+    /// Its name.
+    pub name: String,
+    /// The team that owns it.
+    pub team: TeamId,
+    /// The team's name.
+    pub team_name: String,
+    /// The live world.
+    pub live: TenantId,
+    /// The test world.
+    pub test: TenantId,
+}
+
+impl Project {
+    /// The world of `environment`.
+    pub const fn tenant(&self, environment: Environment) -> TenantId {
+        match environment {
+            Environment::Live => self.live,
+            Environment::Test => self.test,
+        }
+    }
+}
+
+/// An API key as it is stored.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiKey {
+    /// The world that it opens.
+    pub tenant: TenantId,
+    /// Its identifier.
+    pub id: KeyId,
+    /// The name that a person gave it.
+    pub name: String,
+    /// SHA-256 of the key.
+    pub hash: KeyHash,
+    /// What it may do.
+    pub permissions: Permissions,
+    /// When it was revoked; such a key is invalid for good.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// A sender profile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sender {
+    /// Its identifier.
+    pub id: SenderId,
+    /// Its name.
+    pub name: String,
+    /// E.164, or `""` if it has none.
+    pub phone_number: String,
+    /// Whether messages without a sender are sent by it. One per world.
+    pub is_default: bool,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A provider account that carries one channel of a sender.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Connection {
+    /// Its identifier.
+    pub id: ConnectionId,
+    /// The sender that it belongs to.
+    pub sender: SenderId,
+    /// The channel that it carries. One connection per sender and channel.
+    pub channel: Channel,
+    /// The adapter that drives it, such as `smtp`.
+    pub kind: String,
+    /// Settings that may be shown.
+    pub settings: Map<String, Value>,
+    /// Settings that may not, encrypted as they lie in the database.
+    pub sealed: Redacted<Vec<u8>>,
+    /// When it last changed; an adapter that was opened before is reopened.
+    pub updated_at: Timestamp,
+}
+
+/// Everything about one world that planning a message needs, as of one configuration epoch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct World {
+    /// The world.
+    pub tenant: TenantId,
+    /// Which of the project's two.
+    pub environment: Environment,
+    /// Grows with every change of what stands here; an accept planned with an older one is planned again.
+    pub epoch: i64,
+    /// The project.
+    pub project: Project,
+    /// All senders.
+    pub senders: Vec<Sender>,
+    /// All connections.
+    pub connections: Vec<Connection>,
+}
+
+impl World {
+    /// The sender with this id.
+    pub fn sender(&self, id: SenderId) -> Option<&Sender> {
+        self.senders.iter().find(|s| s.id == id)
+    }
+
+    /// The sender of messages that name none.
+    pub fn default_sender(&self) -> Option<&Sender> {
+        self.senders.iter().find(|s| s.is_default)
+    }
+
+    /// The connection of a sender for a channel.
+    pub fn connection(&self, sender: SenderId, channel: Channel) -> Option<&Connection> {
+        self.connections.iter().find(|c| c.sender == sender && c.channel == channel)
+    }
+}

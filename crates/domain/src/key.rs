@@ -1,0 +1,95 @@
+//! API keys: `svc_live_` or `svc_test_`, 32 random base62 characters, and a 6-character checksum.
+//!
+//! The checksum (CRC-32 in base62) lets a mistyped key be refused without a look-up, and lets secret scanners recognise one.
+
+use sha2::{Digest, Sha256};
+
+use crate::ctx::Entropy;
+use crate::redacted::Redacted;
+use crate::tenant::Environment;
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_LEN: usize = 32;
+const CHECKSUM_LEN: usize = 6;
+
+/// What is stored of a key: its SHA-256. The key has 190 bits of randomness, so no slow hash is needed.
+pub type KeyHash = [u8; 32];
+
+const fn prefix(environment: Environment) -> &'static str {
+    match environment {
+        Environment::Live => "svc_live_",
+        Environment::Test => "svc_test_",
+    }
+}
+
+fn checksum(text: &str) -> [u8; CHECKSUM_LEN] {
+    let mut value = crc32fast::hash(text.as_bytes());
+    let mut out = [0; CHECKSUM_LEN];
+    for slot in out.iter_mut().rev() {
+        *slot = BASE62[(value % 62) as usize];
+        value /= 62;
+    }
+    out
+}
+
+/// Makes a key. It is shown once; only [`hash`] of it is stored.
+pub fn generate(environment: Environment, entropy: &dyn Entropy) -> Redacted<String> {
+    let mut key = prefix(environment).to_owned();
+    for _ in 0..RANDOM_LEN {
+        key.push(char::from(BASE62[entropy.below(62) as usize]));
+    }
+    let sum = checksum(&key);
+    key.extend(sum.iter().map(|b| char::from(*b)));
+    Redacted::new(key)
+}
+
+/// The environment of a well-formed key; `None` when prefix, length, alphabet or checksum is wrong.
+pub fn parse(key: &str) -> Option<Environment> {
+    let environment = [Environment::Live, Environment::Test].into_iter().find(|e| key.starts_with(prefix(*e)))?;
+    let body = &key[prefix(environment).len()..];
+    if body.len() != RANDOM_LEN + CHECKSUM_LEN || !body.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let (head, sum) = key.split_at(key.len() - CHECKSUM_LEN);
+    (sum.as_bytes() == checksum(head)).then_some(environment)
+}
+
+/// The stored form of a key.
+pub fn hash(key: &str) -> KeyHash {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Counting(std::sync::atomic::AtomicU8);
+    impl Entropy for Counting {
+        fn fill(&self, out: &mut [u8]) {
+            for byte in out {
+                *byte = self.0.fetch_add(37, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_wrong_character_is_noticed() {
+        let key = generate(Environment::Test, &Counting(7.into()));
+        let key = key.expose();
+        assert_eq!(parse(key), Some(Environment::Test));
+        for at in 9..key.len() {
+            let mut wrong = key.clone().into_bytes();
+            wrong[at] = if wrong[at] == b'a' { b'b' } else { b'a' };
+            let wrong = String::from_utf8(wrong).unwrap_or_default();
+            assert_eq!(parse(&wrong), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn foreign_text_is_refused() {
+        for text in ["", "svc_live_", "sk_live_abc", "svc_test_é2345678901234567890123456789012345678"] {
+            assert_eq!(parse(text), None);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The words of nuncio: identifiers, time, money, addresses, resources and the rules by which they change.
+//!
+//! Everything here is pure. Nothing reads a clock, a file or the network; time and randomness are handed in.
+//! Heavy dependencies stay out, so that this crate checks in seconds and every other crate can lean on it.
+
+pub mod address;
+pub mod channel;
+pub mod config;
+pub mod ctx;
+pub mod error;
+pub mod id;
+pub mod key;
+pub mod lifecycle;
+pub mod limits;
+pub mod message;
+pub mod money;
+pub mod page;
+pub mod permission;
+pub mod redacted;
+pub mod tenant;
+pub mod time;
+
+pub use address::{AddressKind, Recipient};
+pub use channel::{Channel, MessageType, RequestedChannel};
+pub use ctx::{Clock, Entropy, Ids};
+pub use error::{Error, ErrorCode, FieldError};
+pub use id::{
+    AddressId, AttachmentId, ConnectionId, ContactId, ContactChannelId, EventId, KeyId, MessageId, ProjectId,
+    SenderId, SuppressionId, TeamId,
+};
+pub use money::Micros;
+pub use permission::{Permission, Permissions};
+pub use redacted::Redacted;
+pub use tenant::{Environment, TenantId};
+pub use time::Timestamp;

@@ -1,0 +1,651 @@
+//! How a message changes: facts and decisions.
+//!
+//! A *fact* is something that happened (an attempt's result, a receipt). It is recorded whoever brings it, and raises the status
+//! by rank; it never lowers it. A *decision* is what happens next (start, retry, fall back, hold, give up). It is taken only by
+//! whoever holds the row's current *fence*, a number that grows with every decision and every change of owner.
+//!
+//! [`State::wait`] says what an unfinished message waits for; a message waits for nothing exactly when it is final. All functions
+//! here are pure; the store calls them under the row's lock, so what they decide is decided on the newest state.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::Channel;
+use crate::id::ConnectionId;
+use crate::limits;
+use crate::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, OnUnknown, Status};
+use crate::time::Timestamp;
+
+/// One incarnation of a node: a process, from its start to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub i64);
+
+/// What a message waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wait {
+    /// For its next attempt, which anyone may start from `due_at` on.
+    Attempt {
+        /// From when on.
+        due_at: Timestamp,
+    },
+    /// For the result of an attempt that `node` is making.
+    Owned {
+        /// Who is making it.
+        node: NodeId,
+    },
+    /// For a receipt, until `deadline`.
+    Receipt {
+        /// When waiting ends.
+        deadline: Timestamp,
+    },
+    /// For a person, until `deadline`.
+    Held {
+        /// Why.
+        reason: HeldReason,
+        /// When waiting ends.
+        deadline: Timestamp,
+    },
+    /// For nothing: the message is final.
+    Nothing,
+}
+
+/// A way to reach the recipient.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Route {
+    /// The channel.
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    /// The connection.
+    #[serde(rename = "x")]
+    pub connection: ConnectionId,
+    /// The kind of provider behind it.
+    #[serde(rename = "k")]
+    pub provider: String,
+}
+
+/// The part of a message that changes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct State {
+    /// Public status.
+    pub status: Status,
+    /// What it waits for.
+    pub wait: Wait,
+    /// Grows with every decision and every change of owner.
+    pub fence: i64,
+    /// Grows with every change that is told to the outside; the `sequence` of its events.
+    pub version: i64,
+    /// When the validity ends.
+    pub expires_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// The route of the newest or next attempt.
+    pub route: Route,
+    /// The rest.
+    pub detail: Detail,
+}
+
+/// The part of the state that no query looks at, stored as compact JSON.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Detail {
+    /// All calls of providers, oldest first.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+    /// The route that is taken when the present one fails for good.
+    #[serde(rename = "fb", default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Route>,
+    /// Fall back when no receipt came this many seconds after `sent`.
+    #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
+    pub fallback_after_seconds: Option<u64>,
+    /// Why the message failed.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// What it cost.
+    #[serde(rename = "co", default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// SMS segments.
+    #[serde(rename = "sg", default, skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u16>,
+    /// When a provider first took it.
+    #[serde(rename = "st", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub sent_at: Option<Timestamp>,
+    /// When it arrived.
+    #[serde(rename = "dt", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+    /// When it was read.
+    #[serde(rename = "rt", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub read_at: Option<Timestamp>,
+    /// Whether the recipient may have got it more than once.
+    #[serde(rename = "pd", default, skip_serializing_if = "std::ops::Not::not")]
+    pub possible_duplicate: bool,
+}
+
+/// What an attempt's provider answered.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// It took the message.
+    Accepted {
+        /// Its id for it.
+        provider_message_id: Option<String>,
+        /// What it cost, when the answer says.
+        cost: Option<Cost>,
+        /// Whether it will tell what became of it.
+        receipts: bool,
+    },
+    /// Not now; again after the given time.
+    Deferred {
+        /// Why.
+        failure: Failure,
+    },
+    /// Never by this route.
+    Rejected {
+        /// Why.
+        failure: Failure,
+    },
+    /// It may have gone out.
+    Unknown {
+        /// Why nobody can tell.
+        failure: Failure,
+    },
+}
+
+/// What a receipt says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReceiptKind {
+    /// On its way.
+    Sent,
+    /// Arrived.
+    Delivered,
+    /// Read.
+    Read,
+    /// Did not arrive.
+    Failed(Failure),
+}
+
+/// One thing that happens to a message.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// Decision: begin the attempt that is due.
+    Start {
+        /// Who makes it.
+        node: NodeId,
+        /// The fence that the starter saw.
+        fence: i64,
+        /// Whether the recipient is suppressed by now.
+        suppressed: bool,
+    },
+    /// Fact: an attempt has a result. The decision that follows is taken only if `fence` still holds.
+    Settle {
+        /// Which attempt, from 0.
+        attempt: usize,
+        /// The fence that its start returned.
+        fence: i64,
+        /// What came of it.
+        outcome: Outcome,
+        /// How long to wait before the next attempt, should there be one.
+        retry_in: Duration,
+        /// How long to wait for a receipt.
+        receipt_wait: Duration,
+        /// What the message asks for when the result is unknown.
+        on_unknown: OnUnknown,
+    },
+    /// Fact: a receipt came.
+    Receipt {
+        /// Which attempt, from 0; the newest when unknown.
+        attempt: Option<usize>,
+        /// What it says.
+        kind: ReceiptKind,
+        /// When it happened, as the provider says.
+        at: Timestamp,
+    },
+    /// Decision: waiting for a receipt or a person has ended.
+    Deadline {
+        /// The fence that was seen.
+        fence: i64,
+    },
+    /// Decision: the owner is dead; its attempt's result cannot be known.
+    Recover {
+        /// The dead one.
+        node: NodeId,
+        /// How long to wait before a resend.
+        retry_in: Duration,
+        /// What the message asks for in that case.
+        on_unknown: OnUnknown,
+    },
+    /// Decision: wait for a person.
+    Hold {
+        /// Why.
+        reason: HeldReason,
+    },
+    /// Decision of the caller: do not send.
+    Cancel,
+    /// Decision of a person about a held message.
+    Resolve {
+        /// What to do.
+        action: Resolution,
+    },
+}
+
+/// What a person decides about a held message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// Send it (again).
+    Resend,
+    /// It went out.
+    Sent,
+    /// It did not; give up.
+    Failed,
+}
+
+/// A change that the outside is told of.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Change {
+    /// The new status.
+    #[serde(rename = "s")]
+    pub status: Status,
+    /// The status before; absent at birth.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Status>,
+    /// When.
+    #[serde(rename = "t", with = "crate::time::millis")]
+    pub at: Timestamp,
+    /// The attempt that brought it about, by index, as it was afterwards.
+    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<(usize, Attempt)>,
+    /// The message's failure afterwards.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// The cost afterwards.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// The mark of a possible duplicate afterwards.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    pub possible_duplicate: bool,
+}
+
+/// What follows a result that is not final.
+#[derive(Clone, Copy)]
+struct Policy {
+    retry_in: Duration,
+    receipt_wait: Duration,
+    on_unknown: OnUnknown,
+}
+
+/// How a step ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Applied {
+    /// It took effect, as a fact, a decision or both.
+    Yes,
+    /// The row belongs to someone else by now, or is past it; nothing changed.
+    Lost,
+}
+
+impl State {
+    /// Whether nothing more will be done.
+    pub const fn is_final(&self) -> bool {
+        matches!(self.wait, Wait::Nothing)
+    }
+
+    /// The moment at which somebody must look at the message, if no event comes before.
+    pub const fn due_at(&self) -> Option<Timestamp> {
+        match self.wait {
+            Wait::Attempt { due_at } => Some(due_at),
+            Wait::Receipt { deadline } | Wait::Held { deadline, .. } => Some(deadline),
+            Wait::Owned { .. } | Wait::Nothing => None,
+        }
+    }
+
+    /// Records the start of an attempt by `node` and returns its index. The caller has checked that it may.
+    pub fn begin_attempt(&mut self, node: NodeId, now: Timestamp, changes: &mut Vec<Change>) -> usize {
+        if self.detail.attempts.iter().any(|a| matches!(a.status, AttemptStatus::Unknown | AttemptStatus::Started)) {
+            self.detail.possible_duplicate = true;
+        }
+        let index = self.detail.attempts.len();
+        self.detail.attempts.push(Attempt {
+            channel: self.route.channel,
+            connection: self.route.connection,
+            provider: self.route.provider.clone(),
+            status: AttemptStatus::Started,
+            started_at: now,
+            finished_at: None,
+            provider_message_id: None,
+            error: None,
+        });
+        self.wait = Wait::Owned { node };
+        self.fence += 1;
+        self.raise(Status::Sending, now, Some(index), changes);
+        index
+    }
+
+    /// Applies `step` at `now` and appends what the outside is told to `changes`.
+    pub fn apply(&mut self, step: &Step, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let applied = match step {
+            Step::Start { node, fence, suppressed } => self.start(*node, *fence, *suppressed, now, changes),
+            Step::Settle { attempt, fence, outcome, retry_in, receipt_wait, on_unknown } => {
+                let policy = Policy { retry_in: *retry_in, receipt_wait: *receipt_wait, on_unknown: *on_unknown };
+                self.settle(*attempt, *fence, outcome, policy, now, changes)
+            }
+            Step::Receipt { attempt, kind, at } => self.receipt(*attempt, kind, *at, now, changes),
+            Step::Deadline { fence } => self.deadline(*fence, now, changes),
+            Step::Recover { node, retry_in, on_unknown } => self.recover(*node, *retry_in, *on_unknown, now, changes),
+            Step::Hold { reason } => self.hold(*reason, now),
+            Step::Cancel => self.cancel(now, changes),
+            Step::Resolve { action } => self.resolve(*action, now, changes),
+        };
+        if applied == Applied::Yes {
+            self.updated_at = now;
+        }
+        applied
+    }
+
+    fn start(&mut self, node: NodeId, fence: i64, suppressed: bool, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let Wait::Attempt { due_at } = self.wait else { return Applied::Lost };
+        if self.fence != fence {
+            return Applied::Lost;
+        }
+        if suppressed {
+            let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
+            self.fail(failure, now, changes);
+        } else if self.status == Status::Scheduled && now.since(due_at) > limits::PAST_DUE {
+            self.hold(HeldReason::PastDue, now);
+        } else if now >= self.expires_at {
+            self.expire(now, changes);
+        } else {
+            self.begin_attempt(node, now, changes);
+        }
+        Applied::Yes
+    }
+
+    fn settle(&mut self, index: usize, fence: i64, outcome: &Outcome, policy: Policy, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let decides = self.fence == fence && matches!(self.wait, Wait::Owned { .. });
+        let newer = self.detail.attempts.len() > index + 1;
+        let Some(attempt) = self.detail.attempts.get_mut(index) else { return Applied::Lost };
+        let open = matches!(attempt.status, AttemptStatus::Started | AttemptStatus::Unknown);
+        if !open && !decides {
+            return Applied::Lost; // the same result told twice
+        }
+        if open {
+            attempt.finished_at = Some(now);
+            (attempt.status, attempt.error) = match outcome {
+                Outcome::Accepted { provider_message_id, .. } => {
+                    attempt.provider_message_id.clone_from(provider_message_id);
+                    (AttemptStatus::Accepted, None)
+                }
+                Outcome::Deferred { failure } | Outcome::Rejected { failure } => (AttemptStatus::Failed, Some(failure.clone())),
+                Outcome::Unknown { failure } => (AttemptStatus::Unknown, Some(failure.clone())),
+            };
+        }
+        if let Outcome::Accepted { cost, .. } = outcome {
+            self.add_cost(*cost);
+            if newer {
+                self.detail.possible_duplicate = true;
+            }
+            self.raise(Status::Sent, now, Some(index), changes);
+        }
+        if decides {
+            self.decide(outcome, policy, now, changes);
+        }
+        Applied::Yes
+    }
+
+    fn decide(&mut self, outcome: &Outcome, policy: Policy, now: Timestamp, changes: &mut Vec<Change>) {
+        self.fence += 1;
+        match outcome {
+            // The receipt was faster than the answer: there is nothing left to wait for.
+            _ if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
+            Outcome::Accepted { receipts: false, .. } => self.wait = Wait::Nothing,
+            Outcome::Accepted { .. } if self.newest_failed() => self.next_route_or_fail(now, changes),
+            Outcome::Accepted { .. } => {
+                let patience = self.detail.fallback_after_seconds.filter(|_| self.detail.fallback.is_some());
+                let wait = patience.map_or(policy.receipt_wait, |s| policy.receipt_wait.min(Duration::from_secs(s)));
+                self.wait = Wait::Receipt { deadline: now.plus(wait) };
+            }
+            Outcome::Deferred { .. } => self.retry(policy.retry_in, now, changes),
+            Outcome::Rejected { .. } => self.next_route_or_fail(now, changes),
+            Outcome::Unknown { .. } => self.unknown(policy.on_unknown, policy.retry_in, now, changes),
+        }
+    }
+
+    /// Applies the policy for an attempt whose outcome nobody can tell.
+    fn unknown(&mut self, policy: OnUnknown, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
+        match policy {
+            OnUnknown::Resend => self.retry(retry_in, now, changes),
+            OnUnknown::Hold => {
+                self.hold(HeldReason::UnknownOutcome, now);
+            }
+            OnUnknown::Fail => self.fail(unknown_outcome(), now, changes),
+        }
+    }
+
+    fn receipt(&mut self, attempt: Option<usize>, kind: &ReceiptKind, at: Timestamp, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let index = attempt.unwrap_or(self.detail.attempts.len().saturating_sub(1));
+        let newest = index + 1 == self.detail.attempts.len();
+        let Some(attempt) = self.detail.attempts.get_mut(index) else { return Applied::Lost };
+        let at = Timestamp::from_millis(at.millis().clamp(attempt.started_at.millis(), now.millis().max(attempt.started_at.millis())));
+        match kind {
+            ReceiptKind::Sent | ReceiptKind::Delivered | ReceiptKind::Read => {
+                let arrived = !matches!(kind, ReceiptKind::Sent);
+                let (before, known) = (self.status, attempt.status);
+                if arrived {
+                    attempt.status = AttemptStatus::Delivered;
+                    attempt.error = None;
+                } else if matches!(attempt.status, AttemptStatus::Started | AttemptStatus::Unknown) {
+                    attempt.status = AttemptStatus::Accepted;
+                }
+                attempt.finished_at.get_or_insert(now);
+                let changed = attempt.status != known;
+                self.raise(Status::Sent, at, Some(index), changes);
+                if arrived {
+                    self.arrived(matches!(kind, ReceiptKind::Read), at, index, changes);
+                }
+                if changed || before != self.status { Applied::Yes } else { Applied::Lost }
+            }
+            ReceiptKind::Failed(failure) => {
+                if matches!(attempt.status, AttemptStatus::Delivered | AttemptStatus::Failed) {
+                    return Applied::Lost;
+                }
+                attempt.status = AttemptStatus::Failed;
+                attempt.finished_at.get_or_insert(now);
+                attempt.error = Some(failure.clone());
+                if newest && matches!(self.wait, Wait::Receipt { .. } | Wait::Held { .. } | Wait::Nothing) && self.status < Status::Failed {
+                    self.fence += 1;
+                    self.next_route_or_fail(now, changes);
+                }
+                Applied::Yes
+            }
+        }
+    }
+
+    fn arrived(&mut self, read: bool, at: Timestamp, index: usize, changes: &mut Vec<Change>) {
+        self.detail.delivered_at.get_or_insert(at);
+        if read {
+            self.detail.read_at.get_or_insert(at);
+        }
+        let status = if read { Status::Read } else { Status::Delivered };
+        if self.status < status {
+            self.detail.failure = None;
+        }
+        self.raise(status, at, Some(index), changes);
+        if !matches!(self.wait, Wait::Owned { .. }) {
+            self.fence += 1;
+            self.wait = Wait::Nothing;
+        }
+    }
+
+    fn deadline(&mut self, fence: i64, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let due = self.due_at().is_some_and(|due| due <= now);
+        if self.fence != fence || !due {
+            return Applied::Lost;
+        }
+        match self.wait {
+            Wait::Receipt { .. } if self.detail.fallback.is_some() && self.detail.fallback_after_seconds.is_some() => {
+                self.fence += 1;
+                self.fall_back(now);
+            }
+            Wait::Receipt { .. } => {
+                self.fence += 1;
+                self.wait = Wait::Nothing;
+            }
+            Wait::Held { .. } => self.fail(unknown_outcome(), now, changes),
+            Wait::Attempt { .. } | Wait::Owned { .. } | Wait::Nothing => return Applied::Lost,
+        }
+        Applied::Yes
+    }
+
+    fn recover(&mut self, dead: NodeId, retry_in: Duration, policy: OnUnknown, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        if self.wait != (Wait::Owned { node: dead }) {
+            return Applied::Lost;
+        }
+        self.fence += 1;
+        let last = self.detail.attempts.last_mut();
+        match last {
+            Some(attempt) if attempt.status == AttemptStatus::Started => {
+                attempt.status = AttemptStatus::Unknown;
+                attempt.finished_at = Some(now);
+                attempt.error = Some(Failure::own(FailureCode::UnknownOutcome, "the node that made the attempt ended before its result was known"));
+                self.unknown(policy, retry_in, now, changes);
+            }
+            // The attempt's result is known already, by a receipt; only the decision is missing.
+            Some(attempt) if attempt.status == AttemptStatus::Failed => self.next_route_or_fail(now, changes),
+            Some(_) if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
+            _ => self.wait = Wait::Receipt { deadline: now.plus(Duration::from_secs(86_400)) },
+        }
+        Applied::Yes
+    }
+
+    fn hold(&mut self, reason: HeldReason, now: Timestamp) -> Applied {
+        if self.is_final() || matches!(self.wait, Wait::Held { .. } | Wait::Receipt { .. }) {
+            return Applied::Lost;
+        }
+        self.fence += 1;
+        self.wait = Wait::Held { reason, deadline: now.plus(limits::HOLD_MAX) };
+        self.updated_at = now;
+        Applied::Yes
+    }
+
+    fn cancel(&mut self, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let unsent = self.detail.attempts.iter().all(|a| a.status == AttemptStatus::Failed);
+        if !unsent || !matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. }) || self.status > Status::Sending {
+            return Applied::Lost;
+        }
+        self.fence += 1;
+        self.wait = Wait::Nothing;
+        self.detail.failure = Some(Failure::own(FailureCode::Cancelled, "cancelled before it was handed to a provider"));
+        self.raise(Status::Cancelled, now, None, changes);
+        Applied::Yes
+    }
+
+    fn resolve(&mut self, action: Resolution, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        if !matches!(self.wait, Wait::Held { .. }) {
+            return Applied::Lost;
+        }
+        self.fence += 1;
+        match action {
+            Resolution::Resend => {
+                // A person has decided after looking: the age of the schedule no longer matters, the validity starts anew.
+                let validity = Duration::from_secs(limits::VALIDITY_DEFAULT);
+                self.expires_at = self.expires_at.max(now.plus(validity));
+                if self.status == Status::Scheduled {
+                    self.raise(Status::Queued, now, None, changes);
+                }
+                self.wait = Wait::Attempt { due_at: now };
+            }
+            Resolution::Sent => {
+                self.wait = Wait::Nothing;
+                let newest = self.detail.attempts.len().checked_sub(1);
+                if let Some(attempt) = self.detail.attempts.last_mut() {
+                    attempt.status = AttemptStatus::Accepted;
+                }
+                self.raise(Status::Sent, now, newest, changes);
+            }
+            Resolution::Failed => self.fail(unknown_outcome(), now, changes),
+        }
+        Applied::Yes
+    }
+
+    fn retry(&mut self, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
+        let due_at = now.plus(retry_in);
+        if due_at >= self.expires_at {
+            return self.expire(now, changes);
+        }
+        self.wait = Wait::Attempt { due_at };
+    }
+
+    fn next_route_or_fail(&mut self, now: Timestamp, changes: &mut Vec<Change>) {
+        if self.detail.fallback.is_some() {
+            return self.fall_back(now);
+        }
+        let failure = self.detail.attempts.last().and_then(|a| a.error.clone());
+        self.fail(failure.unwrap_or_else(unknown_outcome), now, changes);
+    }
+
+    fn fall_back(&mut self, now: Timestamp) {
+        if let Some(route) = self.detail.fallback.take() {
+            self.route = route;
+        }
+        self.wait = Wait::Attempt { due_at: now };
+    }
+
+    fn expire(&mut self, now: Timestamp, changes: &mut Vec<Change>) {
+        let slowed = self.detail.attempts.last().and_then(|a| a.error.clone()).filter(|f| f.code == FailureCode::RateLimited);
+        let failure = slowed.unwrap_or_else(|| Failure::own(FailureCode::Expired, "its validity ended before a provider took it"));
+        self.fail(failure, now, changes);
+    }
+
+    fn fail(&mut self, failure: Failure, now: Timestamp, changes: &mut Vec<Change>) {
+        self.fence += 1;
+        self.wait = Wait::Nothing;
+        let newest = self.detail.attempts.len().checked_sub(1);
+        // Another attempt of this message was taken and not refused since: its status is the best over all attempts.
+        let taken = self.detail.attempts.iter().any(|a| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered));
+        if taken {
+            return;
+        }
+        self.detail.failure = Some(failure);
+        self.raise(Status::Failed, now, newest, changes);
+    }
+
+    fn newest_failed(&self) -> bool {
+        self.detail.attempts.last().is_some_and(|a| a.status == AttemptStatus::Failed)
+    }
+
+    fn add_cost(&mut self, cost: Option<Cost>) {
+        let Some(cost) = cost else { return };
+        let sum = self.detail.cost.get_or_insert_with(Cost::default);
+        sum.fee.0 = sum.fee.0.saturating_add(cost.fee.0);
+        sum.provider.0 = sum.provider.0.saturating_add(cost.provider.0);
+    }
+
+    /// Raises the status to `to` if that ranks higher, and records the change.
+    fn raise(&mut self, to: Status, at: Timestamp, attempt: Option<usize>, changes: &mut Vec<Change>) {
+        if to <= self.status {
+            return;
+        }
+        match to {
+            Status::Sent => {
+                self.detail.sent_at.get_or_insert(at);
+            }
+            Status::Delivered | Status::Read => {
+                self.detail.sent_at.get_or_insert(at);
+            }
+            _ => {}
+        }
+        let previous = std::mem::replace(&mut self.status, to);
+        self.version += 1;
+        changes.push(Change {
+            status: to,
+            previous: Some(previous),
+            at,
+            attempt: attempt.and_then(|i| self.detail.attempts.get(i).map(|a| (i, a.clone()))),
+            failure: self.detail.failure.clone(),
+            cost: self.detail.cost,
+            possible_duplicate: self.detail.possible_duplicate,
+        });
+    }
+}
+
+fn unknown_outcome() -> Failure {
+    Failure::own(FailureCode::UnknownOutcome, "nobody can tell whether the last attempt went out")
+}

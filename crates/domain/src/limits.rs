@@ -1,0 +1,88 @@
+//! Every number that a caller can run into. Lengths count Unicode code points unless a name says bytes.
+
+use std::time::Duration;
+
+/// Longest body of every endpoint but message sending, in bytes.
+pub const BODY_BYTES: usize = 1024 * 1024;
+/// Longest body of `POST /v1/messages`, in bytes.
+pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
+/// A message content longer than this many bytes goes through the spool before the lane.
+pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
+/// Deepest nesting of a JSON body.
+pub const JSON_DEPTH: usize = 32;
+
+/// Page size when none is asked for.
+pub const PAGE_DEFAULT: u32 = 50;
+/// Largest page.
+pub const PAGE_MAX: u32 = 100;
+/// How far back `since` may lie for filters that no index serves.
+pub const FILTER_SPAN: Duration = Duration::from_secs(7 * 86_400);
+
+/// Email subject.
+pub const SUBJECT: usize = 998;
+/// Attachments of one email.
+pub const ATTACHMENTS: usize = 50;
+/// All attachments of one email together, decoded, in bytes.
+pub const ATTACHMENT_BYTES: usize = 40 * 1024 * 1024;
+/// Attachment file name.
+pub const FILENAME: usize = 255;
+/// Email text, in bytes.
+pub const EMAIL_TEXT_BYTES: usize = 1024 * 1024;
+/// Email HTML, in bytes.
+pub const EMAIL_HTML_BYTES: usize = 2 * 1024 * 1024;
+/// Text that is spoken.
+pub const VOICE_TEXT: usize = 4_000;
+/// SMS text.
+pub const SMS_TEXT: usize = 1_600;
+/// WhatsApp and Telegram text.
+pub const CHAT_TEXT: usize = 4_096;
+/// Captions and bodies of interactive messages.
+pub const CAPTION: usize = 1_024;
+/// Instagram text, in bytes.
+pub const INSTAGRAM_TEXT_BYTES: usize = 1_000;
+/// Buttons of one message.
+pub const BUTTONS: usize = 3;
+/// Button title.
+pub const BUTTON_TITLE: usize = 20;
+/// Button or row id.
+pub const BUTTON_ID: usize = 256;
+/// Sections of a list.
+pub const LIST_SECTIONS: usize = 10;
+/// Rows of a list in all.
+pub const LIST_ROWS: usize = 10;
+/// Row and section title.
+pub const ROW_TITLE: usize = 24;
+/// Row description.
+pub const ROW_DESCRIPTION: usize = 72;
+/// The button that opens a list, and a call-to-action's label.
+pub const LIST_BUTTON: usize = 20;
+/// Header and footer texts.
+pub const HEADER_FOOTER: usize = 60;
+
+/// Keys of `metadata`.
+pub const METADATA_KEYS: usize = 50;
+/// `metadata` as JSON, in bytes.
+pub const METADATA_BYTES: usize = 16 * 1024;
+/// Nesting of `metadata`.
+pub const METADATA_DEPTH: usize = 5;
+/// Idempotency key.
+pub const IDEMPOTENCY_KEY: usize = 255;
+/// How long a used idempotency key is remembered after its resource is final.
+pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(7 * 86_400);
+
+/// Shortest `validitySeconds`.
+pub const VALIDITY_MIN: u64 = 30;
+/// Longest `validitySeconds`.
+pub const VALIDITY_MAX: u64 = 604_800;
+/// Validity when none is asked for, in seconds.
+pub const VALIDITY_DEFAULT: u64 = 86_400;
+/// The same for email.
+pub const VALIDITY_DEFAULT_EMAIL: u64 = 259_200;
+/// Furthest `scheduledAt` of a message.
+pub const SCHEDULE_AHEAD: Duration = Duration::from_secs(30 * 86_400);
+/// A schedule that is further past due than this is held for a person.
+pub const PAST_DUE: Duration = Duration::from_secs(3_600);
+/// How long a held message waits for a person.
+pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
+/// Shortest and longest `fallbackAfterSeconds`.
+pub const FALLBACK_AFTER: (u64, u64) = (5, 86_400);

@@ -1,0 +1,447 @@
+//! Messages: what the client asked, and what became of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::channel::{Channel, MessageType, RequestedChannel, named};
+use crate::id::{AddressId, AttachmentId, ConnectionId, MessageId, SenderId};
+use crate::lifecycle::State;
+use crate::money::Micros;
+use crate::tenant::TenantId;
+use crate::time::Timestamp;
+
+named! {
+    /// The public status. The number is also the rank: facts only ever raise it (see [`crate::lifecycle`]).
+    Status {
+        /// Waits for its time.
+        Scheduled = 1 "scheduled",
+        /// Accepted; waits for its turn.
+        Queued = 2 "queued",
+        /// An attempt was started.
+        Sending = 3 "sending",
+        /// A provider took it.
+        Sent = 4 "sent",
+        /// No route is left.
+        Failed = 5 "failed",
+        /// It arrived.
+        Delivered = 6 "delivered",
+        /// It was read.
+        Read = 7 "read",
+        /// Stopped before it was handed to a provider.
+        Cancelled = 8 "cancelled",
+        /// Came from outside.
+        Received = 9 "received",
+    }
+}
+
+named! {
+    /// Which way a message goes.
+    Direction {
+        /// From us.
+        Outbound = 1 "outbound",
+        /// To us.
+        Inbound = 2 "inbound",
+    }
+}
+
+named! {
+    /// What to do when nobody can tell whether an attempt went out.
+    OnUnknown {
+        /// Try again; a possible duplicate is marked.
+        Resend = 1 "resend",
+        /// Wait for a person.
+        Hold = 2 "hold",
+        /// Give up.
+        Fail = 3 "fail",
+    }
+}
+
+named! {
+    /// Why a message waits for a person.
+    HeldReason {
+        /// An attempt's outcome cannot be known.
+        UnknownOutcome = 1 "unknown_outcome",
+        /// Its schedule lies further in the past than is safe to send.
+        PastDue = 2 "past_due",
+    }
+}
+
+named! {
+    /// The closed list of reasons why a message failed.
+    FailureCode {
+        /// The recipient does not exist.
+        InvalidRecipient = 1 "invalid_recipient",
+        /// It could not be delivered.
+        Undeliverable = 2 "undeliverable",
+        /// The recipient opted out, bounced or complained.
+        RecipientSuppressed = 3 "recipient_suppressed",
+        /// The recipient blocked the sender.
+        BlockedByRecipient = 4 "blocked_by_recipient",
+        /// The conversation window is closed.
+        WindowClosed = 5 "window_closed",
+        /// The provider refused the content.
+        ContentRejected = 6 "content_rejected",
+        /// An attachment could not be fetched.
+        AttachmentUnavailable = 7 "attachment_unavailable",
+        /// The provider refused for another reason.
+        ProviderRejected = 8 "provider_rejected",
+        /// The provider refused our credentials.
+        CredentialsInvalid = 9 "credentials_invalid",
+        /// The provider slowed us down until the validity ended.
+        RateLimited = 10 "rate_limited",
+        /// The validity ended.
+        Expired = 11 "expired",
+        /// Nobody can tell whether it was sent.
+        UnknownOutcome = 12 "unknown_outcome",
+        /// It was cancelled.
+        Cancelled = 13 "cancelled",
+        /// A fault of nuncio's own.
+        Internal = 14 "internal",
+    }
+}
+
+named! {
+    /// What became of one attempt.
+    AttemptStatus {
+        /// The provider is being called, or was when the process died.
+        Started = 1 "started",
+        /// The provider took it.
+        Accepted = 2 "accepted",
+        /// A receipt says that it arrived.
+        Delivered = 3 "delivered",
+        /// It did not work.
+        Failed = 4 "failed",
+        /// It may have gone out.
+        Unknown = 5 "unknown",
+    }
+}
+
+/// One call of a provider.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The channel that was used.
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    /// The connection that was used.
+    #[serde(rename = "x")]
+    pub connection: ConnectionId,
+    /// The kind of provider, such as `smtp`.
+    #[serde(rename = "k")]
+    pub provider: String,
+    /// What became of it.
+    #[serde(rename = "s")]
+    pub status: AttemptStatus,
+    /// When it was durably started.
+    #[serde(rename = "b", with = "crate::time::millis")]
+    pub started_at: Timestamp,
+    /// When its result was known.
+    #[serde(rename = "e", with = "crate::time::millis::option", default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// The provider's id for it.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub provider_message_id: Option<String>,
+    /// Why it failed.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// Why something failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    /// Ours, from the closed list.
+    #[serde(rename = "c")]
+    pub code: FailureCode,
+    /// The provider's own code.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub provider_code: Option<String>,
+    /// A text for people.
+    #[serde(rename = "m")]
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure that no provider told us.
+    pub fn own(code: FailureCode, message: impl Into<String>) -> Self {
+        Self { code, provider_code: None, message: message.into() }
+    }
+}
+
+/// One reply button.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Button {
+    /// What comes back when it is pressed.
+    pub id: String,
+    /// What it says.
+    pub title: String,
+}
+
+/// One contact card.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Card {
+    /// Name shown.
+    pub name: String,
+    /// Phone numbers.
+    pub phones: Vec<String>,
+}
+
+/// One section of a list.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Section {
+    /// Heading.
+    #[serde(default)]
+    pub title: String,
+    /// What can be chosen.
+    pub rows: Vec<Row>,
+}
+
+/// One row of a list.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What comes back when it is chosen.
+    pub id: String,
+    /// What it says.
+    pub title: String,
+    /// A second line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+named! {
+    /// What stands above a call to action.
+    CtaHeaderType {
+        /// Words.
+        Text = 1 "text",
+        /// A picture.
+        Image = 2 "image",
+        /// A video.
+        Video = 3 "video",
+        /// A file.
+        Document = 4 "document",
+    }
+}
+
+macro_rules! content {
+    ($($(#[$meta:meta])* $field:ident $json:literal : $type:ty,)*) => {
+        /// Extra content of messages that are more than text. Which fields a message type uses is in `nuncio-core`.
+        #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        pub struct Content {
+            $($(#[$meta])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
+        }
+
+        impl Content {
+            /// The JSON names of the fields that are present.
+            pub fn present(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$field.is_some() { names.push($json); })*
+                names
+            }
+
+            /// Takes the named field out.
+            pub fn clear(&mut self, name: &str) {
+                match name { $($json => self.$field = None,)* _ => {} }
+            }
+        }
+    };
+}
+
+content! {
+    /// Where the media lies.
+    media_url "mediaUrl": String,
+    /// Media that the provider already has.
+    media_id "mediaId": String,
+    /// Type of the media.
+    mime_type "mimeType": String,
+    /// Name of the document.
+    filename "filename": String,
+    /// Degrees north, -90 to 90.
+    latitude "latitude": f64,
+    /// Degrees east, -180 to 180.
+    longitude "longitude": f64,
+    /// Name of the place.
+    location_name "locationName": String,
+    /// Address of the place.
+    location_address "locationAddress": String,
+    /// Contact cards.
+    contacts "contacts": Vec<Card>,
+    /// Reply buttons.
+    buttons "buttons": Vec<Button>,
+    /// The button that opens the list.
+    list_button "listButton": String,
+    /// Sections of the list.
+    sections "sections": Vec<Section>,
+    /// Label of the link button.
+    cta_display_text "ctaDisplayText": String,
+    /// Where the link button leads.
+    cta_url "ctaUrl": String,
+    /// What stands above the call to action.
+    cta_header_type "ctaHeaderType": CtaHeaderType,
+    /// Header text.
+    cta_header_text "ctaHeaderText": String,
+    /// Header media.
+    cta_header_media_url "ctaHeaderMediaUrl": String,
+    /// Small print below.
+    footer_text "footerText": String,
+    /// The reaction.
+    emoji "emoji": String,
+    /// The message reacted to.
+    react_to_message_id "reactToMessageId": String,
+    /// The template.
+    template_id "templateId": String,
+    /// Body variables by position or name.
+    template_variables "templateVariables": std::collections::BTreeMap<String, String>,
+    /// Button variables by button index.
+    template_button_variables "templateButtonVariables": std::collections::BTreeMap<String, String>,
+    /// Header variables.
+    template_header_variables "templateHeaderVariables": std::collections::BTreeMap<String, String>,
+}
+
+/// Where the bytes of an attachment come from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentSource {
+    /// Given with the request, as base64 (checked at the door).
+    Base64(String),
+    /// Fetched at dispatch.
+    Url(String),
+}
+
+/// An attachment of an email.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Attachment {
+    /// Its identifier.
+    pub id: AttachmentId,
+    /// File name.
+    pub filename: String,
+    /// MIME type.
+    pub content_type: String,
+    /// `Content-ID` without angle brackets, for inline parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_id: Option<String>,
+    /// Decoded size in bytes; unknown for one that is yet to be fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Where the bytes are.
+    pub source: AttachmentSource,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// What the client asked, with defaults filled in. Written once, never changed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// The channel that was asked for.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub requested_channel: RequestedChannel,
+    /// Text, caption or spoken words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Extra content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Box<Content>>,
+    /// Email subject.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// Email HTML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub html_body: Option<String>,
+    /// Where replies to an email go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// The caller's own data, returned unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// Whether a messaging-app channel that fails may be followed by SMS.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub fallback_enabled: bool,
+    /// Fall back when no receipt came within this many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback_after_seconds: Option<u64>,
+    /// BCP 47 tag of the language to speak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice_language: Option<String>,
+    /// Email attachments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// When it shall go out.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
+    pub scheduled_at: Option<Timestamp>,
+    /// What to do when an outcome is unknown.
+    pub on_unknown: OnUnknown,
+    /// The idempotency key that it was sent with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// Why the channel was chosen.
+    pub routing: Routing,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Why a message went where it went.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Routing {
+    /// The rule that decided.
+    pub reason: String,
+    /// Every channel that was looked at, with the verdict on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub considered: Vec<Considered>,
+    /// What is worth knowing about the recipient or the content.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// One channel that was looked at.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Considered {
+    /// The channel.
+    pub channel: Channel,
+    /// Whether it could carry the message.
+    pub usable: bool,
+    /// Why, or why not.
+    pub reason: String,
+}
+
+/// A message as it is stored: what never changes, and the [`State`] that does.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Message {
+    /// The world that it belongs to.
+    pub tenant: TenantId,
+    /// Its identifier; also tells when it was made.
+    pub id: MessageId,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// What kind of content it has.
+    pub message_type: MessageType,
+    /// The recipient in canonical form.
+    pub to: String,
+    /// The sender's phone number or address, as it was when the message was accepted; `""` if none.
+    pub from: String,
+    /// The sender profile.
+    pub sender: SenderId,
+    /// The recipient's address row, through which the contact is found.
+    pub address: AddressId,
+    /// What the client asked.
+    pub request: Request,
+    /// What became of it.
+    pub state: State,
+}
+
+/// Costs, absent until known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Platform fee.
+    pub fee: Micros,
+    /// Carrier's price.
+    pub provider: Micros,
+}
