@@ -17,6 +17,8 @@ use nuncio_domain::message::{Cost, Failure, Message};
 use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageId, MessageType, Redacted, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
+#[cfg(feature = "contract")]
+pub mod contract;
 mod registry;
 mod settings;
 
@@ -148,7 +150,13 @@ pub struct Account {
 impl Account {
     /// The account of `connection`, whose sealed secrets are `secrets`.
     pub fn new(connection: &Connection, tenant: TenantId, secrets: Map<String, Value>) -> Self {
-        Self { id: connection.id, tenant, channel: connection.channel, settings: connection.settings.clone(), secrets: Redacted::new(secrets) }
+        Self {
+            id: connection.id,
+            tenant,
+            channel: connection.channel,
+            settings: connection.settings.clone(),
+            secrets: Redacted::new(secrets),
+        }
     }
 }
 

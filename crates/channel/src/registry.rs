@@ -31,7 +31,10 @@ impl Registry {
     /// Opens an adapter of `kind`, or tells every fault of the account.
     pub fn open(&self, kind: &str, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let Some(factory) = self.get(kind) else {
-            return Err(vec![FieldError::new("kind", format!("{kind:?} is not known; known are {}", self.kinds(account.channel).join(", ")))]);
+            return Err(vec![FieldError::new(
+                "kind",
+                format!("{kind:?} is not known; known are {}", self.kinds(account.channel).join(", ")),
+            )]);
         };
         if !factory.channels().contains(&account.channel) {
             return Err(vec![FieldError::new("kind", format!("{kind} cannot carry channel {}", account.channel))]);

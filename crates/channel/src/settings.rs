@@ -55,14 +55,17 @@ impl<'a> Settings<'a> {
             for name in map.keys() {
                 if !self.fields.iter().any(|f| f.name == name && f.secret == secret) {
                     let known: Vec<_> = self.fields.iter().filter(|f| f.secret == secret).map(|f| f.name).collect();
-                    self.errors.push(FieldError::new(format!("{place}.{name}"), format!("is not known here; known are {}", known.join(", "))));
+                    self.errors
+                        .push(FieldError::new(format!("{place}.{name}"), format!("is not known here; known are {}", known.join(", "))));
                 }
             }
         }
         for field in self.fields {
             let path = format!("{}.{}", if field.secret { "secrets" } else { "settings" }, field.name);
             match self.map(field).get(field.name) {
-                None | Some(Value::Null) if field.required => self.errors.push(FieldError::new(path, format!("is required: {}", field.help))),
+                None | Some(Value::Null) if field.required => {
+                    self.errors.push(FieldError::new(path, format!("is required: {}", field.help)))
+                }
                 None | Some(Value::Null) => {}
                 Some(value) => {
                     if let Some(wanted) = fault(field.kind, value) {

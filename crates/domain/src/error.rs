@@ -55,7 +55,10 @@ codes! {
 impl ErrorCode {
     /// Whether the body also carries `error: {code, message}`.
     pub const fn has_error_object(self) -> bool {
-        matches!(self, Self::Unauthorized | Self::Forbidden | Self::RateLimitExceeded | Self::IdempotencyConflict | Self::IdempotencyKeyReused)
+        matches!(
+            self,
+            Self::Unauthorized | Self::Forbidden | Self::RateLimitExceeded | Self::IdempotencyConflict | Self::IdempotencyKeyReused
+        )
     }
 }
 
@@ -186,7 +189,12 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error").field("code", &self.0.code).field("message", &self.0.message).field("details", &self.0.details).field("source", &self.0.source).finish()
+        f.debug_struct("Error")
+            .field("code", &self.0.code)
+            .field("message", &self.0.message)
+            .field("details", &self.0.details)
+            .field("source", &self.0.source)
+            .finish()
     }
 }
 

@@ -25,8 +25,8 @@ pub use channel::{Channel, MessageType, RequestedChannel};
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError};
 pub use id::{
-    AddressId, AttachmentId, ConnectionId, ContactId, ContactChannelId, EventId, KeyId, MessageId, ProjectId,
-    SenderId, SuppressionId, TeamId,
+    AddressId, AttachmentId, ConnectionId, ContactChannelId, ContactId, EventId, KeyId, MessageId, ProjectId, SenderId, SuppressionId,
+    TeamId,
 };
 pub use money::Micros;
 pub use permission::{Permission, Permissions};

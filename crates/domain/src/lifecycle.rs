@@ -95,6 +95,9 @@ pub struct Detail {
     /// The route that is taken when the present one fails for good.
     #[serde(rename = "fb", default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Route>,
+    /// What to do when nobody can tell whether an attempt went out.
+    #[serde(rename = "u", default, skip_serializing_if = "is_default")]
+    pub on_unknown: OnUnknown,
     /// Fall back when no receipt came this many seconds after `sent`.
     #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
     pub fallback_after_seconds: Option<u64>,
@@ -119,6 +122,10 @@ pub struct Detail {
     /// Whether the recipient may have got it more than once.
     #[serde(rename = "pd", default, skip_serializing_if = "std::ops::Not::not")]
     pub possible_duplicate: bool,
+}
+
+fn is_default(value: &OnUnknown) -> bool {
+    *value == OnUnknown::default()
 }
 
 /// What an attempt's provider answered.
@@ -187,8 +194,6 @@ pub enum Step {
         retry_in: Duration,
         /// How long to wait for a receipt.
         receipt_wait: Duration,
-        /// What the message asks for when the result is unknown.
-        on_unknown: OnUnknown,
     },
     /// Fact: a receipt came.
     Receipt {
@@ -210,8 +215,6 @@ pub enum Step {
         node: NodeId,
         /// How long to wait before a resend.
         retry_in: Duration,
-        /// What the message asks for in that case.
-        on_unknown: OnUnknown,
     },
     /// Decision: wait for a person.
     Hold {
@@ -270,7 +273,6 @@ pub struct Change {
 struct Policy {
     retry_in: Duration,
     receipt_wait: Duration,
-    on_unknown: OnUnknown,
 }
 
 /// How a step ended.
@@ -323,13 +325,13 @@ impl State {
     pub fn apply(&mut self, step: &Step, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
         let applied = match step {
             Step::Start { node, fence, suppressed } => self.start(*node, *fence, *suppressed, now, changes),
-            Step::Settle { attempt, fence, outcome, retry_in, receipt_wait, on_unknown } => {
-                let policy = Policy { retry_in: *retry_in, receipt_wait: *receipt_wait, on_unknown: *on_unknown };
+            Step::Settle { attempt, fence, outcome, retry_in, receipt_wait } => {
+                let policy = Policy { retry_in: *retry_in, receipt_wait: *receipt_wait };
                 self.settle(*attempt, *fence, outcome, policy, now, changes)
             }
             Step::Receipt { attempt, kind, at } => self.receipt(*attempt, kind, *at, now, changes),
             Step::Deadline { fence } => self.deadline(*fence, now, changes),
-            Step::Recover { node, retry_in, on_unknown } => self.recover(*node, *retry_in, *on_unknown, now, changes),
+            Step::Recover { node, retry_in } => self.recover(*node, *retry_in, now, changes),
             Step::Hold { reason } => self.hold(*reason, now),
             Step::Cancel => self.cancel(now, changes),
             Step::Resolve { action } => self.resolve(*action, now, changes),
@@ -358,7 +360,15 @@ impl State {
         Applied::Yes
     }
 
-    fn settle(&mut self, index: usize, fence: i64, outcome: &Outcome, policy: Policy, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+    fn settle(
+        &mut self,
+        index: usize,
+        fence: i64,
+        outcome: &Outcome,
+        policy: Policy,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Applied {
         let decides = self.fence == fence && matches!(self.wait, Wait::Owned { .. });
         let newer = self.detail.attempts.len() > index + 1;
         let Some(attempt) = self.detail.attempts.get_mut(index) else { return Applied::Lost };
@@ -404,13 +414,13 @@ impl State {
             }
             Outcome::Deferred { .. } => self.retry(policy.retry_in, now, changes),
             Outcome::Rejected { .. } => self.next_route_or_fail(now, changes),
-            Outcome::Unknown { .. } => self.unknown(policy.on_unknown, policy.retry_in, now, changes),
+            Outcome::Unknown { .. } => self.unknown(policy.retry_in, now, changes),
         }
     }
 
     /// Applies the policy for an attempt whose outcome nobody can tell.
-    fn unknown(&mut self, policy: OnUnknown, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
-        match policy {
+    fn unknown(&mut self, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) {
+        match self.detail.on_unknown {
             OnUnknown::Resend => self.retry(retry_in, now, changes),
             OnUnknown::Hold => {
                 self.hold(HeldReason::UnknownOutcome, now);
@@ -494,7 +504,7 @@ impl State {
         Applied::Yes
     }
 
-    fn recover(&mut self, dead: NodeId, retry_in: Duration, policy: OnUnknown, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+    fn recover(&mut self, dead: NodeId, retry_in: Duration, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
         if self.wait != (Wait::Owned { node: dead }) {
             return Applied::Lost;
         }
@@ -504,13 +514,14 @@ impl State {
             Some(attempt) if attempt.status == AttemptStatus::Started => {
                 attempt.status = AttemptStatus::Unknown;
                 attempt.finished_at = Some(now);
-                attempt.error = Some(Failure::own(FailureCode::UnknownOutcome, "the node that made the attempt ended before its result was known"));
-                self.unknown(policy, retry_in, now, changes);
+                attempt.error =
+                    Some(Failure::own(FailureCode::UnknownOutcome, "the node that made the attempt ended before its result was known"));
+                self.unknown(retry_in, now, changes);
             }
             // The attempt's result is known already, by a receipt; only the decision is missing.
             Some(attempt) if attempt.status == AttemptStatus::Failed => self.next_route_or_fail(now, changes),
             Some(_) if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
-            _ => self.wait = Wait::Receipt { deadline: now.plus(Duration::from_secs(86_400)) },
+            _ => self.wait = Wait::Receipt { deadline: now.plus(limits::RECEIPT_WAIT) },
         }
         Applied::Yes
     }

@@ -86,3 +86,5 @@ pub const PAST_DUE: Duration = Duration::from_secs(3_600);
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// Shortest and longest `fallbackAfterSeconds`.
 pub const FALLBACK_AFTER: (u64, u64) = (5, 86_400);
+/// How long `sent` waits for a receipt when nothing else is configured.
+pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);

@@ -46,8 +46,10 @@ named! {
 
 named! {
     /// What to do when nobody can tell whether an attempt went out.
+    #[derive(Default)]
     OnUnknown {
         /// Try again; a possible duplicate is marked.
+        #[default]
         Resend = 1 "resend",
         /// Wait for a person.
         Hold = 2 "hold",
@@ -373,10 +375,8 @@ pub struct Request {
     /// When it shall go out.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
     pub scheduled_at: Option<Timestamp>,
-    /// What to do when an outcome is unknown.
-    pub on_unknown: OnUnknown,
-    /// The idempotency key that it was sent with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The idempotency key that it was sent with. Stored in a column of its own.
+    #[serde(skip)]
     pub idempotency_key: Option<String>,
     /// Why the channel was chosen.
     pub routing: Routing,

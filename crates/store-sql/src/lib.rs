@@ -1,1 +1,108 @@
-//! Placeholder while the workspace is laid out.
+//! The store on SQLite and on PostgreSQL.
+//!
+//! Cold statements are written once, in `sql/`, and compiled for both drivers; whole statements that differ are constants named
+//! alike in each backend's `dialect`. The hot operations have a lane of their own per backend: what arrives while one
+//! transaction runs forms the next one (group commit).
+
+#![expect(clippy::duplicate_mod, reason = "the files in sql/ are compiled once per driver: that is how two databases share one text")]
+
+mod hot;
+mod lane;
+mod postgres;
+mod row;
+mod sqlite;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nuncio_store::{Result, Store, StoreError};
+
+pub use postgres::PostgresStore;
+pub use sqlite::SqliteStore;
+
+/// Which database.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// The embedded one, in this file.
+    Sqlite(PathBuf),
+    /// A server, by `postgres://` URL.
+    Postgres(nuncio_domain::Redacted<String>),
+}
+
+/// Opens the database and brings its schema up to date.
+pub async fn open(target: &Target) -> Result<Arc<dyn Store>> {
+    match target {
+        Target::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path).await?)),
+        Target::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose()).await?)),
+    }
+}
+
+/// Opens the database without changing its schema; fails when the schema is not the one that this version knows.
+pub async fn open_unmigrated(target: &Target) -> Result<Arc<dyn Store>> {
+    match target {
+        Target::Sqlite(path) => Ok(Arc::new(SqliteStore::attach(path).await?)),
+        Target::Postgres(url) => Ok(Arc::new(PostgresStore::attach(url.expose()).await?)),
+    }
+}
+
+/// Fails unless every migration that this version knows has been applied.
+async fn check_schema<D>(migrator: sqlx::migrate::Migrator, pool: &sqlx::Pool<D>) -> Result<()>
+where
+    D: sqlx::Database,
+    for<'c> &'c mut D::Connection: sqlx::Executor<'c, Database = D>,
+    for<'q> D::Arguments: sqlx::IntoArguments<D>,
+    (i64,): for<'r> sqlx::FromRow<'r, D::Row>,
+{
+    let wanted = migrator.iter().map(|m| m.version).max().unwrap_or_default();
+    let found: Result<(i64,), _> =
+        sqlx::query_as("SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) FROM _sqlx_migrations WHERE success").fetch_one(pool).await;
+    match found {
+        Ok((version,)) if version >= wanted => Ok(()),
+        Ok((version,)) => Err(StoreError::Unavailable(format!(
+            "the schema is at version {version}, this program needs {wanted}; run `nuncio db migrate`"
+        ))),
+        Err(sqlx::Error::Database(_)) => {
+            Err(StoreError::Unavailable("there is no nuncio schema in this database; run `nuncio db migrate`".to_owned()))
+        }
+        Err(error) => Err(sqlx_error(error)),
+    }
+}
+
+fn migrate_error(error: sqlx::migrate::MigrateError) -> StoreError {
+    match error {
+        sqlx::migrate::MigrateError::Execute(e) => sqlx_error(e),
+        other => StoreError::Unavailable(format!("the schema could not be brought up to date: {other}")),
+    }
+}
+
+fn sqlx_error(error: sqlx::Error) -> StoreError {
+    match &error {
+        sqlx::Error::Database(e) if e.is_unique_violation() => StoreError::Conflict(Box::new(error)),
+        sqlx::Error::Database(e) => match e.code().as_deref() {
+            // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked.
+            Some("40P01" | "40001" | "55P03" | "57014" | "5" | "6" | "261" | "517") => StoreError::Busy(e.message().to_owned()),
+            // PostgreSQL: shutting down, starting up, read-only, no space. SQLite: I/O, full, read-only, cannot open.
+            Some("57P01" | "57P02" | "57P03" | "25006" | "53100" | "53300" | "13" | "8" | "10" | "14" | "1032") => {
+                StoreError::Unavailable(e.message().to_owned())
+            }
+            _ => StoreError::Other(Box::new(error)),
+        },
+        sqlx::Error::PoolTimedOut => StoreError::Busy("no connection became free in time".to_owned()),
+        sqlx::Error::Io(_) | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => {
+            StoreError::Unavailable(error.to_string())
+        }
+        sqlx::Error::ColumnDecode { index, .. } => StoreError::Corrupt { table: "?", what: format!("column {index}") },
+        _ => StoreError::Other(Box::new(error)),
+    }
+}
+
+/// `?` for driver errors, since neither type is ours.
+trait SqlxResult<T> {
+    fn store(self) -> Result<T>;
+}
+
+impl<T> SqlxResult<T> for std::result::Result<T, sqlx::Error> {
+    fn store(self) -> Result<T> {
+        self.map_err(sqlx_error)
+    }
+}

@@ -1,1 +1,61 @@
-//! Placeholder while the workspace is laid out.
+//! What nuncio keeps, as traits. `nuncio-store-sql` implements them for SQLite and PostgreSQL; one contract suite holds both to it.
+//!
+//! The hot path has two batched calls, [`Store::accept`] and [`Store::transition`] (start, settle and receipt are transitions).
+//! Each item is answered for itself; that many of them share one commit is the implementation's own business.
+//! Everything else goes through a [`Tx`], which carries one repository trait per aggregate.
+//!
+//! Absence is `Ok(None)`, a lost race is a value. A [`StoreError`] means that nothing can be said about the request itself.
+
+use async_trait::async_trait;
+
+mod accept;
+mod contacts;
+mod directory;
+mod error;
+mod events;
+mod messages;
+mod nodes;
+mod transition;
+
+pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
+pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Suppression, SuppressionReason};
+pub use directory::DirectoryRepo;
+pub use error::{Result, StoreError};
+pub use events::{EventRecord, EventRepo};
+pub use messages::{DueMessage, MessageFilter, MessageRepo};
+pub use nodes::{Node, NodeRepo};
+pub use transition::{Transition, Transitioned};
+
+/// One database.
+#[async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync {
+    /// Writes a message, its idempotency key, its recipient if new and its first event. Returns when the commit is on disk.
+    ///
+    /// Once called, the item may be written even if the returned future is dropped.
+    async fn accept(&self, item: Accept) -> Result<Accepted>;
+
+    /// Applies one step to one message, on its newest state, and writes what changed with its event. Returns when it is on disk.
+    async fn transition(&self, item: Transition) -> Result<Transitioned>;
+
+    /// A write transaction. Dropping it rolls back. Must be short: SQLite has one writer.
+    async fn begin(&self) -> Result<Box<dyn Tx>>;
+
+    /// A reader. Sees committed data; two reads of one reader may see different moments.
+    async fn read(&self) -> Result<Box<dyn Tx>>;
+
+    /// Whether the database answers and takes writes.
+    async fn ping(&self) -> Result<()>;
+
+    /// Waits for what is under way, then closes. Later calls fail with [`StoreError::Unavailable`].
+    async fn close(&self);
+
+    /// Words about the database and what is unwise about its settings, for `doctor`. Empty when nothing is.
+    async fn advice(&self) -> Result<Vec<String>>;
+}
+
+/// One transaction, with every repository.
+#[async_trait]
+pub trait Tx: DirectoryRepo + MessageRepo + ContactRepo + EventRepo + NodeRepo + Send {
+    /// Makes the changes durable.
+    async fn commit(self: Box<Self>) -> Result<()>;
+}

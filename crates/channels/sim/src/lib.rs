@@ -1,1 +1,174 @@
-//! Placeholder while the workspace is laid out.
+//! The simulator: stands where a provider would be in every test world, and in tests.
+//!
+//! It keeps no state. What happens follows from the recipient, the channel and the number of the attempt alone (see [`Behaviour`]),
+//! so a message goes the same way after a restart and on any node. Recipients without a special meaning get everything.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProviderEvent, ReceiptTarget, Scope, SendRequest, Services,
+    Settings, Verdict,
+};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::{Channel, ConnectionId, FieldError, MessageId, MessageType, RequestedChannel, TenantId};
+
+mod behaviour;
+
+pub use behaviour::Behaviour;
+
+/// How long after the receipt a recipient answers or complains.
+pub const REPLY_AFTER: Duration = Duration::from_millis(100);
+/// How late the receipt of [`Behaviour::Late`] comes.
+pub const LATE_BY: Duration = Duration::from_secs(30);
+/// When [`Behaviour::ThrottlesOnce`] asks to come back.
+pub const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// Characters of a message that a reply repeats.
+const REPEATED: usize = 100;
+
+static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: true, window: 256 };
+
+/// Makes simulators. Kind `sim`, every channel, no settings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimFactory;
+
+impl AdapterFactory for SimFactory {
+    fn kind(&self) -> &'static str {
+        "sim"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        Channel::ALL
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        Settings::new(self.fields(), account).finish()?;
+        Ok(Arc::new(Sim { tenant: account.tenant, connection: account.id, events: Arc::clone(&services.events) }))
+    }
+}
+
+#[derive(Debug)]
+struct Sim {
+    tenant: TenantId,
+    connection: ConnectionId,
+    events: Arc<dyn EventSink>,
+}
+
+#[async_trait]
+impl Adapter for Sim {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+        let first = request.attempt == 0;
+        match Behaviour::of(request.channel, &request.message.to) {
+            Behaviour::Invalid => rejected(failure(FailureCode::InvalidRecipient, "there is no such recipient")),
+            Behaviour::Undeliverable if request.channel.is_app() => rejected(undeliverable()),
+            Behaviour::Undeliverable if !is_fallback(request) => self.accept(request, ReceiptKind::Failed(undeliverable()), Duration::ZERO),
+            Behaviour::TimesOutOnce if first => deferred(None, failure(FailureCode::Undeliverable, "timed out")),
+            Behaviour::ThrottlesOnce if first => {
+                deferred(Some(RETRY_AFTER), failure(FailureCode::RateLimited, "too many messages at once"))
+            }
+            Behaviour::UnknownOnce if first => {
+                Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome, "the connection broke before the answer came") }
+            }
+            Behaviour::Silent => accepted(request),
+            Behaviour::Late => self.accept(request, ReceiptKind::Delivered, LATE_BY),
+            Behaviour::Replies => {
+                let text: String = "Reply to: ".chars().chain(text(request).chars().take(REPEATED)).collect();
+                self.accept_and_reply(request, text)
+            }
+            Behaviour::Stops => self.accept_and_reply(request, "STOP".to_owned()),
+            Behaviour::Unsubscribes => self.accept_and_reply(request, "unsubscribe".to_owned()),
+            Behaviour::Complains => {
+                let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
+                self.events.push(ProviderEvent::Complaint { tenant: self.tenant, message: request.message.id }, REPLY_AFTER);
+                verdict
+            }
+            Behaviour::Plain | Behaviour::Undeliverable | Behaviour::TimesOutOnce | Behaviour::ThrottlesOnce | Behaviour::UnknownOnce => {
+                self.accept(request, ReceiptKind::Delivered, Duration::ZERO)
+            }
+        }
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        Ok("simulated: nothing leaves this server, and the recipient decides what becomes of a message".to_owned())
+    }
+}
+
+impl Sim {
+    /// Takes the message and tells `kind` about it later.
+    fn accept(&self, request: &SendRequest<'_>, kind: ReceiptKind, after: Duration) -> Verdict {
+        let target = ReceiptTarget::Attempt { tenant: self.tenant, message: request.message.id, attempt: Some(request.attempt) };
+        self.events.push(ProviderEvent::Receipt { target, kind, at: request.now.plus(after) }, after);
+        accepted(request)
+    }
+
+    /// Delivers the message, whereupon its recipient writes `text`.
+    fn accept_and_reply(&self, request: &SendRequest<'_>, text: String) -> Verdict {
+        let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
+        let mut provider_message_id = provider_message_id(request);
+        provider_message_id.push_str("_reply");
+        let inbound = Inbound {
+            tenant: self.tenant,
+            connection: self.connection,
+            channel: request.channel,
+            provider_message_id,
+            from: request.message.to.clone(),
+            text,
+            at: request.now.plus(REPLY_AFTER),
+        };
+        self.events.push(ProviderEvent::Inbound(inbound), REPLY_AFTER);
+        verdict
+    }
+}
+
+/// Whether this attempt follows one by a messaging app. That one failed, and this one is there to be seen to arrive.
+fn is_fallback(request: &SendRequest<'_>) -> bool {
+    let message = request.message;
+    let tried = message.state.detail.attempts.iter().any(|a| a.channel.is_app());
+    tried || matches!(message.request.requested_channel, RequestedChannel::Only(channel) if channel.is_app())
+}
+
+fn text<'a>(request: &SendRequest<'a>) -> &'a str {
+    request.message.request.text.as_deref().unwrap_or_default()
+}
+
+/// `sim_`, the message's identifier without its prefix, `_` and the attempt: the same attempt gets the same id for ever.
+fn provider_message_id(request: &SendRequest<'_>) -> String {
+    let mut id = String::with_capacity(40);
+    // Writing to a String cannot fail.
+    let _ = write!(id, "{}_{}", request.message.id, request.attempt);
+    id.replace_range(..MessageId::PREFIX.len(), "sim");
+    id
+}
+
+fn accepted(request: &SendRequest<'_>) -> Verdict {
+    Verdict::Accepted { provider_message_id: Some(provider_message_id(request)), cost: None }
+}
+
+fn rejected(failure: Failure) -> Verdict {
+    Verdict::Rejected { failure }
+}
+
+fn deferred(retry_after: Option<Duration>, failure: Failure) -> Verdict {
+    Verdict::Deferred { retry_after, failure, scope: Scope::Message }
+}
+
+fn undeliverable() -> Failure {
+    failure(FailureCode::Undeliverable, "it could not be delivered")
+}
+
+fn failure(code: FailureCode, what: &str) -> Failure {
+    Failure::own(code, format!("simulated: {what}"))
+}

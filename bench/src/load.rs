@@ -1,0 +1,409 @@
+//! The load generator: closed loop (each connection sends its next request
+//! when the last is answered) and open loop (requests start at a given rate,
+//! whatever the server does; latency counts from when a request *should* have
+//! started, so that a stall is not hidden by waiting for it).
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::http::{Conn, Reply, bearer};
+use crate::stats::{histogram, record};
+use crate::workload::Workload;
+
+/// A server and a key for it (empty for none).
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) addr: SocketAddr,
+    pub(crate) key: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    Closed,
+    /// Requests a second.
+    Open(f64),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) connections: usize,
+    pub(crate) pace: Pace,
+    /// End after this many requests; without it the load goes on until closed.
+    pub(crate) limit: Option<u64>,
+    pub(crate) work: Workload,
+}
+
+/// What the clients of one load saw.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// 202 answers inside the window.
+    pub(crate) count: u64,
+    pub(crate) window: Duration,
+    /// Latencies of the 202 answers inside the window.
+    pub(crate) latency: Histogram<u64>,
+    /// Everything else than a 202, by status or kind of failure, over the whole load.
+    pub(crate) errors: BTreeMap<String, u64>,
+    pub(crate) first_error: Option<String>,
+    /// Requests that failed in a way that leaves open whether they were accepted.
+    pub(crate) ambiguous: u64,
+    /// Requests numbered from 0, of the whole load.
+    pub(crate) issued: u64,
+    /// Ids of all 202 answers of the whole load.
+    pub(crate) ids: Vec<Box<str>>,
+    pub(crate) first_accept: Option<Instant>,
+}
+
+impl Outcome {
+    /// 202 answers a second inside the window.
+    pub(crate) fn rate(&self) -> f64 {
+        self.count as f64 / self.window.as_secs_f64()
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: Plan,
+    target: Target,
+    start: Instant,
+    opened: OnceLock<Instant>,
+    closed: OnceLock<Instant>,
+    next: AtomicU64,
+    /// No request with this number or a higher one is made.
+    end: AtomicU64,
+    /// Open loop: requests that are due and that no connection has taken yet.
+    due: Semaphore,
+}
+
+impl Shared {
+    fn intended(&self, n: u64) -> Instant {
+        match self.plan.pace {
+            Pace::Closed => Instant::now(),
+            Pace::Open(rate) => self.start + Duration::from_secs_f64(n as f64 / rate),
+        }
+    }
+
+    /// Closed loop: what is answered inside the window counts. Open loop: what
+    /// should have started inside it, however late the answer.
+    fn counts(&self, intended: Instant) -> bool {
+        let Some(opened) = self.opened.get() else {
+            return false;
+        };
+        match self.plan.pace {
+            Pace::Closed => self.closed.get().is_none(),
+            Pace::Open(_) => intended >= *opened,
+        }
+    }
+
+    /// Open loop: makes requests due until the window closes, from a thread of
+    /// its own because an async timer is no finer than a millisecond.
+    fn issue(&self, rate: f64) {
+        let mut issued = 0;
+        while self.closed.get().is_none() && issued < self.end.load(Ordering::Relaxed) {
+            let due = (self.start.elapsed().as_secs_f64() * rate) as u64 + 1;
+            let due = due.min(self.end.load(Ordering::Relaxed));
+            self.due.add_permits(usize::try_from(due - issued).expect("few at a time"));
+            issued = due;
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        self.end.store(issued, Ordering::Relaxed);
+        // One more for each connection, which finds nothing left and ends.
+        self.due.add_permits(self.plan.connections);
+    }
+}
+
+/// A load that goes on in the background.
+#[derive(Debug)]
+pub(crate) struct Load {
+    shared: Arc<Shared>,
+    clients: JoinSet<Tally>,
+}
+
+impl Load {
+    pub(crate) fn start(target: Target, plan: Plan) -> Self {
+        let shared = Arc::new(Shared {
+            plan,
+            target,
+            start: Instant::now(),
+            opened: OnceLock::new(),
+            closed: OnceLock::new(),
+            next: AtomicU64::new(0),
+            end: AtomicU64::new(plan.limit.unwrap_or(u64::MAX)),
+            due: Semaphore::new(0),
+        });
+        if let Pace::Open(rate) = plan.pace {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || shared.issue(rate));
+        }
+        let mut clients = JoinSet::new();
+        for _ in 0..plan.connections {
+            clients.spawn(client(Arc::clone(&shared)));
+        }
+        Self { shared, clients }
+    }
+
+    /// From now on requests count.
+    pub(crate) fn open_window(&self) {
+        self.shared.opened.get_or_init(Instant::now);
+    }
+
+    /// Ends the load. Requests under way, and those of an open loop that are
+    /// due, are still answered.
+    pub(crate) async fn close(self) -> Outcome {
+        let closed = *self.shared.closed.get_or_init(Instant::now);
+        self.join(Some(closed)).await
+    }
+
+    /// Waits for a load with a limit; all of its requests count.
+    pub(crate) async fn run(target: Target, plan: Plan) -> Outcome {
+        debug_assert!(plan.limit.is_some(), "a load without a limit never ends");
+        let load = Self::start(target, plan);
+        load.shared.opened.get_or_init(|| load.shared.start);
+        load.join(None).await
+    }
+
+    /// Without `closed` the window ends with the last answer.
+    async fn join(mut self, closed: Option<Instant>) -> Outcome {
+        let mut all = Tally::default();
+        while let Some(tally) = self.clients.join_next().await {
+            all.add(tally.expect("a client does not panic"));
+        }
+        let closed = closed.unwrap_or_else(Instant::now);
+        let opened = self.shared.opened.get().copied().unwrap_or(closed);
+        Outcome {
+            count: all.latency.len(),
+            window: closed - opened,
+            latency: all.latency,
+            errors: all.errors,
+            first_error: all.first_error,
+            ambiguous: all.ambiguous,
+            // Each client asks once more than there is to do.
+            issued: self.shared.next.load(Ordering::Relaxed).min(self.shared.end.load(Ordering::Relaxed)),
+            ids: all.ids,
+            first_accept: all.first_accept,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Tally {
+    latency: Histogram<u64>,
+    errors: BTreeMap<String, u64>,
+    first_error: Option<String>,
+    ambiguous: u64,
+    ids: Vec<Box<str>>,
+    first_accept: Option<Instant>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { latency: histogram(), errors: BTreeMap::new(), first_error: None, ambiguous: 0, ids: Vec::new(), first_accept: None }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.latency.add(other.latency).expect("histograms of one kind");
+        for (kind, count) in other.errors {
+            *self.errors.entry(kind).or_default() += count;
+        }
+        self.first_error = self.first_error.take().or(other.first_error);
+        self.ambiguous += other.ambiguous;
+        self.ids.extend(other.ids);
+        self.first_accept = match (self.first_accept, other.first_accept) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    fn fail(&mut self, kind: String, what: impl FnOnce() -> String) {
+        *self.errors.entry(kind).or_default() += 1;
+        self.first_error.get_or_insert_with(what);
+    }
+
+    /// `true` for a 202 with an id.
+    fn reply(&mut self, reply: &Reply<'_>) -> bool {
+        let id = if reply.status == 202 { message_id(reply.body) } else { None };
+        if let Some(id) = id {
+            self.ids.push(id.into());
+            self.first_accept.get_or_insert_with(Instant::now);
+            return true;
+        }
+        // A server error may come after the commit.
+        self.ambiguous += u64::from(reply.status >= 500 || reply.status == 202);
+        self.fail(reply.status.to_string(), || {
+            let body = &reply.body[..reply.body.len().min(300)];
+            format!("{} {}", reply.status, String::from_utf8_lossy(body))
+        });
+        false
+    }
+}
+
+async fn client(shared: Arc<Shared>) -> Tally {
+    let mut tally = Tally::default();
+    let (mut body, mut request) = (Vec::new(), Vec::new());
+    let head = format!(
+        "POST /v1/messages HTTP/1.1\r\nHost: bench\r\n{}Content-Type: application/json\r\nContent-Length: ",
+        bearer(&shared.target.key)
+    );
+    let mut open = None;
+    while let Some((n, intended)) = next(&shared).await {
+        let mut conn = match open.take() {
+            Some(conn) => conn,
+            None => match Conn::open(shared.target.addr).await {
+                Ok(conn) => conn,
+                Err(e) => {
+                    tally.fail(format!("connect: {}", e.kind()), || e.to_string());
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                    continue;
+                }
+            },
+        };
+        shared.plan.work.write(n, &mut body);
+        request.clear();
+        request.extend_from_slice(head.as_bytes());
+        request.extend_from_slice(body.len().to_string().as_bytes());
+        request.extend_from_slice(b"\r\n\r\n");
+        request.extend_from_slice(&body);
+        match conn.exchange(&request).await {
+            Ok(reply) => {
+                if tally.reply(&reply) && shared.counts(intended) {
+                    record(&mut tally.latency, intended.elapsed());
+                }
+                open = Some(conn);
+            }
+            Err(e) => {
+                tally.ambiguous += 1;
+                tally.fail(format!("io: {}", e.kind()), || e.to_string());
+            }
+        }
+    }
+    tally
+}
+
+/// The next request's number and when it should start; `None` at the end.
+async fn next(shared: &Shared) -> Option<(u64, Instant)> {
+    match shared.plan.pace {
+        Pace::Closed if shared.closed.get().is_some() => return None,
+        Pace::Closed => {}
+        Pace::Open(_) => shared.due.acquire().await.ok()?.forget(),
+    }
+    let n = shared.next.fetch_add(1, Ordering::Relaxed);
+    (n < shared.end.load(Ordering::Relaxed)).then(|| (n, shared.intended(n)))
+}
+
+/// The message id in a response, found by its prefix: parsing the whole body
+/// would cost more than sending the request.
+fn message_id(body: &[u8]) -> Option<&str> {
+    const BEFORE: &str = "\"id\":\"msg_";
+    let text = std::str::from_utf8(body).ok()?;
+    let start = text.find(BEFORE)? + BEFORE.len() - "msg_".len();
+    let length = text[start..].find('"')?;
+    Some(&text[start..start + length])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::AtomicBool;
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::routing::post;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::workload::Recipients;
+
+    async fn serve(router: Router) -> Target {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Target { addr, key: String::new() }
+    }
+
+    fn plan(pace: Pace, limit: u64) -> Plan {
+        let work = Workload::sms(Recipients::Pool(10), 1);
+        Plan { connections: 4, pace, limit: Some(limit), work }
+    }
+
+    #[tokio::test]
+    async fn a_closed_loop_sends_exactly_what_was_asked() {
+        let target = serve(crate::hello::router(400)).await;
+        let outcome = Load::run(target, plan(Pace::Closed, 1000)).await;
+        assert_eq!((outcome.count, outcome.errors.len(), outcome.ambiguous), (1000, 0, 0));
+        assert_eq!(outcome.ids.iter().collect::<HashSet<_>>().len(), 1000);
+        assert_eq!(outcome.latency.len(), 1000);
+        assert!(outcome.rate() > 0.0);
+    }
+
+    #[tokio::test]
+    async fn an_open_loop_keeps_its_rate() {
+        let target = serve(crate::hello::router(400)).await;
+        let outcome = Load::run(target, plan(Pace::Open(1000.0), 200)).await;
+        assert_eq!((outcome.count, outcome.errors.len(), outcome.issued), (200, 0, 200));
+        // The last of 200 is due after 199 ms; the upper end leaves room for a busy machine.
+        let took = outcome.window.as_secs_f64();
+        assert!((0.199..5.0).contains(&took), "{took} s");
+    }
+
+    /// One connection, and a server that holds its first answer for 300 ms:
+    /// the requests due meanwhile must show the wait.
+    #[tokio::test]
+    async fn an_open_loop_counts_from_the_intended_start() {
+        static STALLED: AtomicBool = AtomicBool::new(false);
+        let stall = post(async || {
+            if !STALLED.swap(true, Ordering::Relaxed) {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            (StatusCode::ACCEPTED, r#"{"message":{"id":"msg_1"}}"#)
+        });
+        let target = serve(Router::new().route("/v1/messages", stall)).await;
+        let plan = Plan { connections: 1, ..plan(Pace::Open(1000.0), 100) };
+        let outcome = Load::run(target, plan).await;
+        let median = outcome.latency.value_at_quantile(0.5);
+        assert!(median > 150_000, "the median hides the stall: {median} µs");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_202_is_an_error_and_no_rate() {
+        let busy = post(async || (StatusCode::SERVICE_UNAVAILABLE, "busy"));
+        let target = serve(Router::new().route("/v1/messages", busy)).await;
+        let outcome = Load::run(target, plan(Pace::Closed, 20)).await;
+        assert_eq!((outcome.count, outcome.ambiguous), (0, 20));
+        assert_eq!(outcome.errors, BTreeMap::from([("503".to_owned(), 20)]));
+        assert_eq!(outcome.first_error.as_deref(), Some("503 busy"));
+    }
+
+    #[tokio::test]
+    async fn only_the_window_counts_but_every_id_is_kept() {
+        let target = serve(crate::hello::router(400)).await;
+        let mut endless = plan(Pace::Closed, 0);
+        endless.limit = None;
+        let load = Load::start(target, endless);
+        while load.shared.next.load(Ordering::Relaxed) < 500 {
+            tokio::task::yield_now().await;
+        }
+        load.open_window();
+        let opened = load.shared.next.load(Ordering::Relaxed);
+        while load.shared.next.load(Ordering::Relaxed) < opened + 500 {
+            tokio::task::yield_now().await;
+        }
+        let outcome = load.close().await;
+        assert!(outcome.count >= 400 && outcome.count + 400 <= outcome.ids.len() as u64);
+    }
+
+    #[test]
+    fn an_id_is_found_wherever_it_stands() {
+        assert_eq!(message_id(br#"{"message":{"to":"+1","id":"msg_0x","s":1}}"#), Some("msg_0x"));
+        assert_eq!(message_id(br#"{"message":{"id":"con_1"}}"#), None);
+        assert_eq!(message_id(b"\xff"), None);
+    }
+}

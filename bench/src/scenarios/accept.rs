@@ -1,0 +1,96 @@
+//! Durable accepts at saturation, beside the baseline.
+
+use anyhow::Result;
+
+use super::of;
+use crate::book::{Book, Bound, Row, Trial};
+use crate::lab::Lab;
+use crate::load::Plan;
+use crate::subject::{Backend, World};
+use crate::workload::Recipients;
+
+/// Numbers of the variant in which every recipient is known.
+const KNOWN: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Variant {
+    Pool,
+    New,
+    Known,
+}
+
+const VARIANTS: [Variant; 3] = [Variant::Pool, Variant::New, Variant::Known];
+
+impl Variant {
+    fn name(self, pool: u64) -> String {
+        match self {
+            Self::Pool => format!("accept, recipients from a pool of {pool}"),
+            Self::New => "accept, all-new recipients".to_owned(),
+            Self::Known => format!("accept, {KNOWN} known recipients"),
+        }
+    }
+
+    fn recipients(self, pool: u64) -> Recipients {
+        match self {
+            Self::Pool => Recipients::Pool(pool),
+            Self::New => Recipients::New,
+            Self::Known => Recipients::Pool(KNOWN),
+        }
+    }
+}
+
+pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
+    for round in 1..=lab.options.rounds as usize {
+        for backend in lab.options.backends() {
+            for variant in VARIANTS {
+                book.trials.extend(pair(lab, variant, backend, round).await?);
+            }
+        }
+    }
+    for backend in lab.options.backends() {
+        judge(lab, book, backend);
+    }
+    Ok(())
+}
+
+/// Baseline and nuncio, one right after the other; who is first alternates.
+async fn pair(lab: &Lab, variant: Variant, backend: Backend, round: usize) -> Result<Vec<Trial>> {
+    let pool = lab.options.pool;
+    let plan = lab.options.closed(lab.options.connections, variant.recipients(pool));
+    let early = if round % 2 == 1 { Some(lab.baseline(plan).await?) } else { None };
+    let mut session = lab.session(backend, World::Test, None).await?;
+    if let Variant::Known = variant {
+        let work = lab.options.work(Recipients::Sweep);
+        session.burst(Plan { limit: Some(KNOWN), work, ..plan }).await;
+    }
+    session.window(&variant.name(pool), plan).await?;
+    let mut trials = session.finish(round, None).await?;
+    let baseline = match early {
+        Some(rate) => rate,
+        None => lab.baseline(plan).await?,
+    };
+    for trial in &mut trials {
+        trial.baseline = Some(baseline);
+    }
+    Ok(trials)
+}
+
+fn judge(lab: &Lab, book: &mut Book, backend: Backend) {
+    let names = VARIANTS.map(|variant| variant.name(lab.options.pool));
+    let mut rows = Vec::new();
+    for name in &names {
+        let trials = of(book, name, backend);
+        let ratio = Row::new("1", format!("{name} / hello"), backend, "×", trials, Trial::ratio);
+        rows.push(ratio.asks(Bound::AtLeast(0.15), Some(Bound::AtLeast(0.25))));
+    }
+    let all: Vec<&Trial> = names.iter().flat_map(|name| of(book, name, backend)).collect();
+    let row = |goal, work: &str, unit, figure: fn(&Trial) -> Option<f64>| Row::new(goal, work, backend, unit, all.iter().copied(), figure);
+    rows.extend([
+        row("6", "delivered / accepted while the load lasts", "", |trial| trial.settled_share).asks(Bound::AtLeast(0.98), None),
+        row("9", "memory, idle", "MB", |trial| Some(trial.idle_mb)).asks(Bound::AtMost(40.0), None),
+        row("9", "memory, highest under load", "MB", |trial| Some(trial.peak_mb)).asks(Bound::AtMost(200.0), Some(Bound::AtMost(100.0))),
+        row("–", "accept: rate", "messages/s", |trial| Some(trial.rate)),
+        row("–", "accept: CPU per 1,000 messages", "ms", Trial::cpu_total_us),
+    ]);
+    book.rows.extend(rows);
+}

@@ -1,0 +1,138 @@
+//! What is sent: bodies and recipients, a pure function of seed and number, so
+//! that two runs send the same.
+
+use std::io::Write as _;
+
+/// First number of the pool, and of those outside it. Spanish mobile numbers:
+/// every one of them can be parsed, and nothing here is ever sent for real.
+const POOL: u64 = 34_610_000_000;
+const OUTSIDE: u64 = 34_620_000_000;
+/// How many different numbers a pool can have.
+pub(crate) const POOL_MAX: u64 = OUTSIDE - POOL;
+
+/// What precedes the number of a message in its text.
+pub(crate) const TOKEN: &str = "benchtoken";
+/// Digits of that number.
+pub(crate) const TOKEN_DIGITS: usize = 12;
+
+/// Whom the messages go to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Recipients {
+    /// Each message to a number never used before.
+    New,
+    /// Drawn at random from this many numbers (1..=[`POOL_MAX`]).
+    Pool(u64),
+    /// The numbers of the pool, one after the other, each once.
+    Sweep,
+}
+
+/// The channel to send over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Channel {
+    Sms,
+    Email,
+}
+
+/// What a run sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workload {
+    pub(crate) channel: Channel,
+    pub(crate) recipients: Recipients,
+    /// Whether each message carries an idempotency key of its own.
+    pub(crate) idempotent: bool,
+    pub(crate) seed: u64,
+    /// Number of the first message; runs against one server must not overlap.
+    pub(crate) first: u64,
+}
+
+impl Workload {
+    pub(crate) fn sms(recipients: Recipients, seed: u64) -> Self {
+        Self { channel: Channel::Sms, recipients, idempotent: false, seed, first: 0 }
+    }
+
+    /// Writes the body of message `n` over what `body` held.
+    pub(crate) fn write(&self, n: u64, body: &mut Vec<u8>) {
+        body.clear();
+        let (to, n) = (self.recipient(n), self.first + n);
+        let written = match self.channel {
+            Channel::Sms => write!(body, r#"{{"to":"+{to}","channel":"sms","#),
+            Channel::Email => write!(body, r#"{{"to":"r{to}@example.net","channel":"email","subject":"Your order {n}","#),
+        };
+        written.expect("writing to memory");
+        if self.idempotent {
+            write!(body, r#""idempotencyKey":"bench-{n}","#).expect("writing to memory");
+        }
+        write!(body, r#""text":"Your parcel is on its way and arrives today. {TOKEN}{n:0w$}"}}"#, w = TOKEN_DIGITS)
+            .expect("writing to memory");
+    }
+
+    fn recipient(&self, n: u64) -> u64 {
+        match self.recipients {
+            Recipients::New => OUTSIDE + self.first + n,
+            Recipients::Pool(size) => POOL + mix(self.seed ^ mix(self.first + n)) % size,
+            Recipients::Sweep => POOL + n,
+        }
+    }
+}
+
+/// SplitMix64's finaliser: spreads neighbouring numbers evenly.
+fn mix(n: u64) -> u64 {
+    let z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn recipients(recipients: Recipients, seed: u64) -> Vec<u64> {
+        let work = Workload::sms(recipients, seed);
+        (0..10_000).map(|n| work.recipient(n)).collect()
+    }
+
+    #[test]
+    fn a_seed_decides_the_recipients() {
+        assert_eq!(recipients(Recipients::Pool(1000), 1), recipients(Recipients::Pool(1000), 1));
+        assert_ne!(recipients(Recipients::Pool(1000), 1), recipients(Recipients::Pool(1000), 2));
+    }
+
+    #[test]
+    fn a_pool_is_drawn_from_evenly_and_never_left() {
+        let drawn = recipients(Recipients::Pool(100), 7);
+        let pool: HashSet<u64> = drawn.iter().copied().collect();
+        assert_eq!(pool, (POOL..POOL + 100).collect());
+        let first = drawn.iter().filter(|&&r| r == POOL).count();
+        assert!((50..200).contains(&first), "{first} of 10,000 draws from 100");
+    }
+
+    #[test]
+    fn new_recipients_are_new_even_beside_the_pool() {
+        let mut all: HashSet<u64> = recipients(Recipients::New, 1).into_iter().collect();
+        assert_eq!(all.len(), 10_000);
+        all.extend(recipients(Recipients::Sweep, 1));
+        assert_eq!(all.len(), 20_000);
+    }
+
+    #[test]
+    fn bodies_are_the_json_that_the_interface_wants() {
+        let mut work = Workload::sms(Recipients::Sweep, 1);
+        let mut body = b"left over".to_vec();
+        work.write(5, &mut body);
+        let sms: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(sms["to"], "+34610000005");
+        assert_eq!(sms["channel"], "sms");
+        assert!(sms["text"].as_str().unwrap().ends_with("benchtoken000000000005"));
+        assert!(sms.get("idempotencyKey").is_none());
+
+        work = Workload { channel: Channel::Email, idempotent: true, first: 100, ..work };
+        work.write(5, &mut body);
+        let mail: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(mail["to"], "r34610000005@example.net");
+        assert_eq!(mail["idempotencyKey"], "bench-105");
+        assert!(mail["subject"].is_string());
+    }
+}

@@ -1,0 +1,108 @@
+//! The benchmark against a stand-in: it measures and reports, and each fault
+//! of the server makes it fail.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Run {
+    output: Output,
+    json: Value,
+    _dir: TempDir,
+}
+
+/// Cargo builds examples beside the tests, but does not say where.
+fn stand_in() -> PathBuf {
+    let exe = std::env::current_exe().unwrap();
+    let program = exe.parent().and_then(Path::parent).unwrap().join("examples/stand_in");
+    assert!(program.exists(), "{} is built by cargo test", program.display());
+    program
+}
+
+fn bench(args: &[&str], fault: &str) -> Run {
+    let dir = tempfile::tempdir().unwrap();
+    let json = dir.path().join("bench.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_nuncio-bench"))
+        .args(args)
+        .args(["--backend", "sqlite", "--rounds", "1", "--seconds", "0.3", "--warmup", "0.1"])
+        .args(["--connections", "4", "--messages", "200", "--mails", "50", "--patience", "1"])
+        .arg("--bin")
+        .arg(stand_in())
+        .arg("--work")
+        .arg(dir.path())
+        .arg("--json")
+        .arg(&json)
+        .env("STAND_IN_FAULT", fault)
+        .output()
+        .unwrap();
+    let text = std::fs::read_to_string(json).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    Run { output, json: serde_json::from_str(&text).unwrap(), _dir: dir }
+}
+
+fn audit<'a>(run: &'a Run, count: &str) -> Vec<&'a Value> {
+    let trials = run.json["trials"].as_array().unwrap();
+    trials.iter().map(|trial| &trial["audit"][count]).collect()
+}
+
+#[test]
+fn a_sound_server_is_measured_in_every_scenario() {
+    for (what, goals) in [
+        ("accept", &["1", "1", "1", "6", "9", "9", "–", "–"][..]),
+        ("latency", &["1b", "5", "–"]),
+        ("e2e", &["–", "–", "–", "–", "–", "–"]),
+        ("slow-disk", &["11"]),
+    ] {
+        let run = bench(&[what, "--idempotent"], "");
+        assert!(run.output.status.success(), "{what}: {:?}", run.output);
+        let rows = run.json["rows"].as_array().unwrap();
+        let found: Vec<_> = rows.iter().map(|row| row["goal"].as_str().unwrap()).collect();
+        assert_eq!(found, goals, "{what}");
+        for row in rows {
+            assert!(row["spread"]["median"].is_number(), "{what}: {row}");
+            assert_ne!(row["verdict"], "unclean", "{what}: {row}");
+        }
+        assert!(audit(&run, "promised").iter().all(|n| n.as_u64() > Some(0)), "{what}");
+    }
+}
+
+#[test]
+fn each_fault_of_the_server_fails_the_program() {
+    for (fault, counts) in
+        [("lose", &["lost", "surplus"][..]), ("double", &["doubled"]), ("undelivered", &["notDelivered"]), ("lose_mail", &["sinkLost"])]
+    {
+        let run = bench(&["e2e"], fault);
+        assert_eq!(run.output.status.code(), Some(1), "{fault}: {:?}", run.output);
+        for count in counts {
+            let found = audit(&run, count);
+            assert!(found.iter().any(|n| n.as_u64() == Some(1)), "{fault}: {found:?}");
+        }
+        let report = String::from_utf8_lossy(&run.output.stdout);
+        assert!(report.contains("**FAILED**"), "{fault}: {report}");
+    }
+}
+
+#[test]
+fn a_slow_disk_is_slower() {
+    let run = bench(&["slow-disk"], "");
+    let trials = run.json["trials"].as_array().unwrap();
+    let rates: Vec<_> = trials.iter().map(|trial| trial["rate"].as_f64().unwrap()).collect();
+    // The stand-in commits one message at a time: at most 200 a second with +5 ms.
+    assert!(rates[1] < 200.0 && rates[0] > rates[1], "{rates:?}");
+}
+
+#[test]
+fn a_server_that_refuses_is_no_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_nuncio-bench"))
+        .args(["accept", "--backend", "sqlite", "--bin"])
+        .arg(stand_in())
+        .arg("--work")
+        .arg(dir.path())
+        .env("STAND_IN_FAULT", "refuse")
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the first message: 503"));
+}

@@ -1,0 +1,333 @@
+//! What every adapter owes, as a suite that each provider's crate runs against a peer of its own.
+//!
+//! The crate implements [`Harness`]: it starts a peer that behaves as a [`Mode`] says and opens an adapter on it, with time-outs that
+//! are short enough for a test. Then [`run_all`] does the rest; every broken promise is a panic that names the mode.
+//! A mode that cannot happen with a provider is `None`: it is printed and counted, so a test can assert that no other is missing.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
+use nuncio_domain::message::{Direction, FailureCode, Message, Request, Routing, Status};
+use nuncio_domain::{AddressId, Channel, FieldError, MessageId, MessageType, Redacted, RequestedChannel, SenderId, Timestamp};
+use serde_json::{Map, Value, json};
+
+use crate::{Account, Adapter, AdapterFactory, Scope, SendRequest, Services, Verdict};
+
+/// When the suite's messages are sent: 2026-01-01T00:00:00Z.
+const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+/// How a peer behaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Takes everything. Wants [`Verdict::Accepted`].
+    Accepts,
+    /// Refuses the message for good. Wants [`Verdict::Rejected`].
+    RejectsPermanently,
+    /// Asks to slow down. Wants [`Verdict::Deferred`] with `rate_limited` and the peer's own delay.
+    Throttles,
+    /// Has trouble of its own and says so before it took the message. Wants [`Verdict::Deferred`].
+    FailsTemporarily,
+    /// Falls silent before the message was written. Wants [`Verdict::Deferred`].
+    AnswersNever,
+    /// Falls silent or hangs up after the message was written whole. Wants [`Verdict::Unknown`].
+    LosesAnswer,
+    /// Answers the message, written whole, with nonsense. Wants [`Verdict::Unknown`].
+    Garbage,
+    /// Cannot be connected to. Wants [`Verdict::Deferred`] for the whole connection.
+    Unreachable,
+    /// Refuses the credentials. Wants [`Verdict::Deferred`] for the whole connection, with `credentials_invalid`.
+    BadCredentials,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 9] = [
+        Self::Accepts,
+        Self::RejectsPermanently,
+        Self::Throttles,
+        Self::FailsTemporarily,
+        Self::AnswersNever,
+        Self::LosesAnswer,
+        Self::Garbage,
+        Self::Unreachable,
+        Self::BadCredentials,
+    ];
+}
+
+/// What a provider's crate brings along.
+#[async_trait]
+pub trait Harness: Debug + Send + Sync {
+    /// The factory under test.
+    fn factory(&self) -> &dyn AdapterFactory;
+
+    /// An account that the factory accepts. Its secrets are texts that occur nowhere else.
+    fn account(&self) -> Account;
+
+    /// Everything besides the secrets of [`Harness::account`] that must never be seen, such as their encoded forms.
+    fn more_secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What adapters are given.
+    fn services(&self) -> Services;
+
+    /// An adapter and its peer, which behaves as `mode` says; `None` if that cannot happen with this provider.
+    async fn rig(&self, mode: Mode) -> Option<Rig>;
+}
+
+/// An adapter and the peer that it talks to.
+#[derive(Debug)]
+pub struct Rig {
+    /// The adapter, opened.
+    pub adapter: Arc<dyn Adapter>,
+    /// The recipient of the messages, in canonical form.
+    pub to: String,
+    /// The delay that the peer asks for, in [`Mode::Throttles`].
+    pub retry_after: Option<Duration>,
+    /// The peer. Lives as long as the rig.
+    pub peer: Box<dyn Peer>,
+}
+
+/// The other side of an adapter.
+pub trait Peer: Debug + Send + Sync {
+    /// What identifies each message that the peer took whole, answered or not, oldest first: the value by which a provider, or whoever
+    /// looks for duplicates, sees that two are one.
+    fn taken(&self) -> Vec<String>;
+}
+
+/// What the suite could not try.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[must_use]
+pub struct Report {
+    /// Modes that the provider does not have.
+    pub missing: Vec<Mode>,
+}
+
+/// Runs every case and prints each. Panics at the first broken promise.
+pub async fn run_all(harness: &dyn Harness) -> Report {
+    let name = format!("contract {}/{}", harness.factory().kind(), harness.account().channel);
+    let mut missing = Vec::new();
+    for mode in Mode::ALL {
+        if verdict(harness, mode).await {
+            println!("{name}: {mode:?} held");
+        } else {
+            println!("{name}: {mode:?} NOT COVERED, the provider has no such mode");
+            missing.push(mode);
+        }
+    }
+    identity(harness).await;
+    println!("{name}: identity held");
+    checks(harness).await;
+    println!("{name}: check held");
+    description(harness);
+    settings(harness);
+    println!("{name}: settings held");
+    println!("{name}: {} of {} modes covered; NOT COVERED: {missing:?}", Mode::ALL.len() - missing.len(), Mode::ALL.len());
+    Report { missing }
+}
+
+/// One attempt under `mode` has the verdict that the mode wants, goes out at most once, and shows no secret.
+/// False when the provider has no such mode.
+pub async fn verdict(harness: &dyn Harness, mode: Mode) -> bool {
+    let Some(rig) = harness.rig(mode).await else { return false };
+    let message = message(&harness.account(), &rig.to, 0);
+    let verdict = rig.adapter.send(&request(&message)).await;
+    judge(mode, &verdict, rig.retry_after).unwrap_or_else(|fault| panic!("{mode:?}: {fault}; the verdict was {verdict:?}"));
+    judge_taken(&verdict, &rig.peer.taken()).unwrap_or_else(|fault| panic!("{mode:?}: {fault}; the verdict was {verdict:?}"));
+    hides_secrets(harness, mode, &format!("{:?} {verdict:?}", rig.adapter));
+    true
+}
+
+/// The same attempt bears the same identity whenever it is made; another message bears another.
+pub async fn identity(harness: &dyn Harness) {
+    let rig = accepting(harness).await;
+    let account = harness.account();
+    let (one, other) = (message(&account, &rig.to, 0), message(&account, &rig.to, 1));
+    for message in [&one, &one, &other] {
+        let _ = rig.adapter.send(&request(message)).await;
+    }
+    let taken = rig.peer.taken();
+    let [first, again, another] = taken.as_slice() else { panic!("three were sent, the peer took {taken:?}") };
+    assert_eq!(first, again, "the same attempt, made twice, bears two identities");
+    assert_ne!(first, another, "two messages bear the same identity");
+}
+
+/// [`Adapter::check`] tells a working account from one that does not work, sends nothing, and shows no secret.
+pub async fn checks(harness: &dyn Harness) {
+    for mode in [Mode::Accepts, Mode::Unreachable, Mode::BadCredentials] {
+        let Some(rig) = harness.rig(mode).await else { continue };
+        let found = rig.adapter.check().await;
+        assert_eq!(found.is_ok(), mode == Mode::Accepts, "{mode:?}: check() said {found:?}");
+        let text = found.unwrap_or_else(|text| text);
+        assert!(!text.trim().is_empty(), "{mode:?}: check() says nothing");
+        assert_eq!(rig.peer.taken(), Vec::<String>::new(), "{mode:?}: check() sent something");
+        hides_secrets(harness, mode, &text);
+    }
+}
+
+/// The factory and its adapters describe themselves soundly.
+pub fn description(harness: &dyn Harness) {
+    let factory = harness.factory();
+    let account = harness.account();
+    assert!(factory.channels().contains(&account.channel), "{} does not carry {}", factory.kind(), account.channel);
+    for field in factory.fields() {
+        let named = !field.name.is_empty() && field.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        assert!(named, "{:?} is not snake_case", field.name);
+        assert!(!field.help.trim().is_empty(), "{} has no help", field.name);
+        if field.secret {
+            let given = account.secrets.expose().get(field.name).is_some();
+            assert!(given || !field.required, "the harness's account lacks the secret {}", field.name);
+        }
+    }
+    let adapter =
+        factory.open(&account, &harness.services()).unwrap_or_else(|errors| panic!("the harness's account is refused: {errors:?}"));
+    let capabilities = adapter.capabilities();
+    assert!(capabilities.window > 0, "a window of 0 never sends");
+    assert!(!capabilities.message_types.is_empty(), "an adapter that carries nothing");
+}
+
+/// Faults of the settings are told all at once, name what is unknown, and show no secret.
+pub fn settings(harness: &dyn Harness) {
+    const MARK: &str = "contract-secret-that-is-no-text";
+    let factory = harness.factory();
+    let mut account = harness.account();
+    let (mut settings, mut secrets) = (account.settings.clone(), account.secrets.expose().clone());
+    let mut wanted = vec!["settings.contract_unknown".to_owned(), "secrets.contract_unknown".to_owned()];
+    settings.insert("contract_unknown".to_owned(), json!(1));
+    secrets.insert("contract_unknown".to_owned(), json!(MARK));
+    for field in factory.fields() {
+        // An array is wrong for every kind of field.
+        let (map, place, wrong) =
+            if field.secret { (&mut secrets, "secrets", json!([MARK])) } else { (&mut settings, "settings", json!([])) };
+        map.insert(field.name.to_owned(), wrong);
+        wanted.push(format!("{place}.{}", field.name));
+    }
+    (account.settings, account.secrets) = (settings, Redacted::new(secrets));
+    let errors = refused(harness, &account);
+    names_all(&errors, &wanted).unwrap_or_else(|fault| panic!("{fault}"));
+    assert!(!format!("{errors:?}").contains(MARK), "a fault shows a secret: {errors:?}");
+
+    let required: Vec<_> = factory
+        .fields()
+        .iter()
+        .filter(|f| f.required)
+        .map(|f| format!("{}.{}", if f.secret { "secrets" } else { "settings" }, f.name))
+        .collect();
+    if required.is_empty() {
+        return;
+    }
+    (account.settings, account.secrets) = (Map::new(), Redacted::default());
+    names_all(&refused(harness, &account), &required).unwrap_or_else(|fault| panic!("{fault}"));
+}
+
+/// A text message (with a subject, by email) from `account` to `to`, due now; `number` tells it from others.
+pub fn message(account: &Account, to: &str, number: u8) -> Message {
+    let email = account.channel == Channel::Email;
+    let id = uuid_v7(NOW, [number; 10]);
+    Message {
+        tenant: account.tenant,
+        id: MessageId::from_uuid(id),
+        direction: Direction::Outbound,
+        message_type: MessageType::Text,
+        to: to.to_owned(),
+        from: if email { "sender@example.org" } else { "+34600111222" }.to_owned(),
+        sender: SenderId::from_uuid(id),
+        address: AddressId::from_uuid(id),
+        request: Request {
+            requested_channel: RequestedChannel::Only(account.channel),
+            text: Some(format!("Message {number} of the suite")),
+            content: None,
+            subject: email.then(|| "The suite".to_owned()),
+            html_body: None,
+            reply_to: None,
+            metadata: None,
+            fallback_enabled: true,
+            fallback_after_seconds: None,
+            voice_language: None,
+            attachments: Vec::new(),
+            scheduled_at: None,
+            idempotency_key: None,
+            routing: Routing::default(),
+        },
+        state: State {
+            status: Status::Queued,
+            wait: Wait::Attempt { due_at: NOW },
+            fence: 0,
+            version: 0,
+            expires_at: NOW.plus(Duration::from_secs(3_600)),
+            updated_at: NOW,
+            route: Route { channel: account.channel, connection: account.id, provider: "contract".to_owned() },
+            detail: Detail::default(),
+        },
+    }
+}
+
+/// The first attempt of `message`, by the channel of its route, now.
+pub fn request(message: &Message) -> SendRequest<'_> {
+    SendRequest { message, attempt: 0, channel: message.state.route.channel, attachments: &[], now: NOW }
+}
+
+async fn accepting(harness: &dyn Harness) -> Rig {
+    harness.rig(Mode::Accepts).await.unwrap_or_else(|| panic!("every provider can accept"))
+}
+
+fn judge(mode: Mode, verdict: &Verdict, asked: Option<Duration>) -> Result<(), String> {
+    let failure = match verdict {
+        Verdict::Accepted { .. } => return if mode == Mode::Accepts { Ok(()) } else { Err("must not be accepted".to_owned()) },
+        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } | Verdict::Unknown { failure } => failure,
+    };
+    if failure.message.trim().is_empty() {
+        return Err("the failure says nothing".to_owned());
+    }
+    let code = failure.code;
+    let right = match (mode, verdict) {
+        (Mode::RejectsPermanently, Verdict::Rejected { .. }) => code != FailureCode::CredentialsInvalid,
+        (Mode::Throttles, Verdict::Deferred { retry_after, .. }) => code == FailureCode::RateLimited && *retry_after == asked,
+        (Mode::FailsTemporarily | Mode::AnswersNever, Verdict::Deferred { .. }) => trouble(code),
+        (Mode::LosesAnswer | Mode::Garbage, Verdict::Unknown { .. }) => code == FailureCode::UnknownOutcome,
+        (Mode::Unreachable, Verdict::Deferred { scope: Scope::Connection, .. }) => trouble(code),
+        (Mode::BadCredentials, Verdict::Deferred { scope: Scope::Connection, .. }) => code == FailureCode::CredentialsInvalid,
+        _ => false,
+    };
+    if right { Ok(()) } else { Err("wrong kind of verdict, scope, code or delay (the mode says what it wants)".to_owned()) }
+}
+
+/// Whether `code` fits trouble that is neither the account's fault nor a throttle: those two have consequences of their own.
+const fn trouble(code: FailureCode) -> bool {
+    !matches!(code, FailureCode::CredentialsInvalid | FailureCode::RateLimited)
+}
+
+/// An adapter never sends twice by itself, and what it says did not go out did not.
+fn judge_taken(verdict: &Verdict, taken: &[String]) -> Result<(), String> {
+    let right = match verdict {
+        Verdict::Accepted { .. } => taken.len() == 1,
+        Verdict::Deferred { .. } | Verdict::Rejected { .. } => taken.is_empty(),
+        Verdict::Unknown { .. } => taken.len() <= 1,
+    };
+    if right { Ok(()) } else { Err(format!("one attempt was made, the peer took {taken:?}")) }
+}
+
+fn hides_secrets(harness: &dyn Harness, mode: Mode, text: &str) {
+    let account = harness.account();
+    let secrets = account.secrets.expose().values().filter_map(Value::as_str).map(str::to_owned).chain(harness.more_secrets());
+    for secret in secrets {
+        assert!(secret.len() >= 8, "{mode:?}: a secret of {} characters may occur by chance; take a longer one", secret.len());
+        assert!(!text.contains(&secret), "{mode:?}: a secret shows in {}", text.replace(&secret, "<the secret>"));
+    }
+}
+
+fn refused(harness: &dyn Harness, account: &Account) -> Vec<FieldError> {
+    match harness.factory().open(account, &harness.services()) {
+        Ok(_) => panic!("faulty settings were accepted"),
+        Err(errors) => errors,
+    }
+}
+
+fn names_all(errors: &[FieldError], wanted: &[String]) -> Result<(), String> {
+    let forgotten: Vec<_> = wanted.iter().filter(|path| !errors.iter().any(|e| e.path == **path)).collect();
+    if forgotten.is_empty() { Ok(()) } else { Err(format!("no fault told for {forgotten:?}; told were {errors:?}")) }
+}

@@ -1,0 +1,6 @@
+//! The simulator, seen from outside.
+
+mod contract;
+mod liars;
+mod recipients;
+mod support;

@@ -1,0 +1,237 @@
+//! Every special recipient, on every channel, at every attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::contract::{message, request};
+use nuncio_channel::{Account, Adapter, AdapterFactory, ProviderEvent, ReceiptTarget, SendRequest, Verdict};
+use nuncio_channel_sim::SimFactory;
+use nuncio_domain::lifecycle::{Change, NodeId, ReceiptKind};
+use nuncio_domain::message::Message;
+use nuncio_domain::{Channel, FieldError, MessageType, RequestedChannel};
+use serde_json::json;
+
+use crate::support::{Recorder, account, services};
+
+const PHONES: [Channel; 4] = [Channel::Sms, Channel::SmsOneway, Channel::Whatsapp, Channel::Voice];
+const CHATS: [Channel; 2] = [Channel::Telegram, Channel::Instagram];
+const PLAIN: &str = "accepted; +0ms delivered";
+
+struct World {
+    account: Account,
+    adapter: Arc<dyn Adapter>,
+    events: Arc<Recorder>,
+}
+
+impl World {
+    fn of(channel: Channel) -> Self {
+        let (account, events) = (account(channel), Arc::new(Recorder::default()));
+        let adapter = SimFactory.open(&account, &services(events.clone())).expect("no settings are needed");
+        Self { account, adapter, events }
+    }
+
+    fn message(&self, to: &str) -> Message {
+        let mut message = message(&self.account, to, 0);
+        message.request.text = Some("Hello".to_owned());
+        message
+    }
+
+    /// What one attempt comes to, in words. What must hold for every attempt is asserted on the way.
+    async fn attempt(&self, message: &Message, channel: Channel, attempt: usize) -> String {
+        let request = SendRequest { attempt, channel, ..request(message) };
+        let verdict = self.adapter.send(&request).await;
+        let mut words = match verdict {
+            Verdict::Accepted { provider_message_id, cost } => {
+                let id = message.id.to_string();
+                assert_eq!(provider_message_id, Some(format!("sim_{}_{attempt}", &id["msg_".len()..])));
+                assert_eq!(cost, None);
+                "accepted".to_owned()
+            }
+            Verdict::Deferred { retry_after, failure, scope } => {
+                format!("deferred {:?} {:?} {} {:?}", scope, retry_after, failure.code, failure.message)
+            }
+            Verdict::Rejected { failure } => format!("rejected {} {:?}", failure.code, failure.message),
+            Verdict::Unknown { failure } => format!("unknown {}", failure.code),
+        };
+        for (event, after) in self.events.drain() {
+            words.push_str(&format!("; +{}ms {}", after.as_millis(), self.told(&event, after, &request)));
+        }
+        words
+    }
+
+    fn told(&self, event: &ProviderEvent, after: Duration, request: &SendRequest<'_>) -> String {
+        let (tenant, message) = (self.account.tenant, request.message.id);
+        match event {
+            ProviderEvent::Receipt { target, kind, at } => {
+                assert_eq!(*target, ReceiptTarget::Attempt { tenant, message, attempt: Some(request.attempt) });
+                assert_eq!(*at, request.now.plus(after));
+                match kind {
+                    ReceiptKind::Delivered => "delivered".to_owned(),
+                    ReceiptKind::Failed(failure) => format!("failed {}", failure.code),
+                    other => panic!("{other:?} is never told"),
+                }
+            }
+            ProviderEvent::Inbound(inbound) => {
+                assert_eq!((inbound.tenant, inbound.connection, inbound.channel), (tenant, self.account.id, request.channel));
+                assert_eq!((inbound.from.as_str(), inbound.at), (request.message.to.as_str(), request.now.plus(after)));
+                let id = message.to_string();
+                assert_eq!(inbound.provider_message_id, format!("sim_{}_{}_reply", &id["msg_".len()..], request.attempt));
+                format!("inbound {:?}", inbound.text)
+            }
+            ProviderEvent::Complaint { tenant: whose, message: which } => {
+                assert_eq!((*whose, *which), (tenant, message));
+                "complaint".to_owned()
+            }
+        }
+    }
+}
+
+/// The first and every later attempt to phone or chat number N of the table.
+fn numbered(n: u8, channel: Channel) -> (&'static str, &'static str) {
+    const INVALID: &str = "rejected invalid_recipient \"simulated: there is no such recipient\"";
+    const REFUSED: &str = "rejected undeliverable \"simulated: it could not be delivered\"";
+    const BOUNCED: &str = "accepted; +0ms failed undeliverable";
+    const REPLIED: &str = "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"";
+    const STOPPED: &str = "accepted; +0ms delivered; +100ms inbound \"STOP\"";
+    match n {
+        1 => (INVALID, INVALID),
+        2 if channel.is_app() => (REFUSED, REFUSED),
+        2 => (BOUNCED, BOUNCED),
+        3 => ("deferred Message None undeliverable \"simulated: timed out\"", PLAIN),
+        4 => ("deferred Message Some(2s) rate_limited \"simulated: too many messages at once\"", PLAIN),
+        5 => ("accepted", "accepted"),
+        6 => (REPLIED, REPLIED),
+        7 => (STOPPED, STOPPED),
+        8 => ("unknown unknown_outcome", PLAIN),
+        _ => (PLAIN, PLAIN),
+    }
+}
+
+const EMAILS: [(&str, &str, &str); 9] = [
+    (
+        "invalid",
+        "rejected invalid_recipient \"simulated: there is no such recipient\"",
+        "rejected invalid_recipient \"simulated: there is no such recipient\"",
+    ),
+    ("bounce", "accepted; +0ms failed undeliverable", "accepted; +0ms failed undeliverable"),
+    ("delay", "accepted; +30000ms delivered", "accepted; +30000ms delivered"),
+    ("throttle", "deferred Message Some(2s) rate_limited \"simulated: too many messages at once\"", PLAIN),
+    ("sent", "accepted", "accepted"),
+    (
+        "reply",
+        "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"",
+        "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"",
+    ),
+    ("unsubscribe", "accepted; +0ms delivered; +100ms inbound \"unsubscribe\"", "accepted; +0ms delivered; +100ms inbound \"unsubscribe\""),
+    ("unknown", "unknown unknown_outcome", PLAIN),
+    ("complaint", "accepted; +0ms delivered; +100ms complaint", "accepted; +0ms delivered; +100ms complaint"),
+];
+
+async fn expect(channel: Channel, to: &str, wanted: (&str, &str)) {
+    let world = World::of(channel);
+    let message = world.message(to);
+    for (attempt, wanted) in [(0, wanted.0), (1, wanted.1), (2, wanted.1)] {
+        assert_eq!(world.attempt(&message, channel, attempt).await, wanted, "{channel} {to} attempt {attempt}");
+    }
+}
+
+#[tokio::test]
+async fn phones() {
+    for channel in PHONES {
+        for n in 0..=9 {
+            for area in ["212", "500"] {
+                expect(channel, &format!("+1{area}555000{n}"), numbered(n, channel)).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn chats() {
+    for channel in CHATS {
+        for n in 0..=9 {
+            expect(channel, &format!("90000000{n}"), numbered(n, channel)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn emails() {
+    for (name, first, later) in EMAILS {
+        for domain in ["example.com", "example.org", "example.net", "shop.test", "mail.shop.test"] {
+            expect(Channel::Email, &format!("{name}@{domain}"), (first, later)).await;
+            expect(Channel::Email, &format!("{name}+order.17@{domain}"), (first, later)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn everyone_else_gets_everything() {
+    for channel in PHONES {
+        for to in ["+34600111222", "+15005560001", "+1500555001", "+150055500011", "+25005550001", "900000001"] {
+            expect(channel, to, (PLAIN, PLAIN)).await;
+        }
+    }
+    for channel in CHATS {
+        for to in ["900000010", "90000001", "9000000001", "-900000001", "800000001", "+15005550001"] {
+            expect(channel, to, (PLAIN, PLAIN)).await;
+        }
+    }
+    let emails = [
+        "ada@example.org",
+        "invalid@example.edu",
+        "invalid@mail.example.org",
+        "invalid@test",
+        "invalid@atest",
+        "bounces@example.org",
+        "a+bounce@example.org",
+    ];
+    for to in emails {
+        expect(Channel::Email, to, (PLAIN, PLAIN)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_sms_after_an_undeliverable_whatsapp_arrives() {
+    const TO: &str = "+12125550002";
+    let world = World::of(Channel::Whatsapp);
+    let asked = world.message(TO);
+    assert!(world.attempt(&asked, Channel::Whatsapp, 0).await.starts_with("rejected undeliverable"));
+    assert_eq!(world.attempt(&asked, Channel::Sms, 1).await, PLAIN, "whatsapp was asked for");
+
+    let mut chosen = world.message(TO);
+    chosen.request.requested_channel = RequestedChannel::Auto;
+    assert_eq!(world.attempt(&chosen, Channel::Sms, 0).await, "accepted; +0ms failed undeliverable", "sms was chosen at once");
+    let mut changes: Vec<Change> = Vec::new();
+    chosen.state.begin_attempt(NodeId(1), request(&chosen).now, &mut changes);
+    assert_eq!(world.attempt(&chosen, Channel::Sms, 1).await, PLAIN, "whatsapp was chosen first");
+
+    let mut resent = chosen.clone();
+    resent.state.detail.attempts[0].channel = Channel::Sms;
+    assert_eq!(world.attempt(&resent, Channel::Sms, 1).await, "accepted; +0ms failed undeliverable", "sms was chosen at once, and again");
+}
+
+#[tokio::test]
+async fn a_reply_repeats_a_hundred_characters_and_no_more() {
+    let world = World::of(Channel::Sms);
+    let mut message = world.message("+12125550006");
+    message.request.text = Some("ñ".repeat(101));
+    let told = world.attempt(&message, Channel::Sms, 0).await;
+    assert!(told.ends_with(&format!("inbound \"Reply to: {}\"", "ñ".repeat(100))), "{told}");
+    message.request.text = None;
+    let told = world.attempt(&message, Channel::Sms, 0).await;
+    assert!(told.ends_with("inbound \"Reply to: \""), "{told}");
+}
+
+#[tokio::test]
+async fn it_can_do_everything_and_needs_no_settings() {
+    let world = World::of(Channel::Sms);
+    let capabilities = world.adapter.capabilities();
+    assert_eq!((capabilities.message_types, capabilities.receipts, capabilities.window), (MessageType::ALL, true, 256));
+    assert_eq!((SimFactory.kind(), SimFactory.channels()), ("sim", Channel::ALL));
+
+    let mut account = account(Channel::Sms);
+    account.settings.insert("host".to_owned(), json!("mail.example.org"));
+    let faults = SimFactory.open(&account, &services(world.events.clone())).expect_err("there are no settings");
+    assert_eq!(faults.iter().map(|FieldError { path, .. }| path.as_str()).collect::<Vec<_>>(), ["settings.host"]);
+}

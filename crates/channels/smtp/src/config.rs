@@ -1,0 +1,256 @@
+//! The settings of a relay: their description, and what becomes of them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lettre::message::Mailbox;
+use nuncio_channel::{Account, Field, FieldKind, Settings};
+use nuncio_domain::{FieldError, Redacted};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::dkim::Signer;
+use crate::message::wire_address;
+
+const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
+    Field { name, kind, secret: false, required: false, help }
+}
+
+const fn secret(name: &'static str, help: &'static str) -> Field {
+    Field { name, kind: FieldKind::Text, secret: true, required: false, help }
+}
+
+/// Every setting and secret of kind `smtp`.
+pub(crate) static FIELDS: &[Field] = &[
+    Field { required: true, ..setting("host", FieldKind::Text, "name or address of the relay, such as smtp.example.org") },
+    setting("port", FieldKind::Integer(1, 65_535), "TCP port; default 587, or 465 with tls=implicit, or 25 with tls=none"),
+    setting(
+        "tls",
+        FieldKind::OneOf(&["required", "implicit", "opportunistic", "none"]),
+        "required (STARTTLS or nothing; the default), implicit (TLS from the first byte), opportunistic (STARTTLS if offered), none",
+    ),
+    setting("tls_ca", FieldKind::Text, "PEM certificates to trust besides those of the system, for a relay with a private authority"),
+    Field { required: true, ..setting("from", FieldKind::Text, "sender, such as Acme <hello@example.org> or hello@example.org") },
+    setting("username", FieldKind::Text, "login name; needs the secret password"),
+    secret("password", "login password; needs username"),
+    setting("connections", FieldKind::Integer(1, 100), "most connections, and mails under way, at once; default 8"),
+    setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for each step of a conversation; default 60"),
+    setting("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
+    setting("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
+    setting("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key stands at SELECTOR._domainkey.DOMAIN"),
+    secret("dkim_key", "private key: RSA of 2048 to 4096 bits (PEM, PKCS#1 or PKCS#8) or Ed25519 (PEM PKCS#8, or the base64 of its 32 bytes)"),
+];
+
+/// How the conversation is protected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tls {
+    /// STARTTLS, or no mail.
+    Required,
+    /// TLS from the first byte.
+    Implicit,
+    /// STARTTLS where it is offered.
+    Opportunistic,
+    /// Clear text.
+    None,
+}
+
+/// Who the mails are from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Sender {
+    /// Display name.
+    pub(crate) name: Option<String>,
+    /// Address, its domain in ASCII.
+    pub(crate) address: String,
+}
+
+/// User name and password.
+#[derive(Clone, Debug)]
+pub(crate) struct Login {
+    /// User name.
+    pub(crate) username: String,
+    /// Password.
+    pub(crate) password: Redacted<String>,
+}
+
+/// Checked settings.
+pub(crate) struct Config {
+    /// Host as given.
+    pub(crate) host: String,
+    /// Port.
+    pub(crate) port: u16,
+    /// Protection.
+    pub(crate) tls: Tls,
+    /// Whose certificate is expected, and whom to trust; absent with `tls=none`.
+    pub(crate) trust: Option<(ServerName<'static>, Arc<ClientConfig>)>,
+    /// Sender.
+    pub(crate) from: Sender,
+    /// Login, if the relay wants one.
+    pub(crate) login: Option<Login>,
+    /// Most connections.
+    pub(crate) connections: usize,
+    /// Longest wait for a step.
+    pub(crate) timeout: Duration,
+    /// Name for EHLO.
+    pub(crate) helo: Option<String>,
+    /// DKIM.
+    pub(crate) dkim: Option<Signer>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("tls", &self.tls)
+            .field("from", &self.from)
+            .field("dkim", &self.dkim)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, unless TLS is off.
+    pub(crate) fn read(account: &Account) -> Result<Self, Vec<FieldError>> {
+        let mut settings = Settings::new(FIELDS, account);
+        let tls = match settings.text("tls") {
+            Some("implicit") => Tls::Implicit,
+            Some("opportunistic") => Tls::Opportunistic,
+            Some("none") => Tls::None,
+            _ => Tls::Required,
+        };
+        let host = settings.text("host").unwrap_or_default().to_owned();
+        let trust = trust(&mut settings, &host, tls);
+        let from = sender(&mut settings);
+        let login = login(&mut settings, tls);
+        let helo = helo(&mut settings);
+        let dkim = dkim(&mut settings);
+        let default_port = match tls {
+            Tls::Implicit => 465,
+            Tls::None => 25,
+            Tls::Required | Tls::Opportunistic => 587,
+        };
+        let port = number(&settings, "port", default_port);
+        let connections = number(&settings, "connections", 8);
+        let timeout = Duration::from_secs(number(&settings, "timeout_seconds", 60));
+        settings.finish()?;
+        // Without a sender there was a fault, which has been told.
+        let Some(from) = from else { return Err(Vec::new()) };
+        Ok(Self { host, port, tls, trust, from, login, connections, timeout, helo, dkim })
+    }
+}
+
+fn number<T: TryFrom<i64>>(settings: &Settings<'_>, name: &str, default: T) -> T {
+    settings.integer(name).and_then(|n| T::try_from(n).ok()).unwrap_or(default)
+}
+
+fn trust(settings: &mut Settings<'_>, host: &str, tls: Tls) -> Option<(ServerName<'static>, Arc<ClientConfig>)> {
+    let name = ServerName::try_from(host.to_owned());
+    if name.is_err() && !host.is_empty() {
+        settings.fault("settings.host", format!("{host:?} is neither a host name nor an IP address"));
+    }
+    if tls == Tls::None {
+        return None;
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(pem) = settings.text("tls_ca") {
+        match private_roots(pem, &mut roots) {
+            Ok(0) => settings.fault("settings.tls_ca", "holds no certificate; must be PEM with -----BEGIN CERTIFICATE-----"),
+            Ok(_) => {}
+            Err(error) => settings.fault("settings.tls_ca", format!("cannot be read: {error}")),
+        }
+    }
+    if roots.is_empty() {
+        settings.fault("settings.tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider())).with_safe_default_protocol_versions();
+    match builder {
+        Ok(builder) => Some((name.ok()?, Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))),
+        Err(error) => {
+            settings.fault("settings.tls", error.to_string());
+            None
+        }
+    }
+}
+
+fn private_roots(pem: &str, roots: &mut RootCertStore) -> Result<usize, String> {
+    let mut count = 0;
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        roots.add(certificate.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn sender(settings: &mut Settings<'_>) -> Option<Sender> {
+    let text = settings.text("from")?;
+    let mailbox: Option<Mailbox> = text.parse().ok();
+    let address = mailbox.as_ref().and_then(|m| wire_address(m.email.as_ref()));
+    let (Some(mailbox), Some(address)) = (mailbox, address) else {
+        settings.fault("settings.from", format!("{text:?} is wrong; must be an address, such as hello@example.org or Acme <hello@example.org>"));
+        return None;
+    };
+    Some(Sender { name: mailbox.name, address })
+}
+
+fn login(settings: &mut Settings<'_>, tls: Tls) -> Option<Login> {
+    match (settings.text("username"), settings.text("password")) {
+        (None, None) => None,
+        (Some(_), None) => {
+            settings.fault("secrets.password", "is missing; username needs it");
+            None
+        }
+        (None, Some(_)) => {
+            settings.fault("settings.username", "is missing; password needs it");
+            None
+        }
+        (Some(username), Some(password)) => {
+            if tls == Tls::Opportunistic {
+                // Whoever sits on the line can hide STARTTLS and be told the password.
+                settings.fault("settings.tls", "opportunistic does not protect a password; use required or implicit");
+            }
+            if username.contains('\0') || password.contains('\0') {
+                settings.fault("settings.username", "username and password must not contain NUL"); // it separates them in AUTH PLAIN (RFC 4616)
+            }
+            Some(Login { username: username.to_owned(), password: Redacted::new(password.to_owned()) })
+        }
+    }
+}
+
+fn helo(settings: &mut Settings<'_>) -> Option<String> {
+    let name = settings.text("helo_name")?;
+    if name.len() > 255 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_[]:".contains(&b)) {
+        settings.fault("settings.helo_name", format!("{name:?} is wrong; must be a host name, or an address in brackets"));
+    }
+    Some(name.to_owned())
+}
+
+fn dkim(settings: &mut Settings<'_>) -> Option<Signer> {
+    let parts = (settings.text("dkim_domain"), settings.text("dkim_selector"), settings.text("dkim_key"));
+    let (Some(domain), Some(selector), Some(key)) = parts else {
+        if parts != (None, None, None) {
+            settings.fault("settings.dkim_domain", "dkim_domain, dkim_selector and the secret dkim_key must be given together");
+        }
+        return None;
+    };
+    let ascii = idna::domain_to_ascii(domain).ok().filter(|d| is_dns_name(d));
+    if ascii.is_none() {
+        settings.fault("settings.dkim_domain", format!("{domain:?} is no domain"));
+    }
+    if !is_dns_name(selector) {
+        settings.fault("settings.dkim_selector", format!("{selector:?} is wrong; must be letters, digits, dots and hyphens"));
+    }
+    match Signer::new(ascii.as_deref().unwrap_or_default(), selector, key) {
+        Ok(signer) => Some(signer),
+        Err(fault) => {
+            settings.fault("secrets.dkim_key", fault);
+            None
+        }
+    }
+}
+
+fn is_dns_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b))
+}

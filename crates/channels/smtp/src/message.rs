@@ -1,0 +1,300 @@
+//! The bytes of a mail: headers, parts and encodings (RFC 5322, 2045 to 2047, 2183, 2231, 2387).
+//!
+//! lettre encodes texts, file names and dates and judges addresses. The tree is written here, into one buffer, because
+//! attachments can be large, boundaries must follow from the message id, and lines must never be too long.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use lettre::message::header::{ContentDisposition, ContentType, Date, Headers};
+use lettre::message::{Body, Mailbox};
+use nuncio_channel::{ResolvedAttachment, SendRequest};
+use nuncio_domain::Timestamp;
+use nuncio_domain::message::{Failure, FailureCode};
+
+use crate::config::Sender;
+use crate::degrade;
+use crate::dkim::Signer;
+
+/// A mail that is ready to go out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Letter {
+    /// Envelope recipient, its domain in ASCII.
+    pub(crate) to: String,
+    /// `Message-ID`, with its angle brackets; the same for every attempt.
+    pub(crate) message_id: String,
+    /// Header and body with CRLF line ends, the last one included. No line is longer than 998 octets.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether an address needs SMTPUTF8 (RFC 6531).
+    pub(crate) utf8: bool,
+}
+
+/// An address fit for the envelope and for headers: valid, without spaces and control characters, its domain in ASCII (RFC 5890).
+pub(crate) fn wire_address(text: &str) -> Option<String> {
+    let address: lettre::Address = text.parse().ok()?;
+    if text.len() > 254 || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return None;
+    }
+    let domain = if address.domain().is_ascii() { address.domain().to_owned() } else { idna::domain_to_ascii(address.domain()).ok()? };
+    Some(format!("{}@{domain}", address.user()))
+}
+
+/// Writes the mail of `request`, signed if there is a `signer`. The error is final: no later attempt can do better.
+pub(crate) fn build(request: &SendRequest<'_>, from: &Sender, signer: Option<&Signer>) -> Result<Letter, Failure> {
+    let message = request.message;
+    let Some(to) = wire_address(&message.to) else {
+        return Err(Failure::own(FailureCode::InvalidRecipient, format!("{:?} is no email address", message.to)));
+    };
+    let reply_to = message.request.reply_to.as_deref().map(reply_to).transpose()?;
+    let body = degrade::body(message)?;
+    let domain = from.address.rsplit('@').next().unwrap_or_default();
+    let message_id = format!("<{}@{domain}>", message.id);
+
+    let mut out = String::new();
+    header(&mut out, "Date", &date(request.now));
+    header(&mut out, "From", &mailbox(from.name.as_deref(), &from.address));
+    header(&mut out, "To", &to);
+    if let Some(reply_to) = &reply_to {
+        header(&mut out, "Reply-To", reply_to);
+    }
+    if let Some(subject) = message.request.subject.as_deref().filter(|s| !s.is_empty()) {
+        header(&mut out, "Subject", &unstructured(subject, "Subject: ".len()));
+    }
+    header(&mut out, "Message-ID", &message_id);
+    header(&mut out, "MIME-Version", "1.0");
+
+    let mut bytes = out.into_bytes();
+    let content: usize = request.attachments.iter().map(|a| a.bytes.len()).sum();
+    bytes.reserve(content / 57 * 78 + body.text.len() * 2 + body.html.as_ref().map_or(0, String::len) * 2 + 4_096);
+    let mut writer = Writer { out: bytes, boundary: format!("=_{}", message.id), multiparts: 0 };
+    writer.part(&tree(&body, request.attachments));
+    let mut bytes = writer.out;
+    if let Some(signer) = signer {
+        let signature = signer.sign(&bytes, request.now);
+        bytes.splice(0..0, signature.into_bytes());
+    }
+    let utf8 = [&to, &from.address].into_iter().chain(&reply_to).any(|a| !a.is_ascii());
+    Ok(Letter { to, message_id, bytes, utf8 })
+}
+
+fn header(out: &mut String, name: &str, value: &str) {
+    out.push_str(name);
+    out.push_str(": ");
+    out.push_str(value);
+    out.push_str("\r\n");
+}
+
+fn date(at: Timestamp) -> String {
+    let at = UNIX_EPOCH + Duration::from_millis(at.millis().max(0).unsigned_abs());
+    header_value(|headers| headers.set(Date::new(at)))
+}
+
+/// The encoded value of the one header that `set` sets.
+fn header_value(set: impl FnOnce(&mut Headers)) -> String {
+    let mut headers = Headers::new();
+    set(&mut headers);
+    let text = headers.to_string();
+    text.split_once(": ").map_or(String::new(), |(_, value)| value.trim_end().to_owned())
+}
+
+fn reply_to(text: &str) -> Result<String, Failure> {
+    let parsed: Option<Mailbox> = text.parse().ok();
+    let address = parsed.as_ref().and_then(|m| wire_address(m.email.as_ref()));
+    match (parsed, address) {
+        (Some(parsed), Some(address)) => Ok(mailbox(parsed.name.as_deref(), &address)),
+        _ => Err(Failure::own(FailureCode::ContentRejected, format!("replyTo {text:?} is no email address"))),
+    }
+}
+
+fn mailbox(name: Option<&str>, address: &str) -> String {
+    let name = clean(name.unwrap_or_default());
+    let name = name.trim();
+    if name.is_empty() {
+        return address.to_owned();
+    }
+    if name.len() <= 60 && name.is_ascii() && !name.contains("=?") {
+        return format!("\"{}\" <{address}>", name.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    format!("{}\r\n <{address}>", encoded_words(name))
+}
+
+/// `text` with every control character, line ends above all, turned into a space.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// An unstructured header value, folded; as encoded words, unless it is plain ASCII with words and spaces that survive folding.
+fn unstructured(text: &str, offset: usize) -> String {
+    let text = clean(text);
+    let plain = text.is_ascii() && !text.contains("=?") && text.split(' ').all(|word| (1..=60).contains(&word.len()));
+    if !plain {
+        return encoded_words(&text);
+    }
+    let mut out = String::with_capacity(text.len() + text.len() / 16);
+    let mut width = offset;
+    for (index, word) in text.split(' ').enumerate() {
+        if index > 0 {
+            let fold = width + 1 + word.len() > 76;
+            out.push_str(if fold { "\r\n " } else { " " });
+            width = if fold { 1 } else { width + 1 };
+        }
+        out.push_str(word);
+        width += word.len();
+    }
+    out
+}
+
+/// `text` as encoded words of at most 60 characters (RFC 2047 allows 75), one a line, never parting a character.
+fn encoded_words(text: &str) -> String {
+    const OCTETS: usize = 36;
+    let mut words = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = (0..=OCTETS.min(rest.len())).rev().find(|&i| rest.is_char_boundary(i)).unwrap_or(rest.len());
+        words.push(format!("=?utf-8?B?{}?=", STANDARD.encode(&rest[..end])));
+        rest = &rest[end..];
+    }
+    words.join("\r\n ")
+}
+
+/// One node of the MIME tree.
+enum Part<'a> {
+    Text { subtype: &'static str, content: &'a str },
+    File { name: &'a str, content_type: &'a str, content_id: Option<&'a str>, bytes: &'a [u8] },
+    Multi { subtype: &'static str, parts: Vec<Part<'a>> },
+}
+
+fn tree<'a>(body: &'a degrade::Body, attachments: &'a [ResolvedAttachment]) -> Part<'a> {
+    let plain = Part::Text { subtype: "plain", content: &body.text };
+    let (inline, attached): (Vec<_>, Vec<_>) = attachments.iter().partition(|a| body.html.is_some() && a.content_id.is_some());
+    let shown = match &body.html {
+        None => plain,
+        Some(html) => {
+            let html = Part::Text { subtype: "html", content: html };
+            let html = if inline.is_empty() {
+                html
+            } else {
+                Part::Multi { subtype: "related", parts: std::iter::once(html).chain(inline.into_iter().map(|a| file(a, true))).collect() }
+            };
+            Part::Multi { subtype: "alternative", parts: vec![plain, html] }
+        }
+    };
+    let vcard = body.vcard.as_deref().map(|card| Part::File { name: "contacts.vcf", content_type: "text/vcard; charset=utf-8", content_id: None, bytes: card.as_bytes() });
+    if attached.is_empty() && vcard.is_none() {
+        return shown;
+    }
+    Part::Multi { subtype: "mixed", parts: std::iter::once(shown).chain(vcard).chain(attached.into_iter().map(|a| file(a, false))).collect() }
+}
+
+fn file(attachment: &ResolvedAttachment, inline: bool) -> Part<'_> {
+    Part::File {
+        name: &attachment.filename,
+        content_type: &attachment.content_type,
+        content_id: attachment.content_id.as_deref().filter(|_| inline),
+        bytes: &attachment.bytes,
+    }
+}
+
+struct Writer {
+    out: Vec<u8>,
+    /// What all boundaries begin with. `=_` can stand in no encoded body, and nobody knew the id when the text was written.
+    boundary: String,
+    multiparts: usize,
+}
+
+impl Writer {
+    fn header(&mut self, name: &str, value: &str) {
+        for piece in [name, ": ", value, "\r\n"] {
+            self.out.extend_from_slice(piece.as_bytes());
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn part(&mut self, part: &Part<'_>) {
+        match part {
+            Part::Text { subtype, content } => self.text(subtype, content),
+            Part::File { name, content_type, content_id, bytes } => self.file(name, content_type, *content_id, bytes),
+            Part::Multi { subtype, parts } => self.multi(subtype, parts),
+        }
+    }
+
+    fn text(&mut self, subtype: &str, content: &str) {
+        let body = Body::new(crlf(content));
+        self.header("Content-Type", &format!("text/{subtype}; charset=utf-8"));
+        self.header("Content-Transfer-Encoding", &body.encoding().to_string());
+        self.line("");
+        self.out.extend_from_slice(body.as_ref());
+        self.line("");
+    }
+
+    fn file(&mut self, name: &str, content_type: &str, content_id: Option<&str>, bytes: &[u8]) {
+        let name = file_name(name);
+        self.header("Content-Type", &media_type(content_type));
+        self.header("Content-Transfer-Encoding", "base64"); // for text too: a file must arrive as it was
+        let disposition = if content_id.is_some() { ContentDisposition::inline_with_name(&name) } else { ContentDisposition::attachment(&name) };
+        self.header("Content-Disposition", &header_value(|headers| headers.set(disposition)));
+        if let Some(id) = content_id {
+            let id: String = id.chars().filter(|c| c.is_ascii_graphic() && !"<>".contains(*c)).take(250).collect();
+            self.header("Content-ID", &format!("<{id}>"));
+        }
+        self.line("");
+        let mut line = [0; 76];
+        for chunk in bytes.chunks(57) {
+            let length = STANDARD.encode_slice(chunk, &mut line).expect("57 octets are 76 characters");
+            self.out.extend_from_slice(&line[..length]);
+            self.out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn multi(&mut self, subtype: &str, parts: &[Part<'_>]) {
+        let boundary = format!("{}_{}", self.boundary, self.multiparts);
+        self.multiparts += 1;
+        let root = if subtype == "related" { "; type=\"text/html\"" } else { "" };
+        self.header("Content-Type", &format!("multipart/{subtype}{root};\r\n boundary=\"{boundary}\""));
+        self.line("");
+        for part in parts {
+            self.line(&format!("--{boundary}"));
+            self.part(part);
+        }
+        self.line(&format!("--{boundary}--"));
+    }
+}
+
+/// `text` with CRLF for every line end, bare CR included, and without NUL, which no mail may hold (RFC 5322 §2.3).
+fn crlf(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 32);
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match c {
+            '\0' => {}
+            '\r' => {
+                characters.next_if_eq(&'\n');
+                out.push_str("\r\n");
+            }
+            '\n' => out.push_str("\r\n"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+fn file_name(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_control() || matches!(c, '/' | '\\' | '"') { '_' } else { c }).take(255).collect();
+    if name.trim().is_empty() { "attachment".to_owned() } else { name }
+}
+
+/// The media type, if it is one that may be sent as base64; else that of any bytes. `multipart` and `message` must not (RFC 2046 §5.2).
+fn media_type(given: &str) -> String {
+    let usable = given.len() <= 200 && given.bytes().all(|b| b.is_ascii_graphic() || b == b' ') && !given.contains(['(', '\\']);
+    let lower = given.to_ascii_lowercase();
+    let composite = lower.starts_with("multipart/") || lower.starts_with("message/");
+    match ContentType::parse(given) {
+        Ok(parsed) if usable && !composite => header_value(|headers| headers.set(parsed)),
+        _ => "application/octet-stream".to_owned(),
+    }
+}

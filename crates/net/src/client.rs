@@ -1,0 +1,210 @@
+//! The guarded HTTP client.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::{Method, StatusCode};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::error::{FetchError, SetupError};
+use crate::guard::GuardPolicy;
+
+const USER_AGENT: &str = concat!("nuncio/", env!("CARGO_PKG_VERSION"));
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const MAX_REDIRECTS: usize = 5;
+
+/// An HTTP client that goes only where its [`GuardPolicy`] permits.
+///
+/// Clones are cheap and share one connection pool. Proxies named by the environment are not used:
+/// behind one, the addresses could not be checked. Cookies are not kept, compressed bodies are
+/// not asked for. Connecting may take 10 seconds at most.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    policy: Arc<GuardPolicy>,
+}
+
+/// How much one call may take.
+#[derive(Debug, Clone, Copy)]
+pub struct FetchLimits {
+    /// The longest body accepted, in bytes.
+    pub max_bytes: u64,
+    /// For the whole call: resolving, connecting, every redirect, and reading the body.
+    pub timeout: Duration,
+}
+
+/// A fetched body.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// The whole body, at most [`FetchLimits::max_bytes`] long.
+    pub bytes: Vec<u8>,
+    /// The `Content-Type` header as sent, if it is there and visible ASCII. A claim, no proof.
+    pub content_type: Option<String>,
+    /// The URL that gave the body, after redirects. May hold secrets in path and query.
+    pub final_url: Url,
+}
+
+/// The answer to [`Client::request`], whatever its status.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, or its first [`FetchLimits::max_bytes`] bytes.
+    pub body: Vec<u8>,
+    /// Whether the body went on beyond [`FetchLimits::max_bytes`].
+    pub truncated: bool,
+}
+
+impl Client {
+    /// Makes a client. Installs the TLS provider ([`crate::init_tls`]) and reads the root
+    /// certificates of the system, so make one and clone it.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError`] if the system has no usable root certificates.
+    pub fn new(policy: GuardPolicy) -> Result<Self, SetupError> {
+        crate::init_tls();
+        let policy = Arc::new(policy);
+        let http = reqwest::Client::builder()
+            .user_agent(USER_AGENT)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .dns_resolver(GuardedResolver(policy.clone()))
+            .build()
+            .map_err(SetupError)?;
+        Ok(Self { http, policy })
+    }
+
+    /// Gets the body behind a URL, following at most 5 redirects, each held to the policy.
+    ///
+    /// A body longer than the limit is given up as soon as its `Content-Length` or the bytes read
+    /// say so; no more than the limit and one read is ever held.
+    ///
+    /// # Errors
+    ///
+    /// Every kind of [`FetchError`]; see there.
+    pub async fn fetch(&self, url: &str, limits: FetchLimits) -> Result<Fetched, FetchError> {
+        let url = Url::parse(url)?;
+        timeout(limits.timeout, self.fetch_following(url, limits.max_bytes)).await.unwrap_or(Err(FetchError::Timeout))
+    }
+
+    /// Sends one request and gives the answer of whatever status; redirects are not followed.
+    ///
+    /// A body beyond the limit is cut off, not an error: the server may have acted on the
+    /// request, and its status must reach the caller.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError`], but neither `Status` nor `TooLarge`. After `Timeout` and `Network` it is
+    /// unknown whether the server acted on the request.
+    pub async fn request(
+        &self,
+        method: Method,
+        url: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+        limits: FetchLimits,
+    ) -> Result<Response, FetchError> {
+        let url = Url::parse(url)?;
+        let exchange = async {
+            let answer = self.send(method, &url, headers, body).await?;
+            let (status, headers) = (answer.status(), answer.headers().clone());
+            let (body, truncated) = read_body(answer, &url, limits.max_bytes).await?;
+            Ok(Response { status, headers, body, truncated })
+        };
+        timeout(limits.timeout, exchange).await.unwrap_or(Err(FetchError::Timeout))
+    }
+
+    async fn fetch_following(&self, mut url: Url, limit: u64) -> Result<Fetched, FetchError> {
+        for _ in 0..MAX_REDIRECTS {
+            let answer = self.get(&url).await?;
+            match redirect_target(&answer, &url) {
+                Some(target) => url = target,
+                None => return fetched(answer, url, limit).await,
+            }
+        }
+        let answer = self.get(&url).await?;
+        fetched(answer, url, limit).await
+    }
+
+    async fn get(&self, url: &Url) -> Result<reqwest::Response, FetchError> {
+        self.send(Method::GET, url, HeaderMap::new(), Vec::new()).await
+    }
+
+    /// The one place where requests leave. The URL is checked here because the resolver is not
+    /// asked when the host is an address.
+    async fn send(&self, method: Method, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<reqwest::Response, FetchError> {
+        self.policy.check_url(url)?;
+        let mut request = self.http.request(method, url.clone()).headers(headers);
+        if !body.is_empty() {
+            request = request.body(body);
+        }
+        let answer = request.send().await.map_err(|error| FetchError::from_exchange(host(url), error))?;
+        tracing::debug!(host = host(url), status = answer.status().as_u16(), "http answer");
+        Ok(answer)
+    }
+}
+
+fn host(url: &Url) -> &str {
+    url.host_str().unwrap_or_default()
+}
+
+/// Where a redirect (RFC 9110 §15.4) leads, if the answer is one that can be followed.
+fn redirect_target(answer: &reqwest::Response, from: &Url) -> Option<Url> {
+    if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let location = std::str::from_utf8(answer.headers().get(LOCATION)?.as_bytes()).ok()?;
+    from.join(location).ok()
+}
+
+async fn fetched(answer: reqwest::Response, final_url: Url, limit: u64) -> Result<Fetched, FetchError> {
+    if !answer.status().is_success() {
+        return Err(FetchError::Status(answer.status().as_u16()));
+    }
+    if answer.content_length().is_some_and(|length| length > limit) {
+        return Err(FetchError::TooLarge { limit });
+    }
+    let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (bytes, truncated) = read_body(answer, &final_url, limit).await?;
+    if truncated {
+        return Err(FetchError::TooLarge { limit });
+    }
+    Ok(Fetched { bytes, content_type, final_url })
+}
+
+/// Reads at most `limit` bytes; true if there were more.
+async fn read_body(mut answer: reqwest::Response, url: &Url, limit: u64) -> Result<(Vec<u8>, bool), FetchError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(|error| FetchError::from_exchange(host(url), error))? {
+        let room = limit - body.len();
+        if chunk.len() > room {
+            body.extend_from_slice(&chunk[..room]);
+            return Ok((body, true));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok((body, false))
+}
+
+/// Resolves by the system and keeps the addresses that the policy permits. The connection is made
+/// to the very addresses checked, so a name that changes its answer in between gains nothing.
+struct GuardedResolver(Arc<GuardPolicy>);
+
+impl Resolve for GuardedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.0.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let kept = policy.filter(name.as_str(), found)?;
+            Ok(Box::new(kept.into_iter()) as Addrs)
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Why a request came to nothing.
+
+use std::error::Error;
+
+use crate::guard::Refused;
+
+/// Why a request gave no usable answer.
+///
+/// Neither `Display` nor `Debug` shows credentials, paths, queries or headers: a path can be a
+/// secret too (some provider APIs and webhook receivers carry their token there).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// Not an absolute URL.
+    #[error("the URL cannot be read: {0}")]
+    InvalidUrl(#[from] url::ParseError),
+    /// The policy forbids the URL, the address behind it, or a redirect it led to.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// A fetch ended with a status other than 2xx. A redirect without a readable target, or
+    /// beyond the limit of redirects, ends with its own 3xx status.
+    #[error("the server answered with status {0}")]
+    Status(u16),
+    /// The body is longer than the limit, in bytes.
+    #[error("the body is longer than {limit} bytes")]
+    TooLarge {
+        /// The limit that was set, in bytes.
+        limit: u64,
+    },
+    /// No connection, or no full answer, in time.
+    #[error("the server did not answer in time")]
+    Timeout,
+    /// Resolving, connecting, TLS or the HTTP exchange failed. Names the host and the cause.
+    #[error("{0}")]
+    Network(String),
+}
+
+impl FetchError {
+    /// Whether the same request may succeed later: time-outs, network failures, and the statuses
+    /// 408, 429 and 5xx.
+    ///
+    /// Says nothing on whether the server acted on the request already.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Timeout | Self::Network(_) => true,
+            Self::Status(status) => matches!(status, 408 | 429 | 500..=599),
+            Self::InvalidUrl(_) | Self::Refused(_) | Self::TooLarge { .. } => false,
+        }
+    }
+
+    pub(crate) fn from_exchange(host: &str, error: reqwest::Error) -> Self {
+        // The URL is taken out first: the error would print it whole.
+        let error = error.without_url();
+        let timed_out = error.is_timeout();
+        let mut cause: &dyn Error = &error;
+        loop {
+            if let Some(refused) = cause.downcast_ref::<Refused>() {
+                return Self::Refused(refused.clone());
+            }
+            match cause.source() {
+                Some(deeper) => cause = deeper,
+                None if timed_out => return Self::Timeout,
+                None => return Self::Network(format!("{host}: {cause}")),
+            }
+        }
+    }
+}
+
+/// The HTTP client could not be set up, as when the system has no root certificates.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot set up the HTTP client")]
+pub struct SetupError(#[source] pub(crate) reqwest::Error);

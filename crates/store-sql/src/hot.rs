@@ -1,0 +1,227 @@
+//! What both databases share of the hot path: the items, their preparation off the lane, and folding.
+
+use std::collections::HashMap;
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
+use nuncio_domain::message::{Failure, FailureCode, Message, Status};
+use nuncio_domain::{AddressId, TenantId, limits};
+use nuncio_store::{Accept, Accepted, Result, StoreError, Transition, Transitioned};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::row::{FixedRow, StateRow, corrupt, json};
+
+/// One item of a lane, with the place where its answer goes.
+#[derive(Debug)]
+pub(crate) struct Op<I, O> {
+    pub(crate) item: I,
+    pub(crate) reply: oneshot::Sender<Result<O>>,
+}
+
+pub(crate) type AcceptOp = Op<Prepared, Accepted>;
+pub(crate) type TransitionOp = Op<Transition, Transitioned>;
+
+/// An accept with everything computed that does not need the database.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) item: Accept,
+    pub(crate) born: Born,
+    /// Pieces of the request that do not fit the row; written before the item enters the lane.
+    pub(crate) chunks: Vec<Vec<u8>>,
+}
+
+/// A message as it is inserted.
+#[derive(Clone, Debug)]
+pub(crate) struct Born {
+    pub(crate) message: Message,
+    pub(crate) fixed: FixedRow,
+    pub(crate) state: StateRow,
+    pub(crate) sequence: i64,
+    pub(crate) changes: String,
+}
+
+impl Prepared {
+    pub(crate) fn new(item: Accept) -> Result<Self> {
+        let mut message = item.message.clone();
+        let mut changes = birth(&mut message);
+        if let Some(claim) = item.claim {
+            message.state.begin_attempt(claim.node, item.now, &mut changes);
+        }
+        let mut born = Born::new(message, &changes)?;
+        let chunks = spool(&mut born.fixed);
+        Ok(Self { item, born, chunks })
+    }
+
+    /// The item as it is born when the recipient turns out to be suppressed: failed, at no cost.
+    pub(crate) fn suppressed(&self) -> Result<Born> {
+        let mut message = self.item.message.clone();
+        let mut changes = birth(&mut message);
+        let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
+        message.state.status = Status::Failed;
+        message.state.wait = Wait::Nothing;
+        message.state.detail.failure = Some(failure.clone());
+        if let Some(change) = changes.first_mut() {
+            change.status = Status::Failed;
+            change.failure = Some(failure);
+        }
+        let mut born = Born::new(message, &changes)?;
+        born.fixed.request.clone_from(&self.born.fixed.request);
+        born.fixed.spooled = self.born.fixed.spooled;
+        Ok(born)
+    }
+}
+
+/// The change by which a message comes into the world.
+fn birth(message: &mut Message) -> Vec<Change> {
+    message.state.version += 1;
+    let change = Change {
+        status: message.state.status,
+        previous: None,
+        at: message.state.updated_at,
+        attempt: None,
+        failure: None,
+        cost: None,
+        possible_duplicate: false,
+    };
+    vec![change]
+}
+
+impl Born {
+    fn new(message: Message, changes: &[Change]) -> Result<Self> {
+        Ok(Self {
+            fixed: FixedRow::encode(&message)?,
+            state: StateRow::encode(&message.state)?,
+            sequence: crate::row::first_sequence(message.state.version, changes),
+            changes: json(&changes)?,
+            message,
+        })
+    }
+
+    /// A message that comes into the world finished, from outside.
+    pub(crate) fn received(mut message: Message) -> Result<Self> {
+        let changes = birth(&mut message);
+        Self::new(message, &changes)
+    }
+
+    pub(crate) fn set_address(&mut self, address: AddressId) {
+        self.message.address = address;
+        self.fixed.address_id = address.uuid();
+    }
+}
+
+/// Moves a request that is too large for the row into chunks.
+fn spool(fixed: &mut FixedRow) -> Vec<Vec<u8>> {
+    if fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
+        return Vec::new();
+    }
+    let request = std::mem::take(&mut fixed.request).into_bytes();
+    let chunks: Vec<Vec<u8>> = request.chunks(limits::SPOOL_THRESHOLD_BYTES).map(<[u8]>::to_vec).collect();
+    fixed.spooled = chunks.len() as i32;
+    chunks
+}
+
+/// The messages of one batch of transitions: each is loaded once, changed by its steps in order, and written once.
+#[derive(Debug, Default)]
+pub(crate) struct Fold {
+    loaded: HashMap<(i64, Uuid), Loaded>,
+    order: Vec<(i64, Uuid)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// The key of the row in the database's own terms.
+    pub(crate) row: i64,
+    pub(crate) state: State,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) changes: Vec<Change>,
+    pub(crate) touched: bool,
+    was_final: bool,
+    /// Present when a step of the batch may start an attempt.
+    pub(crate) fixed: Option<FixedRow>,
+    pub(crate) suppressed: bool,
+}
+
+impl Loaded {
+    pub(crate) fn new(row: i64, state: State, idempotency_key: Option<String>, fixed: Option<FixedRow>, suppressed: bool) -> Self {
+        let was_final = state.is_final();
+        Self { row, state, idempotency_key, changes: Vec::new(), touched: false, was_final, fixed, suppressed }
+    }
+
+    /// Whether the message became final in this batch.
+    pub(crate) fn ended(&self) -> bool {
+        self.state.is_final() && !self.was_final
+    }
+}
+
+impl Fold {
+    pub(crate) fn key(item: &Transition) -> (i64, Uuid) {
+        (item.tenant.0, item.id.uuid())
+    }
+
+    pub(crate) fn insert(&mut self, key: (i64, Uuid), loaded: Loaded) {
+        self.order.push(key);
+        self.loaded.insert(key, loaded);
+    }
+
+    pub(crate) fn contains(&self, key: &(i64, Uuid)) -> bool {
+        self.loaded.contains_key(key)
+    }
+
+    /// Applies one item and answers it. The answer must not be given before the commit.
+    pub(crate) fn apply(&mut self, item: &Transition) -> Result<Transitioned> {
+        let Some(loaded) = self.loaded.get_mut(&Self::key(item)) else { return Ok(Transitioned::Missing) };
+        let seen = loaded.changes.len();
+        let step = match &item.step {
+            Step::Start { node, fence, .. } => &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed },
+            other => other,
+        };
+        let applied = loaded.state.apply(step, item.now, &mut loaded.changes);
+        loaded.touched |= applied == Applied::Yes || loaded.changes.len() > seen;
+        let started = applied == Applied::Yes && matches!(item.step, Step::Start { .. }) && matches!(loaded.state.wait, Wait::Owned { .. });
+        let message = match (&loaded.fixed, started) {
+            (Some(fixed), true) => Some(Box::new(fixed.clone().decode(loaded.state.clone())?)),
+            _ => None,
+        };
+        Ok(Transitioned::Found { applied, state: Box::new(loaded.state.clone()), message })
+    }
+
+    /// What must be written, in key order.
+    pub(crate) fn touched(&mut self) -> Vec<((i64, Uuid), &Loaded)> {
+        self.order.sort_unstable();
+        self.order.iter().filter_map(|key| self.loaded.get(key).filter(|l| l.touched).map(|l| (*key, l))).collect()
+    }
+}
+
+/// A request put together from its chunks.
+pub(crate) fn unspool(fixed: &mut FixedRow, chunks: Vec<Vec<u8>>) -> Result<()> {
+    if chunks.len() != fixed.spooled as usize {
+        return Err(corrupt("spool_chunks", format!("{} of {} chunks", chunks.len(), fixed.spooled)));
+    }
+    fixed.request = String::from_utf8(chunks.concat()).map_err(|e| corrupt("spool_chunks", e))?;
+    Ok(())
+}
+
+/// Every distinct world of a batch, in order.
+pub(crate) fn tenants(items: &[AcceptOp]) -> Vec<TenantId> {
+    let mut tenants: Vec<TenantId> = items.iter().map(|op| op.item.item.message.tenant).collect();
+    tenants.sort_unstable();
+    tenants.dedup();
+    tenants
+}
+
+/// The same failure once more, for each item of a batch that failed as a whole.
+pub(crate) fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Busy(what) => StoreError::Busy(what.clone()),
+        StoreError::Unavailable(what) => StoreError::Unavailable(what.clone()),
+        StoreError::Corrupt { table, what } => StoreError::Corrupt { table, what: what.clone() },
+        StoreError::Conflict(source) => StoreError::Conflict(source.to_string().into()),
+        StoreError::Other(source) => StoreError::Other(source.to_string().into()),
+    }
+}
+
+/// The shard of a message, 0 to 63.
+pub(crate) fn shard(id: Uuid) -> i16 {
+    i16::from(id.as_bytes()[15] & 63)
+}

@@ -1,0 +1,384 @@
+//! The hot statements: one per table and batch, with arrays.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::message::Message;
+use nuncio_domain::{AddressId, MessageId, TenantId, limits};
+use nuncio_store::{Accepted, Operation, Result, Transitioned};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::SqlxResult as _;
+use crate::hot::{AcceptOp, Born, Fold, Loaded, Prepared, TransitionOp, shard, tenants, unspool};
+use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
+
+const EPOCHS: &str = "SELECT tenant_id, epoch FROM worlds WHERE tenant_id = ANY($1)";
+
+const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
+     SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[]) ON CONFLICT DO NOTHING RETURNING resource_id";
+
+const FIND_KEYS: &str = "SELECT k.tenant_id, k.key, k.resource_id, k.fingerprint FROM unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
+     JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+
+const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = $4 FROM unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
+     WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+
+const RECIPIENTS: &str = "SELECT u.n, a.id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+     AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
+     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, n) \
+     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
+
+const INSERT_ADDRESSES: &str = "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) \
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[]) \
+     ON CONFLICT (tenant_id, kind, identifier) DO NOTHING RETURNING contact_id";
+
+const INSERT_CONTACTS: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) \
+     SELECT tenant_id, id, country, at, at FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[]) AS u (tenant_id, id, country, at)";
+
+const INSERT_MESSAGES: &str = "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, \
+     idempotency_key, spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], \
+     $10::text[], $11::int[], $12::text[], $13::smallint[], $14::smallint[], $15::smallint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], \
+     $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])";
+
+const INSERT_EVENTS: &str = "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
+     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[])";
+
+/// Rows that another node may hold are locked in one order, so that two nodes cannot wait for each other.
+const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, \
+     CASE WHEN u.starts THEN m.request ELSE '' END AS request, m.status, m.wait, m.held, m.due_at, m.owner, m.fence, m.version, m.expires_at, m.updated_at, \
+     m.channel, m.connection_id, m.provider, m.detail, u.starts, \
+     (u.starts AND EXISTS (SELECT 1 FROM addresses a JOIN suppressions s ON s.tenant_id = a.tenant_id AND s.kind = a.kind AND s.identifier = a.identifier \
+       WHERE a.tenant_id = m.tenant_id AND a.id = m.address_id AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', m.sender_id))) AS suppressed \
+     FROM unnest($1::bigint[], $2::uuid[], $3::boolean[]) AS u (tenant_id, id, starts) \
+     JOIN messages m ON m.tenant_id = u.tenant_id AND m.id = u.id ORDER BY m.tenant_id, m.id FOR UPDATE OF m";
+
+const UPDATE: &str = "UPDATE messages m SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, fence = u.fence, \
+     version = u.version, expires_at = u.expires_at, updated_at = u.updated_at, channel = u.channel, connection_id = u.connection_id, provider = u.provider, \
+     detail = u.detail FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
+     $9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::uuid[], $14::text[], $15::text[]) \
+     AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
+     WHERE m.tenant_id = u.tenant_id AND m.id = u.id";
+
+const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk";
+
+const WHOLE: &str = "SELECT tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, status, wait, \
+     held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail FROM messages WHERE tenant_id = $1 AND id = $2";
+
+/// Gathers one column of a batch.
+fn column<T, U>(items: &[T], value: impl Fn(&T) -> U) -> Vec<U> {
+    items.iter().map(value).collect()
+}
+
+/// Writes a batch of new messages inside an open transaction.
+pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
+    let mut answers: Vec<Option<Accepted>> = Vec::new();
+    answers.resize_with(ops.len(), || None);
+    refuse_stale(conn, ops, &mut answers).await?;
+    claim_keys(conn, ops, &mut answers).await?;
+    let open: Vec<(usize, &Prepared)> =
+        ops.iter().enumerate().filter(|(n, _)| answers[*n].is_none()).map(|(n, op)| (n, &op.item)).collect();
+    let prepared: Vec<&Prepared> = open.iter().map(|(_, prepared)| *prepared).collect();
+    let born = births(conn, &prepared).await?;
+    insert(conn, &born).await?;
+    let ended: Vec<(i64, String)> =
+        born.iter().filter(|b| b.state.wait == 0).filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?))).collect();
+    end_keys(conn, &ended, born.first().map_or(0, |b| b.state.updated_at)).await?;
+    for ((n, _), born) in open.into_iter().zip(born) {
+        answers[n] = Some(Accepted::New(Box::new(born.message)));
+    }
+    Ok(answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect())
+}
+
+async fn refuse_stale(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Option<Accepted>]) -> Result<()> {
+    let tenants = column(&tenants(ops), |t| t.0);
+    let epochs: Vec<(i64, i64)> = sqlx::query_as(EPOCHS).bind(tenants).fetch_all(conn).await.store()?;
+    for (answer, op) in answers.iter_mut().zip(ops) {
+        let planned = (op.item.item.message.tenant.0, op.item.item.epoch);
+        if !epochs.contains(&planned) {
+            *answer = Some(Accepted::Stale);
+        }
+    }
+    Ok(())
+}
+
+/// Takes the idempotency keys of a batch, in key order. Who loses is answered with the original.
+async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Option<Accepted>]) -> Result<()> {
+    // Of two items with one key the first takes it: the statement may name each key once only.
+    let mut keys: BTreeMap<(i64, &str), &Prepared> = BTreeMap::new();
+    let mut guarded = Vec::new();
+    for (n, op) in ops.iter().enumerate() {
+        if answers[n].is_none()
+            && let Some(key) = &op.item.item.idempotency
+        {
+            let place = (op.item.item.message.tenant.0, key.key.as_str());
+            keys.entry(place).or_insert(&op.item);
+            guarded.push((n, place, key));
+        }
+    }
+    if guarded.is_empty() {
+        return Ok(());
+    }
+    let unique: Vec<_> = keys.iter().collect();
+    let operation = Operation::SendMessage.number();
+    let won: Vec<(Uuid,)> = sqlx::query_as(INSERT_KEYS)
+        .bind(column(&unique, |((tenant, _), _)| *tenant))
+        .bind(vec![operation; unique.len()])
+        .bind(column(&unique, |((_, key), _)| (*key).to_owned()))
+        .bind(column(&unique, |(_, p)| p.item.idempotency.as_ref().map_or_else(Vec::new, |k| k.fingerprint.to_vec())))
+        .bind(column(&unique, |(_, p)| p.item.message.id.uuid()))
+        .fetch_all(&mut *conn)
+        .await
+        .store()?;
+    let won: HashSet<Uuid> = won.into_iter().map(|(id,)| id).collect();
+    let lost: Vec<_> = guarded.into_iter().filter(|(n, ..)| !won.contains(&ops[*n].item.item.message.id.uuid())).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<(i64, String, Uuid, Vec<u8>)> = sqlx::query_as(FIND_KEYS)
+        .bind(column(&lost, |(_, (tenant, _), _)| *tenant))
+        .bind(column(&lost, |(_, (_, key), _)| (*key).to_owned()))
+        .bind(operation)
+        .fetch_all(conn)
+        .await
+        .store()?;
+    let originals: HashMap<(i64, String), (Uuid, Vec<u8>)> =
+        rows.into_iter().map(|(tenant, key, id, print)| ((tenant, key), (id, print))).collect();
+    for (n, (tenant, key), mine) in lost {
+        if let Some((id, fingerprint)) = originals.get(&(tenant, key.to_owned())) {
+            let same_request = fingerprint.as_slice() == mine.fingerprint;
+            answers[n] = Some(Accepted::Duplicate { original: MessageId::from_uuid(*id), same_request });
+        }
+    }
+    Ok(())
+}
+
+async fn end_keys(conn: &mut PgConnection, keys: &[(i64, String)], now: i64) -> Result<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(END_KEYS)
+        .bind(column(keys, |(tenant, _)| *tenant))
+        .bind(column(keys, |(_, key)| key.clone()))
+        .bind(Operation::SendMessage.number())
+        .bind(now + limits::IDEMPOTENCY_RETENTION.as_millis() as i64)
+        .execute(conn)
+        .await
+        .store()?;
+    Ok(())
+}
+
+/// The messages as they are inserted: with the address of their recipient, and failed where that one is suppressed.
+async fn births(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<Born>> {
+    let mut found = recipients(conn, prepared).await?;
+    let unknown: Vec<&Prepared> = prepared.iter().zip(&found).filter(|(_, (address, _))| address.is_none()).map(|(p, _)| *p).collect();
+    if !unknown.is_empty() {
+        make_recipients(conn, &unknown).await?;
+        found = recipients(conn, prepared).await?;
+    }
+    prepared
+        .iter()
+        .zip(found)
+        .map(|(prepared, (address, suppressed))| {
+            let mut born = if suppressed { prepared.suppressed()? } else { prepared.born.clone() };
+            born.set_address(address.map_or(prepared.item.new_address, AddressId::from_uuid));
+            Ok(born)
+        })
+        .collect()
+}
+
+async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<(Option<Uuid>, bool)>> {
+    let rows: Vec<(i64, Option<Uuid>, bool)> = sqlx::query_as(RECIPIENTS)
+        .bind(column(prepared, |p| p.item.message.tenant.0))
+        .bind(column(prepared, |p| p.item.recipient.kind.number()))
+        .bind(column(prepared, |p| p.item.recipient.identifier.clone()))
+        .bind(column(prepared, |p| p.item.message.sender.uuid()))
+        .fetch_all(conn)
+        .await
+        .store()?;
+    let mut found = vec![(None, false); prepared.len()];
+    for (n, address, suppressed) in rows {
+        found[n as usize - 1] = (address, suppressed);
+    }
+    Ok(found)
+}
+
+/// Makes addresses and contacts. An address that another node made meanwhile is left to it, and no contact is made for it.
+async fn make_recipients(conn: &mut PgConnection, unknown: &[&Prepared]) -> Result<()> {
+    let mut unique: BTreeMap<(i64, i16, &str), &Prepared> = BTreeMap::new();
+    for prepared in unknown {
+        let recipient = &prepared.item.recipient;
+        unique.entry((prepared.item.message.tenant.0, recipient.kind.number(), &recipient.identifier)).or_insert(prepared);
+    }
+    let items: Vec<&Prepared> = unique.into_values().collect();
+    let made: Vec<(Uuid,)> = sqlx::query_as(INSERT_ADDRESSES)
+        .bind(column(&items, |p| p.item.message.tenant.0))
+        .bind(column(&items, |p| p.item.new_address.uuid()))
+        .bind(column(&items, |p| p.item.recipient.kind.number()))
+        .bind(column(&items, |p| p.item.recipient.identifier.clone()))
+        .bind(column(&items, |p| p.item.new_contact.uuid()))
+        .bind(column(&items, |p| p.item.now.millis()))
+        .fetch_all(&mut *conn)
+        .await
+        .store()?;
+    let made: HashSet<Uuid> = made.into_iter().map(|(id,)| id).collect();
+    let items: Vec<&Prepared> = items.into_iter().filter(|p| made.contains(&p.item.new_contact.uuid())).collect();
+    sqlx::query(INSERT_CONTACTS)
+        .bind(column(&items, |p| p.item.message.tenant.0))
+        .bind(column(&items, |p| p.item.new_contact.uuid()))
+        .bind(column(&items, |p| p.item.country.clone()))
+        .bind(column(&items, |p| p.item.now.millis()))
+        .execute(conn)
+        .await
+        .store()?;
+    Ok(())
+}
+
+async fn insert(conn: &mut PgConnection, born: &[Born]) -> Result<()> {
+    if born.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(INSERT_MESSAGES)
+        .bind(column(born, |b| b.fixed.tenant_id))
+        .bind(column(born, |b| b.fixed.id))
+        .bind(column(born, |b| shard(b.fixed.id)))
+        .bind(column(born, |b| b.fixed.direction))
+        .bind(column(born, |b| b.fixed.message_type))
+        .bind(column(born, |b| b.fixed.sender_id))
+        .bind(column(born, |b| b.fixed.address_id))
+        .bind(column(born, |b| b.fixed.recipient.clone()))
+        .bind(column(born, |b| b.fixed.sent_from.clone()))
+        .bind(column(born, |b| b.fixed.idempotency_key.clone()))
+        .bind(column(born, |b| b.fixed.spooled))
+        .bind(column(born, |b| b.fixed.request.clone()))
+        .bind(column(born, |b| b.state.status))
+        .bind(column(born, |b| b.state.wait))
+        .bind(column(born, |b| b.state.held))
+        .bind(column(born, |b| b.state.due_at))
+        .bind(column(born, |b| b.state.owner))
+        .bind(column(born, |b| b.state.fence))
+        .bind(column(born, |b| b.state.version))
+        .bind(column(born, |b| b.state.expires_at))
+        .bind(column(born, |b| b.state.updated_at))
+        .bind(column(born, |b| b.state.channel))
+        .bind(column(born, |b| b.state.connection_id))
+        .bind(column(born, |b| b.state.provider.clone()))
+        .bind(column(born, |b| b.state.detail.clone()))
+        .execute(&mut *conn)
+        .await
+        .store()?;
+    let events: Vec<_> = born.iter().map(|b| (b.fixed.tenant_id, b.fixed.id, b.sequence, b.state.updated_at, b.changes.clone())).collect();
+    insert_events(conn, &events).await
+}
+
+async fn insert_events(conn: &mut PgConnection, events: &[(i64, Uuid, i64, i64, String)]) -> Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(INSERT_EVENTS)
+        .bind(column(events, |e| e.0))
+        .bind(column(events, |e| e.1))
+        .bind(column(events, |e| e.2))
+        .bind(column(events, |e| e.3))
+        .bind(column(events, |e| e.4.clone()))
+        .execute(conn)
+        .await
+        .store()?;
+    Ok(())
+}
+
+/// Whether a new message was written after all.
+pub(super) async fn exists(conn: &mut PgConnection, prepared: &Prepared) -> Result<bool> {
+    let message = &prepared.item.message;
+    Ok(whole(conn, message.tenant, message.id).await?.is_some())
+}
+
+/// One message, whole.
+pub(super) async fn whole(conn: &mut PgConnection, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
+    let row: Option<MessageRow> = sqlx::query_as(WHOLE).bind(tenant.0).bind(id.uuid()).fetch_optional(&mut *conn).await.store()?;
+    let Some(mut row) = row else { return Ok(None) };
+    fill(conn, &mut row.fixed).await?;
+    row.decode().map(Some)
+}
+
+async fn fill(conn: &mut PgConnection, fixed: &mut FixedRow) -> Result<()> {
+    if fixed.spooled == 0 {
+        return Ok(());
+    }
+    let chunks: Vec<(Vec<u8>,)> = sqlx::query_as(CHUNKS).bind(fixed.tenant_id).bind(fixed.id).fetch_all(conn).await.store()?;
+    unspool(fixed, chunks.into_iter().map(|(data,)| data).collect())
+}
+
+#[derive(sqlx::FromRow)]
+struct LoadRow {
+    #[sqlx(flatten)]
+    message: MessageRow,
+    starts: bool,
+    suppressed: bool,
+}
+
+/// Applies a batch of steps inside an open transaction.
+pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+    let mut keys: BTreeMap<(i64, Uuid), bool> = BTreeMap::new();
+    for op in ops {
+        *keys.entry(Fold::key(&op.item)).or_default() |= matches!(op.item.step, Step::Start { .. });
+    }
+    let keys: Vec<_> = keys.into_iter().collect();
+    let rows: Vec<LoadRow> = sqlx::query_as(LOAD)
+        .bind(column(&keys, |((tenant, _), _)| *tenant))
+        .bind(column(&keys, |((_, id), _)| *id))
+        .bind(column(&keys, |(_, starts)| *starts))
+        .fetch_all(&mut *conn)
+        .await
+        .store()?;
+    let mut fold = Fold::default();
+    for LoadRow { message: MessageRow { mut fixed, state }, starts, suppressed } in rows {
+        let key = (fixed.tenant_id, fixed.id);
+        let idempotency_key = fixed.idempotency_key.clone();
+        if starts {
+            fill(conn, &mut fixed).await?;
+        }
+        fold.insert(key, Loaded::new(0, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
+    }
+    let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
+    write(conn, &fold.touched()).await?;
+    Ok(answers)
+}
+
+async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> Result<()> {
+    let rows = touched.iter().map(|(key, loaded)| Ok((*key, StateRow::encode(&loaded.state)?))).collect::<Result<Vec<_>>>()?;
+    let Some((_, first)) = rows.first() else { return Ok(()) };
+    let now = first.updated_at;
+    sqlx::query(UPDATE)
+        .bind(column(&rows, |(key, _)| key.0))
+        .bind(column(&rows, |(key, _)| key.1))
+        .bind(column(&rows, |(_, s)| s.status))
+        .bind(column(&rows, |(_, s)| s.wait))
+        .bind(column(&rows, |(_, s)| s.held))
+        .bind(column(&rows, |(_, s)| s.due_at))
+        .bind(column(&rows, |(_, s)| s.owner))
+        .bind(column(&rows, |(_, s)| s.fence))
+        .bind(column(&rows, |(_, s)| s.version))
+        .bind(column(&rows, |(_, s)| s.expires_at))
+        .bind(column(&rows, |(_, s)| s.updated_at))
+        .bind(column(&rows, |(_, s)| s.channel))
+        .bind(column(&rows, |(_, s)| s.connection_id))
+        .bind(column(&rows, |(_, s)| s.provider.clone()))
+        .bind(column(&rows, |(_, s)| s.detail.clone()))
+        .execute(&mut *conn)
+        .await
+        .store()?;
+    let events = touched
+        .iter()
+        .filter(|(_, l)| !l.changes.is_empty())
+        .map(|((tenant, id), l)| {
+            Ok((*tenant, *id, first_sequence(l.state.version, &l.changes), l.state.updated_at.millis(), json(&l.changes)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    insert_events(conn, &events).await?;
+    let ended: Vec<(i64, String)> =
+        touched.iter().filter(|(_, l)| l.ended()).filter_map(|((tenant, _), l)| Some((*tenant, l.idempotency_key.clone()?))).collect();
+    end_keys(conn, &ended, now).await
+}

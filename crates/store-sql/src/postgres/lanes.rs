@@ -1,0 +1,229 @@
+//! Two lanes, one for new messages and one for steps, each a task with a connection of its own.
+
+use std::time::Duration;
+
+use nuncio_domain::lifecycle::{Applied, Step, Wait};
+use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
+use parking_lot::Mutex;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection as _, PgConnection};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use super::hot;
+use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
+use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+use crate::{SqlxResult as _, sqlx_error};
+
+/// How often a batch that lost a deadlock is tried again.
+const RETRIES: u32 = 5;
+
+#[derive(Debug)]
+pub(super) struct Lanes {
+    accepts: mpsc::Sender<AcceptOp>,
+    transitions: mpsc::Sender<TransitionOp>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    closing: tokio::sync::watch::Sender<bool>,
+}
+
+impl Lanes {
+    pub(super) fn start(options: PgConnectOptions) -> Self {
+        let (closing, closed) = tokio::sync::watch::channel(false);
+        let (accepts, accepted) = mpsc::channel(WAITING);
+        let (transitions, transitioned) = mpsc::channel(WAITING);
+        let first = tokio::spawn(Lane { options: options.clone(), conn: None }.run(accepted, closed.clone()));
+        let second = tokio::spawn(Lane { options, conn: None }.run(transitioned, closed));
+        Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
+    }
+
+    pub(super) async fn accept(&self, item: Prepared) -> Result<Accepted> {
+        enqueue(&self.accepts, item).await
+    }
+
+    pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
+        enqueue(&self.transitions, item).await
+    }
+
+    pub(super) async fn stop(&self) {
+        self.closing.send_replace(true);
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
+            let _ = task.await;
+        }
+    }
+}
+
+async fn enqueue<I, O>(lane: &mpsc::Sender<Op<I, O>>, item: I) -> Result<O> {
+    let (reply, answer) = oneshot::channel();
+    lane.try_send(Op { item, reply }).map_err(|e| match e {
+        mpsc::error::TrySendError::Full(_) => full(),
+        mpsc::error::TrySendError::Closed(_) => closed(),
+    })?;
+    answer.await.unwrap_or_else(|_| Err(closed()))
+}
+
+/// One kind of item, as a lane runs it.
+trait Kind: Sized {
+    type Answer;
+
+    /// Runs a batch inside an open transaction.
+    fn run(conn: &mut PgConnection, batch: &[Op<Self, Self::Answer>]) -> impl Future<Output = Result<Vec<Self::Answer>>> + Send;
+
+    /// After a commit whose outcome was lost: what one item's answer is, if it was written after all.
+    fn read_back(conn: &mut PgConnection, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
+}
+
+impl Kind for Prepared {
+    type Answer = Accepted;
+
+    async fn run(conn: &mut PgConnection, batch: &[AcceptOp]) -> Result<Vec<Accepted>> {
+        hot::accept(conn, batch).await
+    }
+
+    async fn read_back(conn: &mut PgConnection, op: &AcceptOp) -> Result<Option<Accepted>> {
+        let stored = hot::exists(conn, &op.item).await?;
+        Ok(stored.then(|| Accepted::New(Box::new(op.item.born.message.clone()))))
+    }
+}
+
+impl Kind for Transition {
+    type Answer = Transitioned;
+
+    async fn run(conn: &mut PgConnection, batch: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+        hot::transition(conn, batch).await
+    }
+
+    async fn read_back(conn: &mut PgConnection, op: &TransitionOp) -> Result<Option<Transitioned>> {
+        // Facts and all decisions but a start can be applied once more: the second time finds them done. A start that was written
+        // shows as ours, one fence further.
+        let Step::Start { node, fence, .. } = op.item.step else { return Ok(None) };
+        let Some(message) = hot::whole(conn, op.item.tenant, op.item.id).await? else { return Ok(Some(Transitioned::Missing)) };
+        let ours = message.state.wait == (Wait::Owned { node }) && message.state.fence == fence + 1;
+        Ok(ours.then(|| Transitioned::Found {
+            applied: Applied::Yes,
+            state: Box::new(message.state.clone()),
+            message: Some(Box::new(message)),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Lane {
+    options: PgConnectOptions,
+    conn: Option<PgConnection>,
+}
+
+impl Lane {
+    async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>, mut closing: tokio::sync::watch::Receiver<bool>)
+    where
+        I: Kind + Send + Sync,
+        I::Answer: Send,
+    {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            tokio::select! {
+                biased;
+                taken = queue.recv_many(&mut batch, BATCH) => if taken == 0 { return },
+                _ = closing.wait_for(|closing| *closing) => { queue.close(); continue }
+            }
+            self.serve(std::mem::take(&mut batch)).await;
+        }
+    }
+
+    /// Runs a batch and answers it. A batch that one item spoils is halved until that item stands alone.
+    async fn serve<I>(&mut self, batch: Vec<Op<I, I::Answer>>)
+    where
+        I: Kind + Send + Sync,
+        I::Answer: Send,
+    {
+        let mut stack = vec![batch];
+        while let Some(mut batch) = stack.pop() {
+            match self.attempt(&batch).await {
+                Err(error) if may_be_one_item(&error) && batch.len() > 1 => {
+                    let rest = batch.split_off(batch.len() / 2);
+                    stack.extend([rest, batch]);
+                }
+                outcome => {
+                    if let Err(error) = &outcome {
+                        tracing::error!(%error, items = batch.len(), "a batch was not written");
+                    }
+                    answer(batch, outcome);
+                }
+            }
+        }
+    }
+
+    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>>
+    where
+        I: Kind + Send + Sync,
+        I::Answer: Send,
+    {
+        let mut tries = 0;
+        loop {
+            match self.transaction(batch).await {
+                Err(StoreError::Busy(_)) if tries < RETRIES => tries += 1,
+                // The server restarted or dropped an idle connection; nothing of this batch was committed.
+                Err(StoreError::Unavailable(_)) if tries == 0 => tries += 1,
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn transaction<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>>
+    where
+        I: Kind + Send + Sync,
+        I::Answer: Send,
+    {
+        let mut conn = match self.conn.take() {
+            Some(conn) => conn,
+            None => open(&self.options).await?,
+        };
+        let mut tx = conn.begin().await.store()?;
+        let answers = match I::run(&mut tx, batch).await {
+            Ok(answers) => answers,
+            Err(error) => {
+                // A connection that cannot even roll back is dropped, and the server rolls back for it.
+                if tx.rollback().await.is_ok() {
+                    self.conn = Some(conn);
+                }
+                return Err(error);
+            }
+        };
+        match tx.commit().await {
+            Ok(()) => {
+                self.conn = Some(conn);
+                Ok(answers)
+            }
+            Err(error) => self.after_lost_commit(batch, error).await,
+        }
+    }
+
+    /// The commit got no answer: it may or may not have happened. The rows themselves tell.
+    async fn after_lost_commit<I>(&mut self, batch: &[Op<I, I::Answer>], error: sqlx::Error) -> Result<Vec<I::Answer>>
+    where
+        I: Kind + Send + Sync,
+        I::Answer: Send,
+    {
+        if matches!(&error, sqlx::Error::Database(_)) {
+            return Err(sqlx_error(error)); // an answer, and the answer is no
+        }
+        let mut conn = open(&self.options).await?;
+        let mut answers = Vec::with_capacity(batch.len());
+        for op in batch {
+            match I::read_back(&mut conn, op).await? {
+                Some(answer) => answers.push(answer),
+                None => return Err(StoreError::Unavailable(format!("the commit failed: {error}"))),
+            }
+        }
+        self.conn = Some(conn);
+        Ok(answers)
+    }
+}
+
+async fn open(options: &PgConnectOptions) -> Result<PgConnection> {
+    let connecting = PgConnection::connect_with(options);
+    match tokio::time::timeout(Duration::from_secs(5), connecting).await {
+        Ok(conn) => conn.map_err(sqlx_error),
+        Err(_) => Err(StoreError::Unavailable("the PostgreSQL server does not answer".to_owned())),
+    }
+}

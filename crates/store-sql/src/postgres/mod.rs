@@ -1,0 +1,180 @@
+//! PostgreSQL: a connection of its own for each lane of the hot path, a pool for everything else.
+
+mod dialect;
+mod hot;
+mod lanes;
+
+#[path = "../sql/contacts.rs"]
+mod contacts;
+#[path = "../sql/directory.rs"]
+mod directory;
+#[path = "../sql/events.rs"]
+mod events;
+#[path = "../sql/messages.rs"]
+mod messages;
+#[path = "../sql/nodes.rs"]
+mod nodes;
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_store::{Accept, Accepted, Result, Store, StoreError, Transition, Transitioned, Tx};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{PgPool, Postgres};
+
+use crate::hot::Prepared;
+use crate::{SqlxResult as _, migrate_error, sqlx_error};
+use lanes::Lanes;
+
+pub(crate) type Db = Postgres;
+pub(crate) type Conn = sqlx::PgConnection;
+
+const POOL: u32 = 10;
+
+/// The store on a PostgreSQL server.
+#[derive(Debug)]
+pub struct PostgresStore {
+    pool: PgPool,
+    lanes: Lanes,
+}
+
+impl PostgresStore {
+    /// Connects and brings the schema up to date. Refuses a server that does not keep what it confirms.
+    pub async fn open(url: &str) -> Result<Self> {
+        let (options, pool) = connect(url).await?;
+        refuse_unsafe(&pool).await?;
+        sqlx::migrate!("./migrations/postgres").run(&pool).await.map_err(migrate_error)?;
+        Ok(Self { pool, lanes: Lanes::start(options) })
+    }
+
+    /// Connects; the schema must be up to date.
+    pub async fn attach(url: &str) -> Result<Self> {
+        let (options, pool) = connect(url).await?;
+        crate::check_schema(sqlx::migrate!("./migrations/postgres"), &pool).await?;
+        Ok(Self { pool, lanes: Lanes::start(options) })
+    }
+}
+
+async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::Unavailable("the database URL must be like postgres://user@host:5432/name".to_owned()))?;
+    // A paused node must not stall others by a lock it holds, nor a lost connection by one that nobody closes.
+    let options = options.application_name("nuncio").options([
+        ("synchronous_commit", "on"),
+        ("lock_timeout", "1s"),
+        ("statement_timeout", "5s"),
+        ("idle_in_transaction_session_timeout", "2s"),
+        ("tcp_keepalives_idle", "5"),
+        ("tcp_keepalives_interval", "2"),
+        ("tcp_keepalives_count", "3"),
+    ]);
+    let pool = PgPoolOptions::new()
+        .max_connections(POOL)
+        .acquire_timeout(Duration::from_secs(5))
+        .connect_with(options.clone())
+        .await
+        .map_err(sqlx_error)?;
+    Ok((options, pool))
+}
+
+/// A 202 promises that the message is on disk: a server that answers before it is cannot be used.
+async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
+    for setting in ["fsync", "full_page_writes"] {
+        let (value,): (String,) = sqlx::query_as("SELECT current_setting($1)").bind(setting).fetch_one(pool).await.store()?;
+        if value != "on" {
+            return Err(StoreError::Unavailable(format!(
+                "the PostgreSQL server runs with {setting} = {value}: it would lose accepted messages; set it to on"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A transaction or a reader.
+#[derive(Debug)]
+pub(crate) struct SqlTx(Handle);
+
+#[derive(Debug)]
+enum Handle {
+    Write(sqlx::Transaction<'static, Db>),
+    Read(sqlx::pool::PoolConnection<Db>),
+}
+
+impl SqlTx {
+    pub(crate) fn conn(&mut self) -> &mut Conn {
+        match &mut self.0 {
+            Handle::Write(tx) => tx,
+            Handle::Read(conn) => conn,
+        }
+    }
+}
+
+#[async_trait]
+impl Tx for SqlTx {
+    async fn commit(self: Box<Self>) -> Result<()> {
+        match self.0 {
+            Handle::Write(tx) => tx.commit().await.store(),
+            Handle::Read(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn accept(&self, item: Accept) -> Result<Accepted> {
+        let mut prepared = Prepared::new(item)?;
+        self.spool(&mut prepared).await?;
+        self.lanes.accept(prepared).await
+    }
+
+    async fn transition(&self, item: Transition) -> Result<Transitioned> {
+        self.lanes.transition(item).await
+    }
+
+    async fn begin(&self) -> Result<Box<dyn Tx>> {
+        Ok(Box::new(SqlTx(Handle::Write(self.pool.begin().await.store()?))))
+    }
+
+    async fn read(&self) -> Result<Box<dyn Tx>> {
+        Ok(Box::new(SqlTx(Handle::Read(self.pool.acquire().await.store()?))))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        let (standby,): (bool,) = sqlx::query_as("SELECT pg_is_in_recovery()").fetch_one(&self.pool).await.store()?;
+        if standby { Err(StoreError::Unavailable("the PostgreSQL server is a standby and takes no writes".to_owned())) } else { Ok(()) }
+    }
+
+    async fn close(&self) {
+        self.lanes.stop().await;
+        self.pool.close().await;
+    }
+
+    async fn advice(&self) -> Result<Vec<String>> {
+        let mut advice = Vec::new();
+        if let Err(StoreError::Unavailable(unsafe_setting)) = refuse_unsafe(&self.pool).await {
+            advice.push(unsafe_setting);
+        }
+        let (replicas, standbys): (i64, String) =
+            sqlx::query_as("SELECT CAST(COUNT(*) AS BIGINT), current_setting('synchronous_standby_names') FROM pg_stat_replication")
+                .fetch_one(&self.pool)
+                .await
+                .store()?;
+        if replicas > 0 && standbys.is_empty() {
+            advice.push("replicas are attached, but none is synchronous: an accepted message can be lost in a failover; set synchronous_standby_names".to_owned());
+        }
+        Ok(advice)
+    }
+}
+
+impl PostgresStore {
+    async fn spool(&self, prepared: &mut Prepared) -> Result<()> {
+        let message = &prepared.item.message;
+        for (index, chunk) in std::mem::take(&mut prepared.chunks).iter().enumerate() {
+            let mut tx = self.begin().await?;
+            tx.insert_spool_chunk(message.tenant, message.id, index as i32, chunk, prepared.item.now).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}

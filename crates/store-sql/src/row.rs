@@ -1,0 +1,198 @@
+//! Between rows and the domain: shared by both databases.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Change, Detail, NodeId, Route, State, Wait};
+use nuncio_domain::message::{Direction, HeldReason, Message, Request, Status};
+use nuncio_domain::{AddressId, Channel, ConnectionId, MessageId, MessageType, SenderId, TenantId, Timestamp};
+use nuncio_store::{DueMessage, Result, StoreError};
+use uuid::Uuid;
+
+/// A stored value that cannot be read.
+pub(crate) fn corrupt(table: &'static str, what: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt { table, what: what.to_string() }
+}
+
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| StoreError::Other(Box::new(e)))
+}
+
+/// The changing columns of a message.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub(crate) struct StateRow {
+    pub(crate) status: i16,
+    pub(crate) wait: i16,
+    pub(crate) held: i16,
+    pub(crate) due_at: Option<i64>,
+    pub(crate) owner: Option<i64>,
+    pub(crate) fence: i64,
+    pub(crate) version: i64,
+    pub(crate) expires_at: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) channel: i16,
+    pub(crate) connection_id: Uuid,
+    pub(crate) provider: String,
+    pub(crate) detail: String,
+}
+
+/// The columns of a message that never change.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub(crate) struct FixedRow {
+    pub(crate) tenant_id: i64,
+    pub(crate) id: Uuid,
+    pub(crate) direction: i16,
+    pub(crate) message_type: i16,
+    pub(crate) sender_id: Uuid,
+    pub(crate) address_id: Uuid,
+    pub(crate) recipient: String,
+    pub(crate) sent_from: String,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) spooled: i32,
+    pub(crate) request: String,
+}
+
+/// A whole message.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub(crate) struct MessageRow {
+    #[sqlx(flatten)]
+    pub(crate) fixed: FixedRow,
+    #[sqlx(flatten)]
+    pub(crate) state: StateRow,
+}
+
+/// What the scanner needs of a message.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub(crate) struct DueRow {
+    tenant_id: i64,
+    id: Uuid,
+    fence: i64,
+    connection_id: Uuid,
+    wait: i16,
+    held: i16,
+    due_at: Option<i64>,
+    owner: Option<i64>,
+}
+
+const MESSAGES: &str = "messages";
+
+const fn wait_parts(wait: Wait) -> (i16, i16, Option<i64>, Option<i64>) {
+    match wait {
+        Wait::Nothing => (0, 0, None, None),
+        Wait::Attempt { due_at } => (1, 0, Some(due_at.millis()), None),
+        Wait::Owned { node } => (2, 0, None, Some(node.0)),
+        Wait::Receipt { deadline } => (3, 0, Some(deadline.millis()), None),
+        Wait::Held { reason, deadline } => (4, reason.number(), Some(deadline.millis()), None),
+    }
+}
+
+fn wait(wait: i16, held: i16, due_at: Option<i64>, owner: Option<i64>) -> Result<Wait> {
+    let due = due_at.map(Timestamp::from_millis);
+    match (wait, due, owner) {
+        (0, None, None) => Ok(Wait::Nothing),
+        (1, Some(due_at), None) => Ok(Wait::Attempt { due_at }),
+        (2, None, Some(node)) => Ok(Wait::Owned { node: NodeId(node) }),
+        (3, Some(deadline), None) => Ok(Wait::Receipt { deadline }),
+        (4, Some(deadline), None) => {
+            let reason = HeldReason::from_number(held).ok_or_else(|| corrupt(MESSAGES, format!("held {held}")))?;
+            Ok(Wait::Held { reason, deadline })
+        }
+        other => Err(corrupt(MESSAGES, format!("wait, due_at, owner {other:?}"))),
+    }
+}
+
+impl StateRow {
+    pub(crate) fn encode(state: &State) -> Result<Self> {
+        let (wait, held, due_at, owner) = wait_parts(state.wait);
+        Ok(Self {
+            status: state.status.number(),
+            wait,
+            held,
+            due_at,
+            owner,
+            fence: state.fence,
+            version: state.version,
+            expires_at: state.expires_at.millis(),
+            updated_at: state.updated_at.millis(),
+            channel: state.route.channel.number(),
+            connection_id: state.route.connection.uuid(),
+            provider: state.route.provider.clone(),
+            detail: json(&state.detail)?,
+        })
+    }
+
+    pub(crate) fn decode(self) -> Result<State> {
+        let detail: Detail = serde_json::from_str(&self.detail).map_err(|e| corrupt(MESSAGES, format!("detail: {e}")))?;
+        Ok(State {
+            status: Status::from_number(self.status).ok_or_else(|| corrupt(MESSAGES, format!("status {}", self.status)))?,
+            wait: wait(self.wait, self.held, self.due_at, self.owner)?,
+            fence: self.fence,
+            version: self.version,
+            expires_at: Timestamp::from_millis(self.expires_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            route: Route {
+                channel: Channel::from_number(self.channel).ok_or_else(|| corrupt(MESSAGES, format!("channel {}", self.channel)))?,
+                connection: ConnectionId::from_uuid(self.connection_id),
+                provider: self.provider,
+            },
+            detail,
+        })
+    }
+}
+
+impl FixedRow {
+    pub(crate) fn encode(message: &Message) -> Result<Self> {
+        Ok(Self {
+            tenant_id: message.tenant.0,
+            id: message.id.uuid(),
+            direction: message.direction.number(),
+            message_type: message.message_type.number(),
+            sender_id: message.sender.uuid(),
+            address_id: message.address.uuid(),
+            recipient: message.to.clone(),
+            sent_from: message.from.clone(),
+            idempotency_key: message.request.idempotency_key.clone(),
+            spooled: 0,
+            request: json(&message.request)?,
+        })
+    }
+
+    pub(crate) fn decode(self, state: State) -> Result<Message> {
+        let mut request: Request = serde_json::from_str(&self.request).map_err(|e| corrupt(MESSAGES, format!("request: {e}")))?;
+        request.idempotency_key = self.idempotency_key;
+        Ok(Message {
+            tenant: TenantId(self.tenant_id),
+            id: MessageId::from_uuid(self.id),
+            direction: Direction::from_number(self.direction).ok_or_else(|| corrupt(MESSAGES, format!("direction {}", self.direction)))?,
+            message_type: MessageType::from_number(self.message_type)
+                .ok_or_else(|| corrupt(MESSAGES, format!("message_type {}", self.message_type)))?,
+            to: self.recipient,
+            from: self.sent_from,
+            sender: SenderId::from_uuid(self.sender_id),
+            address: AddressId::from_uuid(self.address_id),
+            request,
+            state,
+        })
+    }
+}
+
+impl MessageRow {
+    pub(crate) fn decode(self) -> Result<Message> {
+        self.fixed.decode(self.state.decode()?)
+    }
+}
+
+impl DueRow {
+    pub(crate) fn decode(self) -> Result<DueMessage> {
+        Ok(DueMessage {
+            tenant: TenantId(self.tenant_id),
+            id: MessageId::from_uuid(self.id),
+            fence: self.fence,
+            connection: ConnectionId::from_uuid(self.connection_id),
+            wait: wait(self.wait, self.held, self.due_at, self.owner)?,
+        })
+    }
+}
+
+/// The event row of a commit that told `changes`, the last of which brought the message to `version`.
+pub(crate) fn first_sequence(version: i64, changes: &[Change]) -> i64 {
+    version - changes.len() as i64 + 1
+}

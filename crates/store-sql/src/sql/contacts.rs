@@ -1,0 +1,233 @@
+//! Addresses, contacts, metrics, suppressions and inbound messages.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp};
+use nuncio_store::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Result, Suppression, SuppressionReason};
+use uuid::Uuid;
+
+use super::{SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::hot::Born;
+use crate::row::corrupt;
+
+#[async_trait]
+impl ContactRepo for SqlTx {
+    async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>> {
+        let row: Option<(Uuid, Uuid)> =
+            sqlx::query_as("SELECT id, contact_id FROM addresses WHERE tenant_id = $1 AND kind = $2 AND identifier = $3")
+                .bind(tenant.0)
+                .bind(recipient.kind.number())
+                .bind(&recipient.identifier)
+                .fetch_optional(self.conn())
+                .await
+                .store()?;
+        Ok(row.map(|(id, contact)| (AddressId::from_uuid(id), ContactId::from_uuid(contact))))
+    }
+
+    async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>> {
+        type Row = (i16, i64, i64, i64, i64, Option<i64>, Option<i64>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
+             WHERE tenant_id = $1 AND address_id = $2 ORDER BY channel",
+        )
+        .bind(tenant.0)
+        .bind(address.uuid())
+        .fetch_all(self.conn())
+        .await
+        .store()?;
+        rows.into_iter()
+            .map(|(channel, successes, failures, delivery_ms, timed, success, inbound)| {
+                Ok(ChannelMetrics {
+                    channel: Channel::from_number(channel).ok_or_else(|| corrupt("channel_metrics", format!("channel {channel}")))?,
+                    sums: MetricDelta { successes, failures, delivery_ms, timed, last_success_at: success.map(Timestamp::from_millis) },
+                    last_inbound_at: inbound.map(Timestamp::from_millis),
+                })
+            })
+            .collect()
+    }
+
+    async fn add_metrics(&mut self, deltas: &[(TenantId, AddressId, Channel, MetricDelta)]) -> Result<()> {
+        let mut ordered: Vec<_> = deltas.iter().collect();
+        ordered.sort_unstable_by_key(|(tenant, address, channel, _)| (*tenant, *address, *channel));
+        for (tenant, address, channel, delta) in ordered {
+            sqlx::query(
+                "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
+                 successes = channel_metrics.successes + excluded.successes, failures = channel_metrics.failures + excluded.failures, \
+                 delivery_ms = channel_metrics.delivery_ms + excluded.delivery_ms, timed = channel_metrics.timed + excluded.timed, \
+                 last_success_at = COALESCE(excluded.last_success_at, channel_metrics.last_success_at)",
+            )
+            .bind(tenant.0)
+            .bind(address.uuid())
+            .bind(channel.number())
+            .bind(delta.successes)
+            .bind(delta.failures)
+            .bind(delta.delivery_ms)
+            .bind(delta.timed)
+            .bind(delta.last_success_at.map(Timestamp::millis))
+            .execute(self.conn())
+            .await
+            .store()?;
+        }
+        Ok(())
+    }
+
+    async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool> {
+        let mut born = Born::received(inbound.message.clone())?;
+        let (tenant, id) = (inbound.message.tenant, inbound.message.id);
+        let seen = sqlx::query(
+            "INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(born.state.connection_id)
+        .bind(&inbound.provider_message_id)
+        .bind(id.uuid())
+        .execute(self.conn())
+        .await
+        .store()?;
+        if seen.rows_affected() == 0 {
+            return Ok(false);
+        }
+        let at = id.created_at();
+        born.set_address(self.ensure_address(inbound, at).await?);
+        sqlx::query(
+            "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_inbound_at) \
+             VALUES ($1, $2, $3, 0, 0, 0, 0, $4) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET last_inbound_at = excluded.last_inbound_at",
+        )
+        .bind(tenant.0)
+        .bind(born.fixed.address_id)
+        .bind(born.state.channel)
+        .bind(at.millis())
+        .execute(self.conn())
+        .await
+        .store()?;
+        self.insert_born(&born).await?;
+        Ok(true)
+    }
+
+    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
+        let done = sqlx::query(
+            "INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source, created_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(suppression.id.uuid())
+        .bind(suppression.recipient.kind.number())
+        .bind(&suppression.recipient.identifier)
+        .bind(suppression.sender.map_or(Uuid::nil(), |s| s.uuid()))
+        .bind(suppression.reason.number())
+        .bind(&suppression.source)
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .store()?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool> {
+        let done = sqlx::query(
+            "DELETE FROM suppressions WHERE tenant_id = $1 AND kind = $2 AND identifier = $3 AND sender_id = $4 AND reason = $5",
+        )
+        .bind(tenant.0)
+        .bind(recipient.kind.number())
+        .bind(&recipient.identifier)
+        .bind(sender.uuid())
+        .bind(SuppressionReason::OptOut.number())
+        .execute(self.conn())
+        .await
+        .store()?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool> {
+        let row: Option<(i16,)> = sqlx::query_as(
+            "SELECT reason FROM suppressions WHERE tenant_id = $1 AND kind = $2 AND identifier = $3 AND sender_id IN ($4, $5) LIMIT 1",
+        )
+        .bind(tenant.0)
+        .bind(kind.number())
+        .bind(identifier)
+        .bind(Uuid::nil())
+        .bind(sender.uuid())
+        .fetch_optional(self.conn())
+        .await
+        .store()?;
+        Ok(row.is_some())
+    }
+}
+
+impl SqlTx {
+    async fn ensure_address(&mut self, inbound: &NewInbound, at: Timestamp) -> Result<AddressId> {
+        let tenant = inbound.message.tenant;
+        if let Some((address, _)) = self.find_address(tenant, &inbound.from).await? {
+            return Ok(address);
+        }
+        sqlx::query("INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)")
+            .bind(tenant.0)
+            .bind(inbound.new_contact.uuid())
+            .bind(&inbound.country)
+            .bind(at.millis())
+            .execute(self.conn())
+            .await
+            .store()?;
+        sqlx::query("INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES ($1, $2, $3, $4, $5, $6)")
+            .bind(tenant.0)
+            .bind(inbound.new_address.uuid())
+            .bind(inbound.from.kind.number())
+            .bind(&inbound.from.identifier)
+            .bind(inbound.new_contact.uuid())
+            .bind(at.millis())
+            .execute(self.conn())
+            .await
+            .store()?;
+        Ok(inbound.new_address)
+    }
+
+    /// Inserts a message and its first event, outside the hot path.
+    async fn insert_born(&mut self, born: &Born) -> Result<()> {
+        let (fixed, state) = (&born.fixed, &born.state);
+        sqlx::query(
+            "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
+             status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)",
+        )
+        .bind(fixed.tenant_id)
+        .bind(fixed.id)
+        .bind(dialect::shard(fixed.id))
+        .bind(fixed.direction)
+        .bind(fixed.message_type)
+        .bind(fixed.sender_id)
+        .bind(fixed.address_id)
+        .bind(&fixed.recipient)
+        .bind(&fixed.sent_from)
+        .bind(&fixed.idempotency_key)
+        .bind(fixed.spooled)
+        .bind(&fixed.request)
+        .bind(state.status)
+        .bind(state.wait)
+        .bind(state.held)
+        .bind(state.due_at)
+        .bind(state.owner)
+        .bind(state.fence)
+        .bind(state.version)
+        .bind(state.expires_at)
+        .bind(state.updated_at)
+        .bind(state.channel)
+        .bind(state.connection_id)
+        .bind(&state.provider)
+        .bind(&state.detail)
+        .execute(self.conn())
+        .await
+        .store()?;
+        sqlx::query(dialect::INSERT_EVENT)
+            .bind(fixed.tenant_id)
+            .bind(fixed.id)
+            .bind(born.sequence)
+            .bind(state.updated_at)
+            .bind(&born.changes)
+            .execute(self.conn())
+            .await
+            .store()?;
+        Ok(())
+    }
+}

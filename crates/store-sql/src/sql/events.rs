@@ -1,0 +1,33 @@
+//! The event log.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{MessageId, TenantId, Timestamp};
+use nuncio_store::{EventRecord, EventRepo, Result};
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+#[async_trait]
+impl EventRepo for SqlTx {
+    async fn list_message_events(&mut self, tenant: TenantId, id: MessageId) -> Result<Vec<EventRecord>> {
+        let rows: Vec<(i64, i64, String)> =
+            sqlx::query_as("SELECT sequence, recorded_at, changes FROM events WHERE tenant_id = $1 AND resource_id = $2 ORDER BY sequence")
+                .bind(tenant.0)
+                .bind(id.uuid())
+                .fetch_all(self.conn())
+                .await
+                .store()?;
+        rows.into_iter()
+            .map(|(sequence, recorded_at, changes)| {
+                Ok(EventRecord {
+                    message: id,
+                    sequence,
+                    changes: serde_json::from_str(&changes).map_err(|e| corrupt("events", e))?,
+                    recorded_at: Timestamp::from_millis(recorded_at),
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,219 @@
+//! Reading messages.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::Message;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp};
+use nuncio_store::{DueMessage, MessageFilter, MessageRepo, Operation, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::hot::unspool;
+use crate::row::{DueRow, MessageRow};
+
+/// Every column of a [`MessageRow`].
+pub(super) const COLUMNS: &str = "tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
+     status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail";
+
+const LOOKUP: &str = "SELECT tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
+     status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail \
+     FROM messages WHERE tenant_id = $1 AND id = $2";
+
+#[async_trait]
+impl MessageRepo for SqlTx {
+    async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
+        let row: Option<MessageRow> = sqlx::query_as(LOOKUP).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.store()?;
+        match row {
+            Some(row) => self.whole(row).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);
+        if let Some(key) = &filter.idempotency_key {
+            query.push(" AND id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
+            query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key).push(")");
+        }
+        if let Some(to) = &filter.to {
+            query.push(" AND recipient = ").push_bind(to);
+        }
+        // Identifiers begin with their time: a span of time is a span of the key.
+        if let Some(since) = filter.since {
+            query.push(" AND id >= ").push_bind(uuid_floor(since));
+        }
+        if let Some(until) = filter.until {
+            query.push(" AND id < ").push_bind(uuid_floor(until));
+        }
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        if let Some(direction) = filter.direction {
+            query.push(" AND direction = ").push_bind(direction.number());
+        }
+        push_any(&mut query, " AND status IN (", filter.status.iter().map(|s| s.number()));
+        push_any(&mut query, " AND channel IN (", filter.channel.iter().map(|c| c.number()));
+        for (key, value) in &filter.metadata {
+            dialect::push_metadata(&mut query, key, value.as_str().unwrap_or_default());
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.store()?;
+        let page = Page::from_rows(rows, page.limit, |row| row.fixed.id);
+        let mut items = Vec::with_capacity(page.items.len());
+        for row in page.items {
+            items.push(self.whole(row).await?);
+        }
+        Ok(Page { items, next: page.next })
+    }
+
+    async fn find_message_by_idempotency_key(&mut self, tenant: TenantId, operation: Operation, key: &str) -> Result<Option<MessageId>> {
+        let row: Option<(Uuid,)> =
+            sqlx::query_as("SELECT resource_id FROM idempotency_keys WHERE tenant_id = $1 AND operation = $2 AND key = $3")
+                .bind(tenant.0)
+                .bind(operation.number())
+                .bind(key)
+                .fetch_optional(self.conn())
+                .await
+                .store()?;
+        Ok(row.map(|(id,)| MessageId::from_uuid(id)))
+    }
+
+    async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>> {
+        let Some(first) = messages.first() else { return Ok(Vec::new()) };
+        let mut query = QueryBuilder::<Db>::new("SELECT id, contact_id FROM addresses WHERE tenant_id = ");
+        query.push_bind(first.tenant.0).push(" AND id IN (");
+        let mut ids = query.separated(", ");
+        for message in messages {
+            ids.push_bind(message.address.uuid());
+        }
+        query.push(")");
+        let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.store()?;
+        let contacts: HashMap<Uuid, Uuid> = rows.into_iter().collect();
+        Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
+    }
+
+    async fn due_messages(&mut self, shards: &[i16], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+        let rows: Vec<DueRow> = dialect::due(self.conn(), shards, now.millis(), i64::from(limit)).await.store()?;
+        rows.into_iter().map(DueRow::decode).collect()
+    }
+
+    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
+        let rows: Vec<DueRow> =
+            sqlx::query_as("SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE owner = $1 LIMIT $2")
+                .bind(node.0)
+                .bind(i64::from(limit))
+                .fetch_all(self.conn())
+                .await
+                .store()?;
+        rows.into_iter().map(DueRow::decode).collect()
+    }
+
+    async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>> {
+        let (tenant, id) = after.map_or((i64::MIN, Uuid::nil()), |(t, id)| (t.0, id.uuid()));
+        let rows: Vec<DueRow> = sqlx::query_as(
+            "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages \
+             WHERE (tenant_id, id) > ($1, $2) AND wait IN (1, 2) ORDER BY tenant_id, id LIMIT $3",
+        )
+        .bind(tenant)
+        .bind(id)
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .store()?;
+        rows.into_iter().map(DueRow::decode).collect()
+    }
+
+    async fn count_unguarded_messages(&mut self) -> Result<i64> {
+        let (count,): (i64,) = sqlx::query_as(
+            "SELECT CAST(COUNT(*) AS BIGINT) FROM messages m WHERE NOT ( \
+               (wait = 0 AND due_at IS NULL AND owner IS NULL AND status IN (4, 5, 6, 7, 8, 9)) \
+               OR (wait IN (1, 3) AND due_at IS NOT NULL AND owner IS NULL) \
+               OR (wait = 4 AND due_at IS NOT NULL AND owner IS NULL AND held <> 0) \
+               OR (wait = 2 AND due_at IS NULL AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = m.owner AND n.dead = 0)))",
+        )
+        .fetch_one(self.conn())
+        .await
+        .store()?;
+        Ok(count)
+    }
+
+    async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
+        sqlx::query("INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data) VALUES ($1, $2, $3, $4, $5)")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(index)
+            .bind(now.millis())
+            .bind(data)
+            .execute(self.conn())
+            .await
+            .store()?;
+        Ok(())
+    }
+
+    async fn purge_orphaned_spool(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
+        let done = sqlx::query(
+            "DELETE FROM spool_chunks WHERE (tenant_id, message_id, chunk) IN (SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s \
+             WHERE s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $2)",
+        )
+        .bind(before.millis())
+        .bind(i64::from(limit))
+        .execute(self.conn())
+        .await
+        .store()?;
+        Ok(done.rows_affected())
+    }
+
+    async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
+        let done = sqlx::query(
+            "DELETE FROM idempotency_keys WHERE (tenant_id, operation, key) IN \
+             (SELECT tenant_id, operation, key FROM idempotency_keys WHERE purge_after IS NOT NULL AND purge_after <= $1 LIMIT $2)",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .execute(self.conn())
+        .await
+        .store()?;
+        Ok(done.rows_affected())
+    }
+}
+
+impl SqlTx {
+    async fn whole(&mut self, mut row: MessageRow) -> Result<Message> {
+        if row.fixed.spooled > 0 {
+            let chunks: Vec<(Vec<u8>,)> =
+                sqlx::query_as("SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk")
+                    .bind(row.fixed.tenant_id)
+                    .bind(row.fixed.id)
+                    .fetch_all(self.conn())
+                    .await
+                    .store()?;
+            unspool(&mut row.fixed, chunks.into_iter().map(|(data,)| data).collect())?;
+        }
+        row.decode()
+    }
+}
+
+/// The smallest identifier of a moment.
+fn uuid_floor(at: Timestamp) -> Uuid {
+    let lowest = uuid_v7(at, [0; 10]).as_u128();
+    Uuid::from_u128(lowest & !((1 << 80) - 1))
+}
+
+fn push_any(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl ExactSizeIterator<Item = i16>) {
+    if numbers.len() == 0 {
+        return;
+    }
+    query.push(clause);
+    let mut list = query.separated(", ");
+    for number in numbers {
+        list.push_bind(number);
+    }
+    query.push(")");
+}

@@ -1,0 +1,88 @@
+//! Moving the write-ahead log into the database file without stalling the writer.
+//!
+//! Passive checkpoints run on a connection and thread of their own and copy most frames. Only when few are left does the writer
+//! itself restart the log, which is then a matter of microseconds; otherwise the log would grow without bound.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+
+/// Frames in the log that call for a checkpoint.
+const START: i64 = 1_000;
+/// Frames left uncopied below which the writer may restart the log.
+const RESTART: i64 = 400;
+
+#[derive(Debug, Default)]
+pub(super) struct Checkpointer {
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    wanted: Mutex<bool>,
+    wake: Condvar,
+    stop: AtomicBool,
+    restart: AtomicBool,
+    commits: AtomicU64,
+}
+
+impl Checkpointer {
+    pub(super) fn start(path: &Path) -> rusqlite::Result<Self> {
+        let conn = Connection::open(path)?;
+        conn.busy_timeout(Duration::from_secs(1))?;
+        let shared = Arc::new(Shared::default());
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("sqlite-checkpoint".into()).spawn(move || run(&conn, &for_thread)).ok();
+        Ok(Self { shared, thread })
+    }
+
+    /// Told after each commit of the writer, with its connection: asks for a passive checkpoint now and then, and restarts the
+    /// log when that has become cheap.
+    pub(super) fn after_commit(&self, writer: &Connection) {
+        let commits = self.shared.commits.fetch_add(1, Ordering::Relaxed);
+        if self.shared.restart.swap(false, Ordering::AcqRel) {
+            let _ = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)");
+        } else if commits % 64 == 0 {
+            *self.shared.wanted.lock() = true;
+            self.shared.wake.notify_one();
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        *self.shared.wanted.lock() = true;
+        self.shared.wake.notify_one();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(conn: &Connection, shared: &Shared) {
+    loop {
+        let mut wanted = shared.wanted.lock();
+        while !*wanted {
+            shared.wake.wait(&mut wanted);
+        }
+        *wanted = false;
+        drop(wanted);
+        if shared.stop.load(Ordering::Acquire) {
+            return;
+        }
+        // A checkpoint that finds the log busy or small does nothing; the next commits ask again.
+        let Ok((log, copied)) = checkpoint(conn, "PRAGMA wal_checkpoint(PASSIVE)") else { continue };
+        if log >= START && log - copied < RESTART {
+            shared.restart.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Runs one checkpoint; answers the frames in the log and those copied so far.
+fn checkpoint(conn: &Connection, pragma: &'static str) -> rusqlite::Result<(i64, i64)> {
+    conn.query_row(pragma, [], |row| Ok((row.get(1)?, row.get(2)?)))
+}

@@ -1,0 +1,35 @@
+//! What SQLite says in its own words.
+
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Conn, Db};
+use crate::row::DueRow;
+
+pub(super) const INSERT_EVENT: &str =
+    "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes) VALUES ($1, $2, $3, $4, $5)";
+
+pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+
+/// One process works on the file: one shard is enough.
+pub(super) fn shard(_id: Uuid) -> i16 {
+    0
+}
+
+/// The longest due messages.
+pub(super) async fn due(conn: &mut Conn, _shards: &[i16], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
+    sqlx::query_as(
+        "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE shard = 0 AND due_at <= $1 ORDER BY due_at LIMIT $2",
+    )
+    .bind(now)
+    .bind(limit)
+    .fetch_all(conn)
+    .await
+}
+
+/// Compares one entry of `metadata`, whether it is a text or another scalar.
+pub(super) fn push_metadata(query: &mut QueryBuilder<Db>, key: &str, value: &str) {
+    let path = format!("$.metadata.{}", serde_json::Value::from(key));
+    query.push(" AND spooled = 0 AND (request -> ").push_bind(path).push(") IN (");
+    query.push_bind(serde_json::Value::from(value).to_string()).push(", ").push_bind(value.to_owned()).push(")");
+}

@@ -1,0 +1,293 @@
+//! The hot statements: prepared once, run in a loop.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::{AddressId, MessageId, limits};
+use nuncio_store::{Accepted, Idempotency, Result, Transitioned};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use uuid::Uuid;
+
+use super::rusqlite_error as failed;
+use crate::hot::{AcceptOp, Born, Fold, Loaded, Prepared, TransitionOp, tenants, unspool};
+use crate::row::{FixedRow, StateRow, first_sequence, json};
+
+const EPOCH: &str = "SELECT epoch FROM worlds WHERE tenant_id = ?1";
+const INSERT_KEY: &str =
+    "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+const FIND_KEY: &str = "SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
+const END_KEY: &str = "UPDATE idempotency_keys SET purge_after = ?4 WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
+const FIND_ADDRESS: &str = "SELECT id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
+const INSERT_CONTACT: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)";
+const INSERT_ADDRESS: &str =
+    "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const SUPPRESSED: &str =
+    "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3 AND sender_id IN (?4, ?5) LIMIT 1";
+const INSERT_MESSAGE: &str = "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, \
+     spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
+     VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
+const INSERT_EVENT: &str = "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes) VALUES (?1, ?2, ?3, ?4, ?5)";
+const LOAD: &str = "SELECT rowid, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail, \
+     idempotency_key FROM messages WHERE tenant_id = ?1 AND id = ?2";
+const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
+     EXISTS (SELECT 1 FROM addresses a JOIN suppressions s ON s.tenant_id = a.tenant_id AND s.kind = a.kind AND s.identifier = a.identifier \
+     WHERE a.tenant_id = messages.tenant_id AND a.id = messages.address_id AND s.sender_id IN (zeroblob(16), messages.sender_id)) \
+     FROM messages WHERE rowid = ?1";
+const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
+const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
+     channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
+
+/// Writes a batch of new messages. The answers must not be given before the commit.
+pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
+    let mut epochs = Vec::new();
+    for tenant in tenants(ops) {
+        let epoch: Option<i64> =
+            conn.prepare_cached(EPOCH).and_then(|mut s| s.query_row([tenant.0], |row| row.get(0)).optional()).map_err(failed)?;
+        epochs.push((tenant, epoch));
+    }
+    ops.iter()
+        .map(|op| {
+            let prepared = &op.item;
+            let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
+            if known { accept_one(conn, prepared).map_err(failed)? } else { Ok(Accepted::Stale) }
+        })
+        .collect()
+}
+
+fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result<Accepted>> {
+    let item = &prepared.item;
+    if let Some(key) = &item.idempotency
+        && let Some(original) = claim_key(conn, prepared, key)?
+    {
+        return Ok(Ok(original));
+    }
+    let address = address(conn, prepared)?;
+    let message = &item.message;
+    let suppressed = conn.prepare_cached(SUPPRESSED)?.exists(params![
+        message.tenant.0,
+        item.recipient.kind.number(),
+        item.recipient.identifier,
+        Uuid::nil().as_bytes(),
+        message.sender.uuid().as_bytes()
+    ])?;
+    let mut born = if suppressed {
+        match prepared.suppressed() {
+            Ok(born) => born,
+            Err(error) => return Ok(Err(error)),
+        }
+    } else {
+        prepared.born.clone()
+    };
+    born.set_address(address);
+    insert(conn, &born)?;
+    if suppressed && let Some(key) = &item.idempotency {
+        end_key(conn, message.tenant.0, &key.key, born.state.updated_at)?;
+    }
+    Ok(Ok(Accepted::New(Box::new(born.message))))
+}
+
+/// Takes the idempotency key, or answers the message that has it.
+fn claim_key(conn: &Connection, prepared: &Prepared, key: &Idempotency) -> rusqlite::Result<Option<Accepted>> {
+    let message = &prepared.item.message;
+    let inserted = conn.prepare_cached(INSERT_KEY)?.execute(params![
+        message.tenant.0,
+        key.operation.number(),
+        key.key,
+        key.fingerprint,
+        message.id.uuid().as_bytes()
+    ])?;
+    if inserted == 1 {
+        return Ok(None);
+    }
+    conn.prepare_cached(FIND_KEY)?
+        .query_row(params![message.tenant.0, key.operation.number(), key.key], |row| {
+            let original = MessageId::from_uuid(uuid(row.get(0)?));
+            let fingerprint: Vec<u8> = row.get(1)?;
+            Ok(Accepted::Duplicate { original, same_request: fingerprint == key.fingerprint })
+        })
+        .map(Some)
+}
+
+fn end_key(conn: &Connection, tenant: i64, key: &str, now: i64) -> rusqlite::Result<()> {
+    let purge_after = now + limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
+    conn.prepare_cached(END_KEY)?.execute(params![tenant, nuncio_store::Operation::SendMessage.number(), key, purge_after])?;
+    Ok(())
+}
+
+/// The recipient's address row, made with a contact if the recipient is new.
+fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<AddressId> {
+    let (item, tenant) = (&prepared.item, prepared.item.message.tenant.0);
+    let (kind, identifier) = (item.recipient.kind.number(), &item.recipient.identifier);
+    let found = conn.prepare_cached(FIND_ADDRESS)?.query_row(params![tenant, kind, identifier], |row| row.get(0)).optional()?;
+    if let Some(id) = found {
+        return Ok(AddressId::from_uuid(uuid(id)));
+    }
+    let (address, contact) = (item.new_address.uuid(), item.new_contact.uuid());
+    conn.prepare_cached(INSERT_CONTACT)?.execute(params![tenant, contact.as_bytes(), item.country, item.now.millis()])?;
+    conn.prepare_cached(INSERT_ADDRESS)?.execute(params![
+        tenant,
+        address.as_bytes(),
+        kind,
+        identifier,
+        contact.as_bytes(),
+        item.now.millis()
+    ])?;
+    Ok(item.new_address)
+}
+
+fn insert(conn: &Connection, born: &Born) -> rusqlite::Result<()> {
+    let (fixed, state) = (&born.fixed, &born.state);
+    conn.prepare_cached(INSERT_MESSAGE)?.execute(params![
+        fixed.tenant_id,
+        fixed.id.as_bytes(),
+        fixed.direction,
+        fixed.message_type,
+        fixed.sender_id.as_bytes(),
+        fixed.address_id.as_bytes(),
+        fixed.recipient,
+        fixed.sent_from,
+        fixed.idempotency_key,
+        fixed.spooled,
+        fixed.request,
+        state.status,
+        state.wait,
+        state.held,
+        state.due_at,
+        state.owner,
+        state.fence,
+        state.version,
+        state.expires_at,
+        state.updated_at,
+        state.channel,
+        state.connection_id.as_bytes(),
+        state.provider,
+        state.detail,
+    ])?;
+    conn.prepare_cached(INSERT_EVENT)?.execute(params![
+        fixed.tenant_id,
+        fixed.id.as_bytes(),
+        born.sequence,
+        state.updated_at,
+        born.changes
+    ])?;
+    Ok(())
+}
+
+/// Applies a batch of steps. The answers must not be given before the commit.
+pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+    let mut fold = Fold::default();
+    for op in ops {
+        let key = Fold::key(&op.item);
+        let starts = ops.len() == 1 || !fold.contains(&key);
+        if starts && let Some(loaded) = load(conn, key, ops)? {
+            fold.insert(key, loaded);
+        }
+    }
+    let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
+    for ((tenant, id), loaded) in fold.touched() {
+        write(conn, tenant, id, loaded)?;
+    }
+    Ok(answers)
+}
+
+fn load(conn: &Connection, (tenant, id): (i64, Uuid), ops: &[TransitionOp]) -> Result<Option<Loaded>> {
+    let row = conn
+        .prepare_cached(LOAD)
+        .and_then(|mut statement| {
+            statement
+                .query_row(params![tenant, id.as_bytes()], |row| {
+                    let state = StateRow {
+                        status: row.get(1)?,
+                        wait: row.get(2)?,
+                        held: row.get(3)?,
+                        due_at: row.get(4)?,
+                        owner: row.get(5)?,
+                        fence: row.get(6)?,
+                        version: row.get(7)?,
+                        expires_at: row.get(8)?,
+                        updated_at: row.get(9)?,
+                        channel: row.get(10)?,
+                        connection_id: uuid(row.get(11)?),
+                        provider: row.get(12)?,
+                        detail: row.get(13)?,
+                    };
+                    Ok((row.get::<_, i64>(0)?, state, row.get::<_, Option<String>>(14)?))
+                })
+                .optional()
+        })
+        .map_err(failed)?;
+    let Some((rowid, state, idempotency_key)) = row else { return Ok(None) };
+    let starting = ops.iter().any(|op| matches!(op.item.step, Step::Start { .. }) && Fold::key(&op.item) == (tenant, id));
+    let (fixed, suppressed) = if starting { load_fixed(conn, rowid, tenant, id)? } else { (None, false) };
+    Ok(Some(Loaded::new(rowid, state.decode()?, idempotency_key, fixed, suppressed)))
+}
+
+fn load_fixed(conn: &Connection, rowid: i64, tenant: i64, id: Uuid) -> Result<(Option<FixedRow>, bool)> {
+    let (mut fixed, suppressed) = conn
+        .prepare_cached(LOAD_FIXED)
+        .and_then(|mut statement| {
+            statement.query_row([rowid], |row| {
+                let fixed = FixedRow {
+                    tenant_id: tenant,
+                    id,
+                    direction: row.get(0)?,
+                    message_type: row.get(1)?,
+                    sender_id: uuid(row.get(2)?),
+                    address_id: uuid(row.get(3)?),
+                    recipient: row.get(4)?,
+                    sent_from: row.get(5)?,
+                    idempotency_key: row.get(6)?,
+                    spooled: row.get(7)?,
+                    request: row.get(8)?,
+                };
+                Ok((fixed, row.get::<_, bool>(9)?))
+            })
+        })
+        .map_err(failed)?;
+    if fixed.spooled > 0 {
+        let mut statement = conn.prepare_cached(CHUNKS).map_err(failed)?;
+        let rows = statement.query_map(params![tenant, id.as_bytes()], |row| row.get(0)).map_err(failed)?;
+        unspool(&mut fixed, rows.collect::<rusqlite::Result<_>>().map_err(failed)?)?;
+    }
+    Ok((Some(fixed), suppressed))
+}
+
+fn write(conn: &Connection, tenant: i64, id: Uuid, loaded: &Loaded) -> Result<()> {
+    let state = StateRow::encode(&loaded.state)?;
+    conn.prepare_cached(UPDATE)
+        .and_then(|mut statement| {
+            statement.execute(params![
+                loaded.row,
+                state.status,
+                state.wait,
+                state.held,
+                state.due_at,
+                state.owner,
+                state.fence,
+                state.version,
+                state.expires_at,
+                state.updated_at,
+                state.channel,
+                state.connection_id.as_bytes(),
+                state.provider,
+                state.detail,
+            ])
+        })
+        .map_err(failed)?;
+    if !loaded.changes.is_empty() {
+        let sequence = first_sequence(loaded.state.version, &loaded.changes);
+        let changes = json(&loaded.changes)?;
+        conn.prepare_cached(INSERT_EVENT)
+            .and_then(|mut statement| statement.execute(params![tenant, id.as_bytes(), sequence, state.updated_at, changes]))
+            .map_err(failed)?;
+    }
+    if loaded.ended()
+        && let Some(key) = &loaded.idempotency_key
+    {
+        end_key(conn, tenant, key, state.updated_at).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn uuid(bytes: [u8; 16]) -> Uuid {
+    Uuid::from_bytes(bytes)
+}

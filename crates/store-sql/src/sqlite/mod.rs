@@ -1,0 +1,194 @@
+//! SQLite: one writer thread for the hot path, sqlx for everything else.
+//!
+//! There is one writer at a time, and both sides take turns by a fair lock of their own: waiting for SQLite's lock would be
+//! polling, and would let a busy hot path starve everyone else.
+
+mod checkpoint;
+mod dialect;
+mod hot;
+mod writer;
+
+#[path = "../sql/contacts.rs"]
+mod contacts;
+#[path = "../sql/directory.rs"]
+mod directory;
+#[path = "../sql/events.rs"]
+mod events;
+#[path = "../sql/messages.rs"]
+mod messages;
+#[path = "../sql/nodes.rs"]
+mod nodes;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_store::{Accept, Accepted, Result, Store, StoreError, Transition, Transitioned, Tx};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Sqlite, SqlitePool};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::hot::Prepared;
+use crate::{SqlxResult as _, migrate_error};
+use writer::Writer;
+
+pub(crate) type Db = Sqlite;
+pub(crate) type Conn = sqlx::SqliteConnection;
+
+const READERS: u32 = 4;
+
+/// The store on an SQLite file.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    readers: SqlitePool,
+    cold: SqlitePool,
+    turn: Arc<Mutex<()>>,
+    writer: Writer,
+}
+
+impl SqliteStore {
+    /// Opens the file, making it if need be, and brings its schema up to date. The caller holds the folder's lock.
+    pub async fn open(path: &Path) -> Result<Self> {
+        let cold = cold_pool(path).await?;
+        sqlx::migrate!("./migrations/sqlite").run(&cold).await.map_err(migrate_error)?;
+        Self::with(path, cold).await
+    }
+
+    /// Opens the file beside whoever else uses it; its schema must be up to date.
+    pub async fn attach(path: &Path) -> Result<Self> {
+        let cold = cold_pool(path).await?;
+        crate::check_schema(sqlx::migrate!("./migrations/sqlite"), &cold).await?;
+        Self::with(path, cold).await
+    }
+
+    async fn with(path: &Path, cold: SqlitePool) -> Result<Self> {
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(Duration::from_secs(5))
+            .connect_with(options(path).read_only(true).pragma("query_only", "ON"))
+            .await
+            .store()?;
+        let turn = Arc::new(Mutex::new(()));
+        let writer = Writer::start(path, Arc::clone(&turn))?;
+        Ok(Self { path: path.to_owned(), readers, cold, turn, writer })
+    }
+}
+
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(Duration::from_secs(5))
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", "-8192")
+}
+
+async fn cold_pool(path: &Path) -> Result<SqlitePool> {
+    SqlitePoolOptions::new()
+        .max_connections(1)
+        .acquire_timeout(Duration::from_secs(10))
+        .connect_with(options(path).create_if_missing(true))
+        .await
+        .store()
+}
+
+/// A transaction or a reader.
+#[derive(Debug)]
+pub(crate) struct SqlTx(Handle);
+
+#[derive(Debug)]
+enum Handle {
+    // Fields drop in order: the transaction rolls back before the turn is given on.
+    Write(sqlx::Transaction<'static, Db>, OwnedMutexGuard<()>),
+    Read(sqlx::pool::PoolConnection<Db>),
+}
+
+impl SqlTx {
+    pub(crate) fn conn(&mut self) -> &mut Conn {
+        match &mut self.0 {
+            Handle::Write(tx, _) => tx,
+            Handle::Read(conn) => conn,
+        }
+    }
+}
+
+#[async_trait]
+impl Tx for SqlTx {
+    async fn commit(self: Box<Self>) -> Result<()> {
+        match self.0 {
+            Handle::Write(tx, _turn) => tx.commit().await.store(),
+            Handle::Read(_) => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn accept(&self, item: Accept) -> Result<Accepted> {
+        let mut prepared = Prepared::new(item)?;
+        self.spool(&mut prepared).await?;
+        self.writer.accept(prepared).await
+    }
+
+    async fn transition(&self, item: Transition) -> Result<Transitioned> {
+        self.writer.transition(item).await
+    }
+
+    async fn begin(&self) -> Result<Box<dyn Tx>> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let tx = self.cold.begin_with("BEGIN IMMEDIATE").await.store()?;
+        Ok(Box::new(SqlTx(Handle::Write(tx, turn))))
+    }
+
+    async fn read(&self) -> Result<Box<dyn Tx>> {
+        Ok(Box::new(SqlTx(Handle::Read(self.readers.acquire().await.store()?))))
+    }
+
+    async fn ping(&self) -> Result<()> {
+        let tx = self.begin().await?;
+        tx.commit().await
+    }
+
+    async fn close(&self) {
+        self.writer.stop().await;
+        self.readers.close().await;
+        self.cold.close().await;
+    }
+
+    async fn advice(&self) -> Result<Vec<String>> {
+        let mut advice = Vec::new();
+        let (answer,): (String,) = sqlx::query_as("PRAGMA quick_check(1)").fetch_one(&self.readers).await.store()?;
+        if answer != "ok" {
+            advice.push(format!("{}: the file is damaged ({answer}); restore it from a copy", self.path.display()));
+        }
+        Ok(advice)
+    }
+}
+
+impl SqliteStore {
+    async fn spool(&self, prepared: &mut Prepared) -> Result<()> {
+        let message = &prepared.item.message;
+        for (index, chunk) in std::mem::take(&mut prepared.chunks).iter().enumerate() {
+            let mut tx = self.begin().await?;
+            tx.insert_spool_chunk(message.tenant, message.id, index as i32, chunk, prepared.item.now).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}
+
+fn rusqlite_error(error: rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode as Code;
+    let Some(code) = error.sqlite_error_code() else { return StoreError::Other(Box::new(error)) };
+    match code {
+        Code::DatabaseBusy | Code::DatabaseLocked => StoreError::Busy(error.to_string()),
+        Code::DiskFull | Code::ReadOnly | Code::CannotOpen | Code::SystemIoFailure => StoreError::Unavailable(error.to_string()),
+        Code::ConstraintViolation => StoreError::Conflict(Box::new(error)),
+        Code::DatabaseCorrupt | Code::NotADatabase => StoreError::Corrupt { table: "the file", what: error.to_string() },
+        _ => StoreError::Other(Box::new(error)),
+    }
+}

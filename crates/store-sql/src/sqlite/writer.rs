@@ -1,0 +1,193 @@
+//! The writer thread: everything that waits becomes one transaction.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
+use parking_lot::{Condvar, Mutex};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::checkpoint::Checkpointer;
+use super::{hot, rusqlite_error};
+use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
+use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    accepts: VecDeque<AcceptOp>,
+    transitions: VecDeque<TransitionOp>,
+    closed: bool,
+    /// The writer is asleep and must be woken.
+    idle: bool,
+}
+
+/// What one transaction carries.
+#[derive(Debug, Default)]
+struct Work {
+    accepts: Vec<AcceptOp>,
+    transitions: Vec<TransitionOp>,
+}
+
+impl Writer {
+    pub(super) fn start(path: &Path, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
+        let conn = connect(path).map_err(rusqlite_error)?;
+        let checkpointer = Checkpointer::start(path).map_err(rusqlite_error)?;
+        let shared = Arc::new(Shared::default());
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || run(&conn, checkpointer, &for_thread, &turn))
+            .map_err(|e| StoreError::Unavailable(e.to_string()))?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(super) async fn accept(&self, item: Prepared) -> Result<Accepted> {
+        self.enqueue(item, |queue| &mut queue.accepts).await
+    }
+
+    pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
+        self.enqueue(item, |queue| &mut queue.transitions).await
+    }
+
+    async fn enqueue<I, O>(&self, item: I, lane: impl FnOnce(&mut Queue) -> &mut VecDeque<Op<I, O>>) -> Result<O> {
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut queue = self.shared.queue.lock();
+            if queue.closed {
+                return Err(closed());
+            }
+            let idle = std::mem::take(&mut queue.idle);
+            let lane = lane(&mut queue);
+            if lane.len() >= WAITING {
+                return Err(full());
+            }
+            lane.push_back(Op { item, reply });
+            drop(queue);
+            if idle {
+                self.shared.wake.notify_one();
+            }
+        }
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    pub(super) async fn stop(&self) {
+        self.shared.queue.lock().closed = true;
+        self.shared.wake.notify_one();
+        let Some(thread) = self.thread.lock().take() else { return };
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open(path)?;
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+    conn.pragma_update(None, "cache_size", -32_768)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    Ok(conn)
+}
+
+fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn: &tokio::sync::Mutex<()>) {
+    while let Some(work) = next(shared) {
+        let guard = turn.blocking_lock();
+        work.run(conn);
+        checkpointer.after_commit(conn);
+        drop(guard);
+    }
+    checkpointer.stop();
+}
+
+/// What waits, up to a batch; `None` when the store is closed and nothing is left.
+fn next(shared: &Shared) -> Option<Work> {
+    let mut queue = shared.queue.lock();
+    while queue.accepts.is_empty() && queue.transitions.is_empty() {
+        if queue.closed {
+            return None;
+        }
+        queue.idle = true;
+        shared.wake.wait(&mut queue);
+    }
+    let accepts = queue.accepts.len().min(BATCH);
+    let transitions = queue.transitions.len().min(BATCH);
+    Some(Work { accepts: queue.accepts.drain(..accepts).collect(), transitions: queue.transitions.drain(..transitions).collect() })
+}
+
+impl Work {
+    fn run(self, conn: &Connection) {
+        let outcome = self.attempt(conn);
+        match outcome {
+            Err(error) if may_be_one_item(&error) && self.accepts.len() + self.transitions.len() > 1 => {
+                for half in self.halves() {
+                    half.run(conn);
+                }
+            }
+            Ok((accepted, transitioned)) => {
+                answer(self.accepts, Ok(accepted));
+                answer(self.transitions, Ok(transitioned));
+            }
+            Err(error) => {
+                tracing::error!(%error, "a batch was not written");
+                answer(self.accepts, Err(crate::hot::again(&error)));
+                answer(self.transitions, Err(error));
+            }
+        }
+    }
+
+    fn attempt(&self, conn: &Connection) -> Result<(Vec<Accepted>, Vec<Transitioned>)> {
+        conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
+        let outcome = hot::accept(conn, &self.accepts).and_then(|accepted| Ok((accepted, hot::transition(conn, &self.transitions)?)));
+        match outcome {
+            Ok(answers) => commit(conn).map(|()| answers),
+            Err(error) => {
+                rollback(conn);
+                Err(error)
+            }
+        }
+    }
+
+    fn halves(mut self) -> [Self; 2] {
+        let accepts = self.accepts.split_off(self.accepts.len() / 2);
+        let transitions = self.transitions.split_off(self.transitions.len() / 2);
+        // With one item of each kind, the halves are the kinds.
+        if self.accepts.is_empty() && self.transitions.is_empty() {
+            return [Self { accepts, transitions: Vec::new() }, Self { accepts: Vec::new(), transitions }];
+        }
+        [self, Self { accepts, transitions }]
+    }
+}
+
+fn commit(conn: &Connection) -> Result<()> {
+    let Err(error) = conn.execute_batch("COMMIT") else { return Ok(()) };
+    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure) {
+        // After a failed sync nobody can tell what is on the disk, and a second sync would claim success. The next start finds out.
+        tracing::error!(%error, "the disk failed at a commit; the process ends so that nothing unsynced is answered");
+        std::process::exit(70);
+    }
+    rollback(conn);
+    Err(rusqlite_error(error))
+}
+
+fn rollback(conn: &Connection) {
+    if !conn.is_autocommit()
+        && let Err(error) = conn.execute_batch("ROLLBACK")
+    {
+        tracing::error!(%error, "a transaction could not be rolled back");
+    }
+}

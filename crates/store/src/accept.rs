@@ -1,0 +1,79 @@
+//! Accepting a message.
+
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::Message;
+use nuncio_domain::{AddressId, ContactId, MessageId, Recipient, Timestamp};
+
+/// A planned message, ready to be written.
+#[derive(Clone, Debug)]
+pub struct Accept {
+    /// The message as it is born: `queued` or `scheduled`, waiting for an attempt. Its `address` is [`Self::new_address`];
+    /// the store puts the real one in when the recipient is known.
+    pub message: Message,
+    /// The recipient.
+    pub recipient: Recipient,
+    /// Country of the recipient (ISO 3166-1 alpha-2, `""` if unknown), for a contact that is made.
+    pub country: String,
+    /// Identifier of the address row, should the recipient be unknown.
+    pub new_address: AddressId,
+    /// Identifier of the contact, should the recipient be unknown.
+    pub new_contact: ContactId,
+    /// The caller's idempotency key.
+    pub idempotency: Option<Idempotency>,
+    /// The configuration epoch that the plan rests on.
+    pub epoch: i64,
+    /// Set when a permit is at hand: the message is born `sending`, its first attempt started by this node.
+    pub claim: Option<Claim>,
+    /// The time of the request.
+    pub now: Timestamp,
+}
+
+/// Starts the first attempt in the accept transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// Who makes the attempt.
+    pub node: NodeId,
+}
+
+/// An idempotency key and what it stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Idempotency {
+    /// What kind of request it guards.
+    pub operation: Operation,
+    /// The caller's key.
+    pub key: String,
+    /// Hash of the request with defaults filled in, without the key.
+    pub fingerprint: [u8; 32],
+}
+
+/// Requests that an idempotency key can guard. Keys of different operations do not meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// `POST /v1/messages`.
+    SendMessage,
+}
+
+impl Operation {
+    /// The number that is stored. Never given to another operation.
+    pub const fn number(self) -> i16 {
+        match self {
+            Self::SendMessage => 1,
+        }
+    }
+}
+
+/// What became of an [`Accept`].
+#[derive(Clone, Debug)]
+pub enum Accepted {
+    /// It is written. The message is as stored: started, waiting, or failed because the recipient is suppressed.
+    New(Box<Message>),
+    /// The idempotency key was used; nothing was written.
+    Duplicate {
+        /// The message that used it first.
+        original: MessageId,
+        /// Whether the two requests were the same.
+        same_request: bool,
+    },
+    /// The plan rests on an old configuration epoch; nothing was written.
+    Stale,
+}

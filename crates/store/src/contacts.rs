@@ -1,0 +1,115 @@
+//! Contacts as far as sending needs them: addresses, metrics, suppressions, inbound messages.
+
+use async_trait::async_trait;
+use nuncio_domain::message::Message;
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, SuppressionId, TenantId, Timestamp};
+
+use crate::error::Result;
+
+/// What the results of attempts add to a contact channel's metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MetricDelta {
+    /// Attempts that arrived, or were taken where no receipts come.
+    pub successes: i64,
+    /// Attempts that failed.
+    pub failures: i64,
+    /// Sum of delivery times, in milliseconds, over `timed` attempts.
+    pub delivery_ms: i64,
+    /// How many attempts `delivery_ms` sums over.
+    pub timed: i64,
+    /// The newest success.
+    pub last_success_at: Option<Timestamp>,
+}
+
+/// Metrics of one address on one channel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChannelMetrics {
+    /// The channel.
+    pub channel: Channel,
+    /// The sums so far.
+    pub sums: MetricDelta,
+    /// The newest inbound message.
+    pub last_inbound_at: Option<Timestamp>,
+}
+
+/// Why nothing may be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SuppressionReason {
+    /// The recipient said STOP or unsubscribed.
+    OptOut,
+    /// Their mailbox bounced.
+    Bounce,
+    /// They complained.
+    Complaint,
+    /// A person entered it.
+    Manual,
+}
+
+impl SuppressionReason {
+    /// The number that is stored.
+    pub const fn number(self) -> i16 {
+        match self {
+            Self::OptOut => 1,
+            Self::Bounce => 2,
+            Self::Complaint => 3,
+            Self::Manual => 4,
+        }
+    }
+}
+
+/// A recipient to whom nothing may be sent.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Suppression {
+    /// Its identifier.
+    pub id: SuppressionId,
+    /// The recipient.
+    pub recipient: Recipient,
+    /// Only by this sender; by all when absent.
+    pub sender: Option<SenderId>,
+    /// Why.
+    pub reason: SuppressionReason,
+    /// What caused it, for people.
+    pub source: String,
+}
+
+/// A message from outside, ready to be written.
+#[derive(Clone, Debug)]
+pub struct NewInbound {
+    /// The message; `received`, final. Its `address` is put in by the store.
+    pub message: Message,
+    /// Who wrote.
+    pub from: Recipient,
+    /// Their country.
+    pub country: String,
+    /// Identifier of the address row, should the writer be unknown.
+    pub new_address: AddressId,
+    /// Identifier of the contact, should the writer be unknown.
+    pub new_contact: ContactId,
+    /// The provider's id for it.
+    pub provider_message_id: String,
+}
+
+/// Contacts.
+#[async_trait]
+pub trait ContactRepo {
+    /// The address row of a recipient and the contact that it belongs to.
+    async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>>;
+
+    /// Metrics of an address, by channel.
+    async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>>;
+
+    /// Adds to metrics. Rows are written in key order.
+    async fn add_metrics(&mut self, deltas: &[(TenantId, AddressId, Channel, MetricDelta)]) -> Result<()>;
+
+    /// Writes a message from outside with its event and marks its channel; `false` when this provider message was written before.
+    async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool>;
+
+    /// Writes a suppression; `false` when there is one for this recipient and sender.
+    async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool>;
+
+    /// Lifts an opt-out, and nothing else; `false` when there is none.
+    async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool>;
+
+    /// Whether `sender` may not send to the recipient.
+    async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool>;
+}

@@ -1,0 +1,48 @@
+//! Projects, keys, senders and connections: what is written seldom and read through caches.
+
+use async_trait::async_trait;
+use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
+use nuncio_domain::key::KeyHash;
+use nuncio_domain::{Channel, Environment, KeyId, SenderId, TenantId, Timestamp};
+
+use crate::error::Result;
+
+/// Projects, keys, senders and connections.
+#[async_trait]
+pub trait DirectoryRepo {
+    /// Writes a project and its two worlds, whose tenant keys the store chooses and puts into the answer.
+    async fn insert_project(&mut self, project: Project, now: Timestamp) -> Result<Project>;
+
+    /// All projects, oldest first.
+    async fn list_projects(&mut self) -> Result<Vec<Project>>;
+
+    /// Everything about one world, as of one epoch.
+    async fn load_world(&mut self, tenant: TenantId) -> Result<Option<World>>;
+
+    /// Raises the configuration epoch of a world. Every change of what [`World`] holds calls it in its own transaction.
+    async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()>;
+
+    /// Writes a key.
+    async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()>;
+
+    /// The key with this hash, revoked or not, and the environment of its world.
+    async fn find_key(&mut self, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>>;
+
+    /// All keys of a world, oldest first.
+    async fn list_keys(&mut self, tenant: TenantId) -> Result<Vec<ApiKey>>;
+
+    /// Revokes a key; `false` when there is none or it is revoked already.
+    async fn revoke_key(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool>;
+
+    /// Writes a sender. A default one takes the place of the present default.
+    async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()>;
+
+    /// Replaces name, phone number and default flag of a sender; `false` when there is none.
+    async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool>;
+
+    /// Writes a connection, in place of the one that the sender has for the channel.
+    async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()>;
+
+    /// Removes the connection of a sender for a channel; `false` when there is none.
+    async fn delete_connection(&mut self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<bool>;
+}

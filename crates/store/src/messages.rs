@@ -1,0 +1,84 @@
+//! Reading messages.
+
+use async_trait::async_trait;
+use nuncio_domain::lifecycle::{NodeId, Wait};
+use nuncio_domain::message::{Direction, Message, Status};
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{Channel, ConnectionId, ContactId, MessageId, TenantId, Timestamp};
+use serde_json::{Map, Value};
+
+use crate::accept::Operation;
+use crate::error::Result;
+
+/// Which messages a list holds. An absent field does not filter.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct MessageFilter {
+    /// Any of these statuses; empty for all.
+    pub status: Vec<Status>,
+    /// Any of these channels; empty for all.
+    pub channel: Vec<Channel>,
+    /// The recipient in canonical form.
+    pub to: Option<String>,
+    /// The direction.
+    pub direction: Option<Direction>,
+    /// Made at or after.
+    pub since: Option<Timestamp>,
+    /// Made before.
+    pub until: Option<Timestamp>,
+    /// The message that was sent with this idempotency key.
+    pub idempotency_key: Option<String>,
+    /// All these entries in `metadata`, compared as text.
+    pub metadata: Map<String, Value>,
+}
+
+/// A message that somebody must look at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DueMessage {
+    /// The world.
+    pub tenant: TenantId,
+    /// The message.
+    pub id: MessageId,
+    /// Its fence.
+    pub fence: i64,
+    /// The connection of its next attempt.
+    pub connection: ConnectionId,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+/// Messages.
+#[async_trait]
+pub trait MessageRepo {
+    /// One message.
+    async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>>;
+
+    /// Messages, newest first. Every filter combination costs what its index costs; callers bound the ones that have none.
+    async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>>;
+
+    /// The message that used an idempotency key.
+    async fn find_message_by_idempotency_key(&mut self, tenant: TenantId, operation: Operation, key: &str) -> Result<Option<MessageId>>;
+
+    /// The contacts behind these messages' addresses, in the same order.
+    async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>>;
+
+    /// Up to `limit` messages of all worlds in these shards that are due at `now`, longest due first.
+    async fn due_messages(&mut self, shards: &[i16], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// Up to `limit` messages whose attempt `node` is making.
+    async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// Up to `limit` unfinished messages of all worlds that wait for an attempt or are owned, oldest first, after `after`.
+    async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// How many messages break the rule that an unfinished one waits for exactly one thing, with a live node behind each owner.
+    async fn count_unguarded_messages(&mut self) -> Result<i64>;
+
+    /// Writes one chunk of a large request, before the message itself is accepted.
+    async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()>;
+
+    /// Deletes up to `limit` spool chunks that were written before `before` and that no message uses. Returns how many.
+    async fn purge_orphaned_spool(&mut self, before: Timestamp, limit: u32) -> Result<u64>;
+
+    /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many.
+    async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
+}
