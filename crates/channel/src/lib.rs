@@ -210,13 +210,6 @@ pub enum ReceiptTarget {
         /// The attempt, from 0; the newest when absent.
         attempt: Option<usize>,
     },
-    /// By the id that the provider gave when it took the message.
-    ProviderId {
-        /// The connection that heard it.
-        connection: ConnectionId,
-        /// The provider's id.
-        id: String,
-    },
 }
 
 /// A message from outside.

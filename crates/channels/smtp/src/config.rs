@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lettre::message::Mailbox;
 use nuncio_channel::{Account, Field, FieldKind, Settings};
 use nuncio_domain::{FieldError, Redacted};
 use rustls::pki_types::pem::PemObject;
@@ -12,7 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::dkim::Signer;
-use crate::message::wire_address;
+use crate::message::parse_mailbox;
 
 const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
     Field { name, kind, secret: false, required: false, help }
@@ -40,7 +39,10 @@ pub(crate) static FIELDS: &[Field] = &[
     setting("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
     setting("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
     setting("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key stands at SELECTOR._domainkey.DOMAIN"),
-    secret("dkim_key", "private key: RSA of 2048 to 4096 bits (PEM, PKCS#1 or PKCS#8) or Ed25519 (PEM PKCS#8, or the base64 of its 32 bytes)"),
+    secret(
+        "dkim_key",
+        "private key: RSA of 2048 to 4096 bits (PEM, PKCS#1 or PKCS#8) or Ed25519 (PEM PKCS#8, or the base64 of its 32 bytes)",
+    ),
 ];
 
 /// How the conversation is protected.
@@ -163,9 +165,11 @@ fn trust(settings: &mut Settings<'_>, host: &str, tls: Tls) -> Option<(ServerNam
         }
     }
     if roots.is_empty() {
-        settings.fault("settings.tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
+        settings
+            .fault("settings.tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider())).with_safe_default_protocol_versions();
+    let builder =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider())).with_safe_default_protocol_versions();
     match builder {
         Ok(builder) => Some((name.ok()?, Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))),
         Err(error) => {
@@ -186,13 +190,14 @@ fn private_roots(pem: &str, roots: &mut RootCertStore) -> Result<usize, String> 
 
 fn sender(settings: &mut Settings<'_>) -> Option<Sender> {
     let text = settings.text("from")?;
-    let mailbox: Option<Mailbox> = text.parse().ok();
-    let address = mailbox.as_ref().and_then(|m| wire_address(m.email.as_ref()));
-    let (Some(mailbox), Some(address)) = (mailbox, address) else {
-        settings.fault("settings.from", format!("{text:?} is wrong; must be an address, such as hello@example.org or Acme <hello@example.org>"));
-        return None;
-    };
-    Some(Sender { name: mailbox.name, address })
+    let sender = parse_mailbox(text);
+    if sender.is_none() {
+        settings.fault(
+            "settings.from",
+            format!("{text:?} is wrong; must be an address, such as hello@example.org or Acme <hello@example.org>"),
+        );
+    }
+    sender
 }
 
 fn login(settings: &mut Settings<'_>, tls: Tls) -> Option<Login> {

@@ -55,7 +55,10 @@ fn refused(message: String) -> Failure {
 
 fn append_text(text: &str, lines: &[Line]) -> String {
     let mut out = text.to_owned();
-    if !text.is_empty() && !lines.is_empty() {
+    if lines.is_empty() {
+        return out;
+    }
+    if !text.is_empty() {
         out.push_str("\n\n");
     }
     for line in lines {
@@ -196,15 +199,34 @@ mod tests {
     fn every_type_says_something() {
         let media = Content { media_url: Some("https://x.example/a.pdf".into()), ..Content::default() };
         assert_eq!(degraded(MessageType::Image, media.clone()), "Hello\n\nImage: https://x.example/a.pdf");
-        assert_eq!(degraded(MessageType::Document, Content { filename: Some("bill.pdf".into()), ..media }), "Hello\n\nbill.pdf: https://x.example/a.pdf");
+        assert_eq!(
+            degraded(MessageType::Document, Content { filename: Some("bill.pdf".into()), ..media }),
+            "Hello\n\nbill.pdf: https://x.example/a.pdf"
+        );
         let place = Content { latitude: Some(40.5), longitude: Some(-3.25), location_name: Some("Sol".into()), ..Content::default() };
-        assert_eq!(degraded(MessageType::Location, place), "Hello\n\nSol\nMap: https://www.openstreetmap.org/?mlat=40.5&mlon=-3.25#map=16/40.5/-3.25");
-        let buttons = Content { buttons: Some(vec![Button { id: "1".into(), title: "Yes".into() }, Button { id: "2".into(), title: "No".into() }]), footer_text: Some("Bye".into()), ..Content::default() };
+        assert_eq!(
+            degraded(MessageType::Location, place),
+            "Hello\n\nSol\nMap: https://www.openstreetmap.org/?mlat=40.5&mlon=-3.25#map=16/40.5/-3.25"
+        );
+        let buttons = Content {
+            buttons: Some(vec![Button { id: "1".into(), title: "Yes".into() }, Button { id: "2".into(), title: "No".into() }]),
+            footer_text: Some("Bye".into()),
+            ..Content::default()
+        };
         assert_eq!(degraded(MessageType::Buttons, buttons), "Hello\n\n- Yes\n- No\nBye");
         let row = Row { id: "r".into(), title: "Ten".into(), description: Some("in the morning".into()) };
-        let list = Content { list_button: Some("Choose".into()), sections: Some(vec![Section { title: "Times".into(), rows: vec![row] }]), ..Content::default() };
+        let list = Content {
+            list_button: Some("Choose".into()),
+            sections: Some(vec![Section { title: "Times".into(), rows: vec![row] }]),
+            ..Content::default()
+        };
         assert_eq!(degraded(MessageType::List, list), "Hello\n\nChoose\n\nTimes\n- Ten: in the morning");
-        let cta = Content { cta_display_text: Some("Pay".into()), cta_url: Some("https://x.example/pay".into()), cta_header_text: Some("Bill".into()), ..Content::default() };
+        let cta = Content {
+            cta_display_text: Some("Pay".into()),
+            cta_url: Some("https://x.example/pay".into()),
+            cta_header_text: Some("Bill".into()),
+            ..Content::default()
+        };
         assert_eq!(degraded(MessageType::CtaUrl, cta), "Hello\n\nBill\nPay: https://x.example/pay");
     }
 
@@ -216,7 +238,10 @@ mod tests {
         let card = Card { name: "Ada; Love\r\nlace".into(), phones: vec!["+34600111222".into()] };
         message.request.content = Some(Box::new(Content { contacts: Some(vec![card]), ..Content::default() }));
         let body = body(&message).unwrap();
-        assert_eq!(body.vcard.unwrap(), "BEGIN:VCARD\r\nVERSION:3.0\r\nN:;Ada\\; Love  lace;;;\r\nFN:Ada\\; Love  lace\r\nTEL;TYPE=CELL:+34600111222\r\nEND:VCARD\r\n");
+        assert_eq!(
+            body.vcard.unwrap(),
+            "BEGIN:VCARD\r\nVERSION:3.0\r\nN:;Ada\\; Love  lace;;;\r\nFN:Ada\\; Love  lace\r\nTEL;TYPE=CELL:+34600111222\r\nEND:VCARD\r\n"
+        );
         assert!(body.text.contains("+34600111222"));
     }
 
@@ -235,7 +260,11 @@ mod tests {
         message.message_type = MessageType::CtaUrl;
         message.request.text = None;
         message.request.html_body = Some("<body><p>Hi</p></body>".into());
-        message.request.content = Some(Box::new(Content { cta_display_text: Some("<Pay>".into()), cta_url: Some("https://x.example/?a=1&b=\"".into()), ..Content::default() }));
+        message.request.content = Some(Box::new(Content {
+            cta_display_text: Some("<Pay>".into()),
+            cta_url: Some("https://x.example/?a=1&b=\"".into()),
+            ..Content::default()
+        }));
         let body = body(&message).unwrap();
         assert_eq!(body.html.unwrap(), "<body><p>Hi</p><p><a href=\"https://x.example/?a=1&amp;b=&quot;\">&lt;Pay&gt;</a></p></body>");
         assert_eq!(body.text, "Hi\n\n<Pay> (https://x.example/?a=1&b=\")");

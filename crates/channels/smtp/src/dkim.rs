@@ -90,7 +90,9 @@ impl Key {
 fn read_key(text: &str) -> Result<Key, String> {
     if !text.contains("-----BEGIN") {
         let seed = STANDARD.decode(text.trim()).map_err(|_| "is neither PEM nor base64")?;
-        return Ed25519KeyPair::from_seed_unchecked(&seed).map(Key::Ed25519).map_err(|_| "is base64, but not of the 32 bytes of an Ed25519 key".to_owned());
+        return Ed25519KeyPair::from_seed_unchecked(&seed)
+            .map(Key::Ed25519)
+            .map_err(|_| "is base64, but not of the 32 bytes of an Ed25519 key".to_owned());
     }
     let rejected = |e: ring::error::KeyRejected| format!("is not usable ({e}); must be RSA of 2048 to 4096 bits, or Ed25519");
     match PrivateKeyDer::from_pem_slice(text.as_bytes()) {
@@ -197,7 +199,10 @@ mod tests {
         let header = signer.sign(mail, Timestamp::from_millis(1_700_000_000_999));
         assert!(header.starts_with("DKIM-Signature: v=1; a=ed25519-sha256; c=relaxed/relaxed; d=example.org;\r\n s=s1; t=1700000000;\r\n h=from:subject;\r\n bh="), "{header}");
         assert_eq!(header, signer.sign(mail, Timestamp::from_millis(1_700_000_000_000)));
-        assert_ne!(header, signer.sign(b"From: a@example.org\r\nSubject: a\r\n c\r\n\r\nhello\r\n", Timestamp::from_millis(1_700_000_000_000)));
+        assert_ne!(
+            header,
+            signer.sign(b"From: a@example.org\r\nSubject: a\r\n c\r\n\r\nhello\r\n", Timestamp::from_millis(1_700_000_000_000))
+        );
     }
 
     #[test]
@@ -211,7 +216,9 @@ mod tests {
             assert_eq!(matches!(signer.key, Key::Rsa(_)), rsa);
             assert_eq!(format!("{signer:?}"), "Signer(s1._domainkey.example.org)");
         }
-        for bad in ["", "hello!", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", include_str!("../tests/keys/ca.pem")] {
+        for bad in
+            ["", "hello!", "AAAA", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", include_str!("../tests/keys/ca.pem")]
+        {
             let fault = Signer::new("example.org", "s1", bad).unwrap_err();
             assert!(bad.is_empty() || !fault.contains(bad.trim()), "{fault}");
         }

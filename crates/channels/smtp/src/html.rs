@@ -76,8 +76,8 @@ impl Text {
     fn tag(&mut self, name: &str, tag: &str) {
         match name {
             "br" => self.breaks += 1,
-            "p" | "/p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "/h1" | "/h2" | "/h3" | "/h4" | "/h5" | "/h6" | "table" | "/table" | "ul" | "/ul"
-            | "ol" | "/ol" | "blockquote" | "/blockquote" | "hr" => self.breaks = 2,
+            "p" | "/p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "/h1" | "/h2" | "/h3" | "/h4" | "/h5" | "/h6" | "table" | "/table"
+            | "ul" | "/ul" | "ol" | "/ol" | "blockquote" | "/blockquote" | "hr" => self.breaks = 2,
             "div" | "/div" | "tr" | "/tr" | "section" | "/section" | "pre" | "/pre" | "/li" => self.breaks = self.breaks.max(1),
             "li" => {
                 self.breaks = self.breaks.max(1);
@@ -97,7 +97,10 @@ impl Text {
         let target = decode(&target);
         let shown = self.out.get(start..).unwrap_or_default().trim();
         let bare = target.strip_prefix("mailto:").unwrap_or(&target);
-        if ["http:", "https:", "mailto:", "tel:"].iter().any(|scheme| target.starts_with(scheme)) && shown != bare && !target.contains(char::is_whitespace) {
+        if ["http:", "https:", "mailto:", "tel:"].iter().any(|scheme| target.starts_with(scheme))
+            && shown != bare
+            && !target.contains(char::is_whitespace)
+        {
             self.space = true;
             self.word(&format!("({bare})"));
         }
@@ -123,7 +126,10 @@ fn tag_end(text: &str) -> Option<usize> {
 }
 
 fn tag_name(tag: &str) -> String {
-    let end = tag.char_indices().find(|(index, c)| !(c.is_ascii_alphanumeric() || (*index == 0 && *c == '/'))).map_or(tag.len(), |(index, _)| index);
+    let end = tag
+        .char_indices()
+        .find(|(index, c)| !(c.is_ascii_alphanumeric() || (*index == 0 && *c == '/')))
+        .map_or(tag.len(), |(index, _)| index);
     tag[..end].to_ascii_lowercase()
 }
 
@@ -214,7 +220,10 @@ mod tests {
             ("<p>Hello <b>Ada</b>,</p><p>your code is&nbsp;<code>1&lt;2</code>.</p>", "Hello Ada,\n\nyour code is\u{a0}1<2."),
             ("<html><head><title>T</title><style>p { a > b }</style></head><body>x<br>y<BR/>z</body></html>", "x\ny\nz"),
             ("<script>if (a < b) alert('</p>')</SCRIPT>after", "after"),
-            ("<a href=\"https://example.org/?a=1&amp;b=2\">here</a> or <a href='https://example.org'>https://example.org</a>", "here (https://example.org/?a=1&b=2) or https://example.org"),
+            (
+                "<a href=\"https://example.org/?a=1&amp;b=2\">here</a> or <a href='https://example.org'>https://example.org</a>",
+                "here (https://example.org/?a=1&b=2) or https://example.org",
+            ),
             ("<a href=mailto:a@example.org>write</a>", "write (a@example.org)"),
             ("<a href='javascript:alert(1)'>x</a>", "x"),
             ("<ul><li>one<li>two</ul>three", "- one\n- two\n\nthree"),

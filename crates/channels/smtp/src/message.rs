@@ -7,8 +7,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use lettre::message::Body;
 use lettre::message::header::{ContentDisposition, ContentType, Date, Headers};
-use lettre::message::{Body, Mailbox};
 use nuncio_channel::{ResolvedAttachment, SendRequest};
 use nuncio_domain::Timestamp;
 use nuncio_domain::message::{Failure, FailureCode};
@@ -99,12 +99,31 @@ fn header_value(set: impl FnOnce(&mut Headers)) -> String {
 }
 
 fn reply_to(text: &str) -> Result<String, Failure> {
-    let parsed: Option<Mailbox> = text.parse().ok();
-    let address = parsed.as_ref().and_then(|m| wire_address(m.email.as_ref()));
-    match (parsed, address) {
-        (Some(parsed), Some(address)) => Ok(mailbox(parsed.name.as_deref(), &address)),
-        _ => Err(Failure::own(FailureCode::ContentRejected, format!("replyTo {text:?} is no email address"))),
-    }
+    let wrong = || Failure::own(FailureCode::ContentRejected, format!("replyTo {text:?} is no email address"));
+    parse_mailbox(text).map(|sender| mailbox(sender.name.as_deref(), &sender.address)).ok_or_else(wrong)
+}
+
+/// Reads `name <address>`, the name quoted or not, or a bare address.
+pub(crate) fn parse_mailbox(text: &str) -> Option<Sender> {
+    let Some((name, address)) = text.trim().strip_suffix('>').and_then(|text| text.rsplit_once('<')) else {
+        return Some(Sender { name: None, address: wire_address(text.trim())? });
+    };
+    let name = name.trim();
+    let name = match name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) {
+        Some(quoted) => unescape(quoted),
+        None => name.to_owned(),
+    };
+    Some(Sender { name: Some(name).filter(|n| !n.is_empty()), address: wire_address(address)? })
+}
+
+/// The content of a quoted string (RFC 5322 §3.2.4).
+fn unescape(quoted: &str) -> String {
+    let mut characters = quoted.chars();
+    std::iter::from_fn(|| match characters.next()? {
+        '\\' => characters.next(),
+        c => Some(c),
+    })
+    .collect()
 }
 
 fn mailbox(name: Option<&str>, address: &str) -> String {
@@ -180,11 +199,19 @@ fn tree<'a>(body: &'a degrade::Body, attachments: &'a [ResolvedAttachment]) -> P
             Part::Multi { subtype: "alternative", parts: vec![plain, html] }
         }
     };
-    let vcard = body.vcard.as_deref().map(|card| Part::File { name: "contacts.vcf", content_type: "text/vcard; charset=utf-8", content_id: None, bytes: card.as_bytes() });
+    let vcard = body.vcard.as_deref().map(|card| Part::File {
+        name: "contacts.vcf",
+        content_type: "text/vcard; charset=utf-8",
+        content_id: None,
+        bytes: card.as_bytes(),
+    });
     if attached.is_empty() && vcard.is_none() {
         return shown;
     }
-    Part::Multi { subtype: "mixed", parts: std::iter::once(shown).chain(vcard).chain(attached.into_iter().map(|a| file(a, false))).collect() }
+    Part::Multi {
+        subtype: "mixed",
+        parts: std::iter::once(shown).chain(vcard).chain(attached.into_iter().map(|a| file(a, false))).collect(),
+    }
 }
 
 fn file(attachment: &ResolvedAttachment, inline: bool) -> Part<'_> {
@@ -236,7 +263,8 @@ impl Writer {
         let name = file_name(name);
         self.header("Content-Type", &media_type(content_type));
         self.header("Content-Transfer-Encoding", "base64"); // for text too: a file must arrive as it was
-        let disposition = if content_id.is_some() { ContentDisposition::inline_with_name(&name) } else { ContentDisposition::attachment(&name) };
+        let disposition =
+            if content_id.is_some() { ContentDisposition::inline_with_name(&name) } else { ContentDisposition::attachment(&name) };
         self.header("Content-Disposition", &header_value(|headers| headers.set(disposition)));
         if let Some(id) = content_id {
             let id: String = id.chars().filter(|c| c.is_ascii_graphic() && !"<>".contains(*c)).take(250).collect();
@@ -298,3 +326,7 @@ fn media_type(given: &str) -> String {
         _ => "application/octet-stream".to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

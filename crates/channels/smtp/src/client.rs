@@ -1,0 +1,398 @@
+//! One SMTP conversation (RFC 5321; STARTTLS: 3207; AUTH: 4954; SIZE: 1870; PIPELINING: 2920; SMTPUTF8: 6531).
+//!
+//! Written here rather than taken from lettre because an outcome must be known exactly: lettre hides how far a mail had come, and
+//! what the relay says of its size limit; it turns an answer in Latin-1 into a failure, even one that accepts the mail; and
+//! it keeps what an attacker puts after the answer to STARTTLS.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+
+use crate::config::{Config, Login, Tls};
+use crate::map::{Failed, Fault, Reply, Stage};
+use crate::message::Letter;
+
+/// Longest answer that is read, in octets; all its lines together.
+const ANSWER: u64 = 64 * 1024;
+/// Mails are written in pieces of about this many octets.
+const PIECE: usize = 64 * 1024;
+/// The slowest line that a mail is still sent over, in octets a second.
+const SLOWEST: usize = 128 * 1024;
+
+trait Wire: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Wire for T {}
+
+/// What the relay announced.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Offers {
+    starttls: bool,
+    pipelining: bool,
+    utf8: bool,
+    eight_bit: bool,
+    plain: bool,
+    login: bool,
+    /// Largest mail in octets, if there is a limit.
+    size: Option<usize>,
+}
+
+impl Offers {
+    /// Reads the answer to EHLO. `AUTH=` is how some announce it since before the standard.
+    fn read(reply: &Reply) -> Self {
+        let mut offers = Self::default();
+        for line in reply.lines.iter().skip(1) {
+            let line = line.to_ascii_uppercase();
+            let mut words = line.split([' ', '=']).filter(|w| !w.is_empty());
+            match words.next() {
+                Some("STARTTLS") => offers.starttls = true,
+                Some("PIPELINING") => offers.pipelining = true,
+                Some("SMTPUTF8") => offers.utf8 = true,
+                Some("8BITMIME") => offers.eight_bit = true,
+                Some("SIZE") => offers.size = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0),
+                Some("AUTH") => words.for_each(|mechanism| {
+                    offers.plain |= mechanism == "PLAIN";
+                    offers.login |= mechanism == "LOGIN";
+                }),
+                _ => {}
+            }
+        }
+        offers
+    }
+}
+
+/// An open, logged-in connection. It must be dropped after a failure that does not keep it.
+pub(crate) struct Connection {
+    stream: BufReader<Box<dyn Wire>>,
+    offers: Offers,
+    /// How the relay calls itself.
+    pub(crate) name: String,
+    /// Whether the conversation is encrypted.
+    pub(crate) encrypted: bool,
+    /// When it was last used.
+    pub(crate) since: Instant,
+    /// Whether a refused mail must be cleared away before the next.
+    reset: bool,
+}
+
+fn at(stage: Stage) -> impl Fn(Fault) -> Failed {
+    move |fault| Failed { stage, fault }
+}
+
+/// Runs one step within `limit`.
+async fn within<T>(limit: Duration, stage: Stage, step: impl Future<Output = Result<T, Failed>>) -> Result<T, Failed> {
+    timeout(limit, step).await.unwrap_or_else(|_| Err(Failed { stage, fault: Fault::TimedOut(limit) }))
+}
+
+impl Connection {
+    /// Connects, protects the line as the settings say, and logs in; all within the time of one step.
+    pub(crate) async fn open(config: &Config) -> Result<Self, Failed> {
+        within(config.timeout, Stage::Greeting, Self::establish(config)).await
+    }
+
+    async fn establish(config: &Config) -> Result<Self, Failed> {
+        let greeting = at(Stage::Greeting);
+        let tcp = connect(config).await.map_err(&greeting)?;
+        let helo = match (&config.helo, tcp.local_addr()) {
+            (Some(name), _) => name.clone(),
+            (None, Ok(SocketAddr::V4(local))) => format!("[{}]", local.ip()),
+            (None, Ok(SocketAddr::V6(local))) => format!("[IPv6:{}]", local.ip()), // RFC 5321 §4.1.3
+            (None, Err(error)) => return Err(greeting(Fault::Lost(error))),
+        };
+        let mut connection = Self::over(Box::new(tcp));
+        if config.tls == Tls::Implicit {
+            connection = connection.encrypt(config).await.map_err(&greeting)?;
+        }
+        connection.expect(220).await.map_err(&greeting)?;
+        connection.hello(&helo).await.map_err(&greeting)?;
+        match config.tls {
+            Tls::Required if !connection.offers.starttls => return Err(greeting(Fault::NoStartTls)),
+            Tls::Required | Tls::Opportunistic if connection.offers.starttls => {
+                connection = connection.starttls(config).await.map_err(&greeting)?;
+                connection.hello(&helo).await.map_err(&greeting)?;
+            }
+            _ => {}
+        }
+        if let Some(login) = &config.login {
+            connection.login(login).await.map_err(at(Stage::Login))?;
+        }
+        Ok(connection)
+    }
+
+    fn over(stream: Box<dyn Wire>) -> Self {
+        Self {
+            stream: BufReader::new(stream),
+            offers: Offers::default(),
+            name: String::new(),
+            encrypted: false,
+            since: Instant::now(),
+            reset: false,
+        }
+    }
+
+    /// What the relay takes at most, in octets.
+    pub(crate) fn size_limit(&self) -> Option<usize> {
+        self.offers.size
+    }
+
+    /// Starts TLS on the bare stream.
+    async fn encrypt(self, config: &Config) -> Result<Self, Fault> {
+        let Some((name, trust)) = &config.trust else { return Err(Fault::NoStartTls) };
+        if !self.stream.buffer().is_empty() {
+            return Err(Fault::Garbled("it sent more before TLS began; somebody may be tampering with the line".to_owned()));
+        }
+        let stream = TlsConnector::from(trust.clone()).connect(name.clone(), self.stream.into_inner()).await.map_err(Fault::Tls)?;
+        Ok(Self { encrypted: true, ..Self::over(Box::new(stream)) })
+    }
+
+    async fn starttls(mut self, config: &Config) -> Result<Self, Fault> {
+        self.command("STARTTLS").await?;
+        self.expect(220).await?;
+        self.encrypt(config).await
+    }
+
+    async fn hello(&mut self, name: &str) -> Result<(), Fault> {
+        self.command(&format!("EHLO {name}")).await?;
+        let reply = self.expect(250).await?;
+        self.offers = Offers::read(&reply);
+        self.name = reply
+            .lines
+            .first()
+            .and_then(|line| line.split_whitespace().next())
+            .unwrap_or_default()
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(255)
+            .collect();
+        Ok(())
+    }
+
+    async fn login(&mut self, login: &Login) -> Result<(), Fault> {
+        let password = login.password.expose();
+        if self.offers.plain {
+            let response = STANDARD.encode(format!("\0{}\0{password}", login.username));
+            self.command(&format!("AUTH PLAIN {response}")).await?;
+        } else if self.offers.login {
+            self.command("AUTH LOGIN").await?;
+            self.expect(334).await?;
+            self.command(&STANDARD.encode(&login.username)).await?;
+            self.expect(334).await?;
+            self.command(&STANDARD.encode(password)).await?;
+        } else {
+            return Err(Fault::NoAuth);
+        }
+        self.expect(235).await.map(drop)
+    }
+
+    /// Hands a mail over and returns the answer that accepts it. Each step takes at most `limit`; writing gets time for its size besides.
+    pub(crate) async fn deliver(&mut self, from: &str, letter: &Letter, limit: Duration) -> Result<Reply, Failed> {
+        if let Some(size) = self.offers.size.filter(|&size| letter.bytes.len() > size) {
+            return Err(Failed { stage: Stage::Mail, fault: Fault::TooLarge { size: letter.bytes.len(), limit: size } });
+        }
+        if letter.utf8 && !self.offers.utf8 {
+            return Err(Failed { stage: Stage::Mail, fault: Fault::NoUtf8 });
+        }
+        let reset = std::mem::replace(&mut self.reset, true);
+        within(limit, Stage::Rcpt, self.envelope(from, letter, reset)).await?;
+        let mut stage = Stage::Content;
+        let writing = limit + Duration::from_secs((letter.bytes.len() / SLOWEST) as u64);
+        let answer = match timeout(writing, self.content(&letter.bytes, &mut stage)).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(fault)) => Err(fault),
+            Err(_) => Err(Fault::TimedOut(writing)),
+        };
+        // Accepted or refused, the answer ends the transaction.
+        self.reset = false;
+        answer.map_err(at(stage))
+    }
+
+    /// Everything before the content. Without PIPELINING each command waits for the answer to the one before.
+    async fn envelope(&mut self, from: &str, letter: &Letter, reset: bool) -> Result<(), Failed> {
+        let size = self.offers.size.map(|_| format!(" SIZE={}", letter.bytes.len())).unwrap_or_default();
+        let body = if letter.utf8 && self.offers.eight_bit { " BODY=8BITMIME" } else { "" }; // only headers are ever beyond ASCII
+        let utf8 = if letter.utf8 { " SMTPUTF8" } else { "" };
+        let steps = [
+            (Stage::Mail, "RSET".to_owned()),
+            (Stage::Mail, format!("MAIL FROM:<{from}>{size}{body}{utf8}")),
+            (Stage::Rcpt, format!("RCPT TO:<{}>", letter.to)),
+        ];
+        let steps = &steps[usize::from(!reset)..];
+        if self.offers.pipelining {
+            let all = steps.iter().map(|(_, command)| command.as_str()).collect::<Vec<_>>().join("\r\n");
+            self.command(&all).await.map_err(at(Stage::Mail))?;
+        }
+        let mut refused = None;
+        for (stage, command) in steps {
+            if !self.offers.pipelining {
+                self.command(command).await.map_err(at(*stage))?;
+            }
+            match self.expect_class(2).await {
+                Ok(_) => {}
+                // A connection that cannot forget the last mail is of no more use than a closed one.
+                Err(Fault::Refused(_)) if command == "RSET" => {
+                    return Err(Failed { stage: *stage, fault: Fault::Lost(io::ErrorKind::ConnectionReset.into()) });
+                }
+                // The first refusal counts; with pipelining the answers to the other commands follow it all the same.
+                Err(Fault::Refused(reply)) => refused = refused.or(Some(Failed { stage: *stage, fault: Fault::Refused(reply) })),
+                // A relay that refuses and hangs up has refused.
+                Err(fault) => return Err(refused.unwrap_or(Failed { stage: *stage, fault })),
+            }
+            if !self.offers.pipelining && refused.is_some() {
+                break;
+            }
+        }
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        self.command("DATA").await.map_err(at(Stage::Data))?;
+        self.expect(354).await.map(drop).map_err(at(Stage::Data))
+    }
+
+    /// Writes the mail, dots doubled at the start of lines (RFC 5321 §4.5.2), and reads the answer. `stage` tells how far it came.
+    async fn content(&mut self, mail: &[u8], stage: &mut Stage) -> Result<Reply, Fault> {
+        let mut piece = Vec::with_capacity(PIECE.min(mail.len()) + 1_024);
+        for line in mail.split_inclusive(|&b| b == b'\n') {
+            if line.starts_with(b".") {
+                piece.push(b'.');
+            }
+            piece.extend_from_slice(line);
+            if piece.len() >= PIECE {
+                self.write(&piece).await?;
+                piece.clear();
+            }
+        }
+        piece.extend_from_slice(b".\r\n");
+        *stage = Stage::Answer;
+        self.write(&piece).await?;
+        self.expect_class(2).await
+    }
+
+    /// Whether the relay still answers.
+    pub(crate) async fn noop(&mut self, limit: Duration) -> Result<(), Failed> {
+        let ask = async {
+            self.command("NOOP").await.map_err(at(Stage::Mail))?;
+            self.expect_class(2).await.map(drop).map_err(at(Stage::Mail))
+        };
+        within(limit, Stage::Mail, ask).await
+    }
+
+    /// Says goodbye. Whether the relay hears it makes no difference.
+    pub(crate) async fn quit(mut self) {
+        let goodbye = async {
+            self.command("QUIT").await?;
+            self.reply().await
+        };
+        timeout(Duration::from_secs(1), goodbye).await.ok();
+    }
+
+    async fn command(&mut self, line: &str) -> Result<(), Fault> {
+        self.write(format!("{line}\r\n").as_bytes()).await
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.stream.write_all(bytes).await.map_err(Fault::Lost)?;
+        self.stream.flush().await.map_err(Fault::Lost)
+    }
+
+    async fn expect(&mut self, code: u16) -> Result<Reply, Fault> {
+        let reply = self.expect_class(code / 100).await?;
+        if reply.code != code {
+            return Err(Fault::Garbled(format!("it answered {} where {code} was due", reply.code)));
+        }
+        Ok(reply)
+    }
+
+    async fn expect_class(&mut self, class: u16) -> Result<Reply, Fault> {
+        let reply = self.reply().await?;
+        match reply.code / 100 {
+            found if found == class => Ok(reply),
+            4 | 5 => Err(Fault::Refused(reply)),
+            _ => Err(Fault::Garbled(format!("it answered {} out of turn", reply.code))),
+        }
+    }
+
+    async fn reply(&mut self) -> Result<Reply, Fault> {
+        let mut lines = Vec::new();
+        let mut input = (&mut self.stream).take(ANSWER);
+        loop {
+            let mut line = Vec::new();
+            input.read_until(b'\n', &mut line).await.map_err(Fault::Lost)?;
+            if !line.ends_with(b"\n") {
+                let full = input.limit() == 0;
+                return Err(if full {
+                    Fault::Garbled("an answer does not end".to_owned())
+                } else {
+                    Fault::Lost(io::ErrorKind::UnexpectedEof.into())
+                });
+            }
+            let (code, more, text) = reply_line(&line).ok_or_else(|| Fault::Garbled("an answer has no code".to_owned()))?;
+            lines.push(text);
+            if !more {
+                return Ok(Reply { code, lines });
+            }
+        }
+    }
+}
+
+/// Code, whether more lines follow, and text of one line of an answer. The text need not be UTF-8, nor even be there.
+fn reply_line(line: &[u8]) -> Option<(u16, bool, String)> {
+    let line = line.trim_ascii_end();
+    let code = line.get(..3).filter(|c| c.iter().all(u8::is_ascii_digit))?;
+    let code = code.iter().fold(0, |n, d| n * 10 + u16::from(d - b'0'));
+    let more = match line.get(3) {
+        None | Some(b' ') => false,
+        Some(b'-') => true,
+        Some(_) => return None,
+    };
+    (200..600).contains(&code).then(|| (code, more, String::from_utf8_lossy(line.get(4..).unwrap_or_default()).into_owned()))
+}
+
+/// Connects to the first address of the host that answers. No address may use up all the time.
+async fn connect(config: &Config) -> Result<TcpStream, Fault> {
+    let addresses = tokio::net::lookup_host((config.host.as_str(), config.port)).await.map_err(Fault::Name)?;
+    let limit = (config.timeout / 2).min(Duration::from_secs(10));
+    let mut last = Fault::Name(io::ErrorKind::NotFound.into());
+    for address in addresses {
+        match timeout(limit, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true).map_err(Fault::Connect)?; // the conversation is a game of ping-pong
+                return Ok(stream);
+            }
+            Ok(Err(error)) => last = Fault::Connect(error),
+            Err(_) => last = Fault::TimedOut(limit),
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offers_of_relays() {
+        let lines = ["mx hello", "PIPELINING", "SIZE 1000", "STARTTLS", "AUTH CRAM-MD5 LOGIN PLAIN", "8BITMIME", "smtputf8"];
+        let offers = Offers::read(&Reply { code: 250, lines: lines.map(str::to_owned).to_vec() });
+        assert_eq!(
+            offers,
+            Offers { starttls: true, pipelining: true, utf8: true, eight_bit: true, plain: true, login: true, size: Some(1000) }
+        );
+        let old = Offers::read(&Reply { code: 250, lines: ["PIPELINING", "AUTH=LOGIN", "SIZE 0", "SIZE"].map(str::to_owned).to_vec() });
+        assert_eq!(old, Offers { login: true, ..Offers::default() }, "the first line is the name");
+    }
+
+    #[test]
+    fn lines_of_answers() {
+        assert_eq!(reply_line(b"250-SIZE 5\r\n"), Some((250, true, "SIZE 5".into())));
+        assert_eq!(reply_line(b"250\r\n"), Some((250, false, String::new())));
+        assert_eq!(reply_line(b"550 Empf\xe4nger\n"), Some((550, false, "Empf\u{fffd}nger".into())));
+        for bad in [&b"25\r\n"[..], b"\r\n", b"hello\r\n", b"250x\r\n", b"999 x\r\n", b"100 x\r\n"] {
+            assert_eq!(reply_line(bad), None);
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! What the relay's answers mean (RFC 5321 §4.2, RFC 3463, RFC 4954). Pure.
+
+use std::io;
+use std::time::Duration;
+
+use nuncio_channel::{Scope, Verdict};
+use nuncio_domain::message::{Failure, FailureCode};
+
+/// Longest text of a relay that is kept, in characters.
+const TEXT: usize = 500;
+
+/// How far a conversation had come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    /// Connecting, greeting, EHLO, STARTTLS.
+    Greeting,
+    /// AUTH.
+    Login,
+    /// MAIL FROM.
+    Mail,
+    /// RCPT TO.
+    Rcpt,
+    /// The DATA command.
+    Data,
+    /// The content, but not yet the dot that ends it: the relay cannot have taken the mail.
+    Content,
+    /// The dot was, or may have been, written: only the relay's answer tells.
+    Answer,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The host name has no address.
+    Name(io::Error),
+    /// No address could be connected to.
+    Connect(io::Error),
+    /// TLS failed.
+    Tls(io::Error),
+    /// The connection broke.
+    Lost(io::Error),
+    /// No answer in time.
+    TimedOut(Duration),
+    /// The relay broke the protocol.
+    Garbled(String),
+    /// The relay said no.
+    Refused(Reply),
+    /// STARTTLS is required and not offered.
+    NoStartTls,
+    /// A login is set, and no AUTH mechanism that we know is offered.
+    NoAuth,
+    /// The mail is larger than the relay announced to take.
+    TooLarge {
+        /// Octets of the mail.
+        size: usize,
+        /// Octets that the relay takes.
+        limit: usize,
+    },
+    /// An address needs SMTPUTF8 and the relay does not offer it.
+    NoUtf8,
+}
+
+/// What went wrong, and when.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    /// How far it had come.
+    pub(crate) stage: Stage,
+    /// What went wrong.
+    pub(crate) fault: Fault,
+}
+
+impl Failed {
+    /// Whether a fresh connection may well work: the relay had closed the idle one, and nothing of the mail was written.
+    pub(crate) fn was_stale(&self) -> bool {
+        let gone = match &self.fault {
+            Fault::Lost(_) => true,
+            Fault::Refused(reply) => reply.code == 421,
+            _ => false,
+        };
+        gone && self.stage < Stage::Content
+    }
+
+    /// Whether the connection can carry another mail.
+    pub(crate) fn keeps_connection(&self) -> bool {
+        match &self.fault {
+            Fault::Refused(reply) => reply.code != 421,
+            Fault::TooLarge { .. } | Fault::NoUtf8 => true,
+            _ => false,
+        }
+    }
+}
+
+/// A relay's answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Reply {
+    /// Three digits.
+    pub(crate) code: u16,
+    /// The texts of its lines.
+    pub(crate) lines: Vec<String>,
+}
+
+impl Reply {
+    /// The text, without the enhanced status code, fit to be shown.
+    fn text(&self) -> String {
+        let lines = self.lines.iter().map(|line| enhanced(line).map_or(line.as_str(), |(_, rest)| rest).trim());
+        let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
+    }
+
+    /// The enhanced status code, such as 5.1.1, as numbers.
+    fn status(&self) -> Option<[u16; 3]> {
+        self.lines.iter().find_map(|line| enhanced(line)).map(|(status, _)| status)
+    }
+
+    fn provider_code(&self) -> String {
+        match self.status() {
+            Some([a, b, c]) => format!("{} {a}.{b}.{c}", self.code),
+            None => self.code.to_string(),
+        }
+    }
+
+    /// The name under which the relay logs the mail, as far as one can be recognised.
+    pub(crate) fn queue_id(&self) -> Option<String> {
+        let text = self.text();
+        let words: Vec<_> = text.split_whitespace().collect();
+        let after = |marker: &[&str]| {
+            words
+                .windows(marker.len() + 1)
+                .find(|w| marker.iter().zip(*w).all(|(m, w)| m.eq_ignore_ascii_case(w.trim_end_matches(':'))))
+                .and_then(|w| id(w[marker.len()]))
+        };
+        after(&["queued", "as"])
+            .or_else(|| words.iter().find_map(|w| w.strip_prefix("id=")).and_then(id))
+            .or_else(|| words.windows(4).find(|w| w[1..] == ["Message", "accepted", "for"]).and_then(|w| id(w[0])))
+            .or_else(|| after(&["ok"]).filter(|id| id.len() >= 8 && id.bytes().any(|b| b.is_ascii_digit())))
+    }
+}
+
+fn id(word: &str) -> Option<String> {
+    let word = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let clean = !word.is_empty() && word.len() <= 128 && word.bytes().all(|b| b.is_ascii_graphic());
+    clean.then(|| word.to_owned())
+}
+
+/// The enhanced status code at the start of a line (RFC 2034), and what follows it.
+fn enhanced(line: &str) -> Option<([u16; 3], &str)> {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let mut numbers = word.split('.').map(|n| n.bytes().all(|b| b.is_ascii_digit()).then(|| n.parse::<u16>().ok()).flatten());
+    let status = [numbers.next()??, numbers.next()??, numbers.next()??];
+    (numbers.next().is_none() && matches!(status[0], 2 | 4 | 5)).then_some((status, rest))
+}
+
+/// The verdict on an accepted mail, known to the relay as `reply` tells or else by `message_id`.
+pub(crate) fn accepted(reply: &Reply, message_id: &str) -> Verdict {
+    Verdict::Accepted { provider_message_id: Some(reply.queue_id().unwrap_or_else(|| message_id.to_owned())), cost: None }
+}
+
+/// The verdict on a mail that did not get through. `relay` is its host and port, for people.
+pub(crate) fn verdict(failed: &Failed, relay: &str) -> Verdict {
+    let own = |code| Failure::own(code, explain(failed, relay));
+    match &failed.fault {
+        Fault::Refused(reply) => refused(failed.stage, reply),
+        Fault::TooLarge { .. } => Verdict::Rejected { failure: own(FailureCode::ContentRejected) },
+        Fault::NoUtf8 => Verdict::Rejected { failure: own(FailureCode::InvalidRecipient) },
+        Fault::NoAuth => deferred(Scope::Connection, own(FailureCode::CredentialsInvalid)),
+        _ if failed.stage == Stage::Answer => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome) },
+        // The relay was well a moment ago: the cause may be this mail, its size for one. If not, the next one will tell.
+        _ if failed.stage == Stage::Content => deferred(Scope::Message, own(FailureCode::Undeliverable)),
+        _ => deferred(Scope::Connection, own(FailureCode::Undeliverable)),
+    }
+}
+
+fn deferred(scope: Scope, failure: Failure) -> Verdict {
+    Verdict::Deferred { retry_after: None, failure, scope }
+}
+
+fn refused(stage: Stage, reply: &Reply) -> Verdict {
+    let failure = |code| Failure { code, provider_code: Some(reply.provider_code()), message: reply.text() };
+    let temporary = reply.code < 500;
+    match reply.code {
+        // Not now, nor for others: closing, overloaded, or too many connections (RFC 5321 §3.8).
+        421 => deferred(Scope::Connection, failure(FailureCode::RateLimited)),
+        530 | 534 | 535 | 538 => deferred(Scope::Connection, failure(FailureCode::CredentialsInvalid)),
+        _ if stage == Stage::Login && !temporary => deferred(Scope::Connection, failure(FailureCode::CredentialsInvalid)),
+        _ if stage <= Stage::Login && temporary => deferred(Scope::Connection, failure(FailureCode::Undeliverable)),
+        _ if stage <= Stage::Login => deferred(Scope::Connection, failure(FailureCode::ProviderRejected)),
+        _ if temporary && matches!(reply.status(), Some([4, 7, _])) => deferred(Scope::Message, failure(FailureCode::RateLimited)),
+        _ if temporary => deferred(Scope::Message, failure(FailureCode::Undeliverable)),
+        _ => Verdict::Rejected { failure: failure(permanent(stage, reply)) },
+    }
+}
+
+/// The code of a 5xx answer to a mail.
+fn permanent(stage: Stage, reply: &Reply) -> FailureCode {
+    let content_seen = stage >= Stage::Content;
+    match (reply.status(), reply.code) {
+        // The sender's address, not the recipient's (RFC 3463 §3.2).
+        (Some([_, 1, 7 | 8]), _) => FailureCode::ProviderRejected,
+        (Some([_, 1, _]), _) if stage != Stage::Mail => FailureCode::InvalidRecipient,
+        (Some([_, 2, 3] | [_, 3, 4] | [_, 6, _]), _) => FailureCode::ContentRejected,
+        (Some([_, 2 | 4, _]), _) => FailureCode::Undeliverable,
+        (Some([_, 7, _]), _) if content_seen => FailureCode::ContentRejected,
+        (Some([_, 0, _]) | None, 552) if stage == Stage::Mail => FailureCode::ContentRejected, // the announced size
+        (Some([_, 0, _]) | None, 552) => FailureCode::Undeliverable,
+        (Some([_, 0, _]) | None, 550 | 551 | 553) if stage == Stage::Rcpt => FailureCode::InvalidRecipient,
+        (Some([_, 0, _]) | None, 550 | 554) if content_seen => FailureCode::ContentRejected,
+        _ => FailureCode::ProviderRejected,
+    }
+}
+
+/// What went wrong, in plain words, with what to do.
+pub(crate) fn explain(failed: &Failed, relay: &str) -> String {
+    let host = relay.rsplit_once(':').map_or(relay, |(host, _)| host);
+    let text = match &failed.fault {
+        Fault::Name(error) => format!("the name {host} cannot be resolved ({error}); check host, and the DNS of this machine"),
+        Fault::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            format!("{relay} refuses connections; check host and port")
+        }
+        Fault::Connect(error) => format!("{relay} cannot be reached ({error}); check host, port and firewalls"),
+        Fault::Tls(error) => format!(
+            "TLS with {relay} failed ({error}); its certificate must be valid, for {host}, and from a known authority or one in tls_ca; port 465 wants tls=implicit, port 587 tls=required"
+        ),
+        Fault::Lost(error) if failed.stage == Stage::Answer => {
+            format!("{relay} was lost after the mail was written, before it answered ({error})")
+        }
+        Fault::Lost(error) => format!("{relay} broke the connection ({error})"),
+        Fault::TimedOut(after) if failed.stage == Stage::Answer => {
+            format!("{relay} gave no answer to the mail within {} s", after.as_secs())
+        }
+        Fault::TimedOut(after) => format!("{relay} did not answer within {} s; check host, port, tls and firewalls", after.as_secs()),
+        Fault::Garbled(what) => format!("{relay} does not speak SMTP as it should: {what}"),
+        Fault::NoStartTls => format!("{relay} offers no STARTTLS; use tls=implicit if it speaks TLS from the start (mostly port 465)"),
+        Fault::NoAuth => {
+            format!("{relay} offers no login by AUTH PLAIN or LOGIN; remove username and password, or use the port for submission")
+        }
+        Fault::TooLarge { size, limit } => format!("the mail has {size} bytes; {relay} takes at most {limit}"),
+        Fault::NoUtf8 => format!("the address has characters beyond ASCII before the @, and {relay} does not take such (no SMTPUTF8)"),
+        Fault::Refused(reply) => {
+            let what = match failed.stage {
+                Stage::Login => "refused the login; check username and password",
+                Stage::Greeting => "does not serve us",
+                _ => "refused",
+            };
+            format!("{relay} {what}: {} {}", reply.provider_code(), reply.text())
+        }
+    };
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(line: &str) -> Reply {
+        Reply { code: line[..3].parse().unwrap(), lines: line[4..].split('|').map(str::to_owned).collect() }
+    }
+
+    fn short(verdict: &Verdict) -> (&'static str, FailureCode) {
+        match verdict {
+            Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
+            Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
+            Verdict::Rejected { failure } => ("rejected", failure.code),
+            Verdict::Unknown { failure } => ("unknown", failure.code),
+            Verdict::Accepted { .. } => panic!("accepted"),
+        }
+    }
+
+    #[test]
+    fn answers() {
+        use FailureCode::{ContentRejected, CredentialsInvalid, InvalidRecipient, ProviderRejected, RateLimited, Undeliverable};
+        for (stage, line, what, code) in [
+            (Stage::Greeting, "421 4.7.0 too many connections", "connection", RateLimited),
+            (Stage::Greeting, "554 no mail for you", "connection", ProviderRejected),
+            (Stage::Greeting, "454 4.7.0 TLS not available", "connection", Undeliverable),
+            (Stage::Login, "535 5.7.8 bad password", "connection", CredentialsInvalid),
+            (Stage::Login, "504 5.5.4 unknown mechanism", "connection", CredentialsInvalid),
+            (Stage::Login, "454 4.7.0 try later", "connection", Undeliverable),
+            (Stage::Mail, "530 5.7.0 authentication required", "connection", CredentialsInvalid),
+            (Stage::Mail, "421 4.3.2 shutting down", "connection", RateLimited),
+            (Stage::Mail, "550 5.1.8 bad sender domain", "rejected", ProviderRejected),
+            (Stage::Mail, "553 5.1.3 bad address", "rejected", ProviderRejected),
+            (Stage::Mail, "552 5.3.4 too big", "rejected", ContentRejected),
+            (Stage::Mail, "552 too big", "rejected", ContentRejected),
+            (Stage::Rcpt, "550 5.1.1 no such user", "rejected", InvalidRecipient),
+            (Stage::Rcpt, "550 no such user", "rejected", InvalidRecipient),
+            (Stage::Rcpt, "553 5.1.7 bad sender", "rejected", ProviderRejected),
+            (Stage::Rcpt, "550 5.7.1 relaying denied", "rejected", ProviderRejected),
+            (Stage::Rcpt, "554 relaying denied", "rejected", ProviderRejected),
+            (Stage::Rcpt, "552 5.2.2 full", "rejected", Undeliverable),
+            (Stage::Rcpt, "552 full", "rejected", Undeliverable),
+            (Stage::Rcpt, "550 5.2.1 disabled", "rejected", Undeliverable),
+            (Stage::Rcpt, "550 5.4.1 no route", "rejected", Undeliverable),
+            (Stage::Rcpt, "501 5.5.4 syntax", "rejected", ProviderRejected),
+            (Stage::Rcpt, "450 4.7.1 greylisted", "message", RateLimited),
+            (Stage::Rcpt, "451 4.7.1 greylisted", "message", RateLimited),
+            (Stage::Rcpt, "450 4.2.1 busy", "message", Undeliverable),
+            (Stage::Rcpt, "452 4.2.2 full", "message", Undeliverable),
+            (Stage::Data, "554 5.5.1 no valid recipients", "rejected", ProviderRejected),
+            (Stage::Answer, "554 5.7.1 spam", "rejected", ContentRejected),
+            (Stage::Answer, "554 spam", "rejected", ContentRejected),
+            (Stage::Answer, "550 5.1.1 no such user", "rejected", InvalidRecipient),
+            (Stage::Answer, "552 5.2.3 too long", "rejected", ContentRejected),
+            (Stage::Answer, "451 4.3.0 try later", "message", Undeliverable),
+            (Stage::Answer, "421 4.3.0 closing", "connection", RateLimited),
+        ] {
+            let verdict = verdict(&Failed { stage, fault: Fault::Refused(reply(line)) }, "relay:25");
+            assert_eq!(short(&verdict), (what, code), "{stage:?} {line}");
+        }
+    }
+
+    #[test]
+    fn silence_and_loss() {
+        let lost = || Fault::Lost(io::ErrorKind::UnexpectedEof.into());
+        for (stage, fault, what, code, stale) in [
+            (Stage::Greeting, Fault::Connect(io::ErrorKind::ConnectionRefused.into()), "connection", FailureCode::Undeliverable, false),
+            (Stage::Greeting, Fault::Name(io::ErrorKind::NotFound.into()), "connection", FailureCode::Undeliverable, false),
+            (Stage::Greeting, Fault::Tls(io::ErrorKind::InvalidData.into()), "connection", FailureCode::Undeliverable, false),
+            (Stage::Greeting, Fault::NoStartTls, "connection", FailureCode::Undeliverable, false),
+            (Stage::Login, Fault::NoAuth, "connection", FailureCode::CredentialsInvalid, false),
+            (Stage::Mail, lost(), "connection", FailureCode::Undeliverable, true),
+            (Stage::Data, lost(), "connection", FailureCode::Undeliverable, true),
+            (Stage::Rcpt, Fault::TimedOut(Duration::from_secs(5)), "connection", FailureCode::Undeliverable, false),
+            (Stage::Content, lost(), "message", FailureCode::Undeliverable, false),
+            (Stage::Answer, lost(), "unknown", FailureCode::UnknownOutcome, false),
+            (Stage::Answer, Fault::TimedOut(Duration::from_secs(5)), "unknown", FailureCode::UnknownOutcome, false),
+            (Stage::Answer, Fault::Garbled("x".into()), "unknown", FailureCode::UnknownOutcome, false),
+            (Stage::Mail, Fault::TooLarge { size: 2, limit: 1 }, "rejected", FailureCode::ContentRejected, false),
+            (Stage::Mail, Fault::NoUtf8, "rejected", FailureCode::InvalidRecipient, false),
+            (Stage::Mail, Fault::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, true),
+            (Stage::Answer, Fault::Refused(reply("421 bye")), "connection", FailureCode::RateLimited, false),
+        ] {
+            let failed = Failed { stage, fault };
+            assert_eq!(short(&verdict(&failed, "relay:25")), (what, code), "{failed:?}");
+            assert_eq!(failed.was_stale(), stale, "{failed:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_relay_said_is_kept() {
+        let Verdict::Rejected { failure } = refused(Stage::Rcpt, &reply("550 5.1.1 No such user|5.1.1 here\x07")) else { panic!() };
+        assert_eq!(
+            failure,
+            Failure { code: FailureCode::InvalidRecipient, provider_code: Some("550 5.1.1".into()), message: "No such user here ".into() }
+        );
+        let Verdict::Rejected { failure } = refused(Stage::Rcpt, &reply(&format!("550 {}", "é".repeat(900)))) else { panic!() };
+        assert_eq!((failure.provider_code.as_deref(), failure.message.chars().count()), (Some("550"), 500));
+    }
+
+    #[test]
+    fn queue_ids() {
+        for (line, id) in [
+            ("250 2.0.0 Ok: queued as 4XyZ12abC", Some("4XyZ12abC")),
+            ("250 Ok: queued as <20261121.abc@mx.example.org>", Some("20261121.abc@mx.example.org")),
+            ("250 OK id=1tDabc-0001xY-2z", Some("1tDabc-0001xY-2z")),
+            ("250 2.0.0 4ALBxYz1012345 Message accepted for delivery", Some("4ALBxYz1012345")),
+            ("250 Ok 010001936f2c-6d1e-000000", Some("010001936f2c-6d1e-000000")),
+            ("250 2.0.0 OK  1732190000 d2e1a72fcca58-724de - gsmtp", Some("1732190000")),
+            ("250 2.0.0 Queued", None),
+            ("250 Ok thanks", None),
+            ("250 OK", None),
+            ("250 2.0.0", None),
+        ] {
+            assert_eq!(reply(line).queue_id().as_deref(), id, "{line}");
+        }
+        assert_eq!(accepted(&reply("250 OK"), "<a@b>"), Verdict::Accepted { provider_message_id: Some("<a@b>".into()), cost: None });
+    }
+}

@@ -1,0 +1,8 @@
+//! The adapter against relays: scripted ones that misbehave on purpose, and a foreign server that judges the mails.
+
+mod message;
+mod support;
+
+mod conversation;
+mod peer;
+mod settings;
