@@ -1,1 +1,126 @@
-//! Placeholder while the workspace is laid out.
+//! What the API, the dashboard and the command line may do.
+//!
+//! A [`Core`] holds the store, the caches in front of it and the port to dispatch. Each use case is a method on it, in a file
+//! named after the resource; callers parse and render, and decide nothing.
+
+mod cache;
+mod connections;
+mod cursor;
+mod directory;
+pub mod inbound;
+mod keys;
+pub mod messages;
+mod ports;
+mod secrets;
+mod store_error;
+
+use std::sync::Arc;
+
+use nuncio_channel::{Registry, Services};
+use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
+use nuncio_store::Store;
+
+pub use connections::PutConnection;
+pub use cursor::Cursors;
+pub use keys::NewKey;
+pub use ports::{Hint, Outbound, Permit};
+pub use secrets::{Sealer, SealerError};
+pub use store_error::StoreResultExt;
+
+/// Everything a use case needs.
+#[derive(Clone, Debug)]
+pub struct Core {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn Store>,
+    outbound: Arc<dyn Outbound>,
+    registry: Registry,
+    services: Services,
+    sealer: Sealer,
+    cursors: Cursors,
+    keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
+    worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
+}
+
+/// Who makes a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// The world that the key opens.
+    pub tenant: TenantId,
+    /// Which of the project's two.
+    pub environment: Environment,
+    /// The key.
+    pub key: KeyId,
+    /// The key's name.
+    pub key_name: String,
+    /// What it may do.
+    pub permissions: Permissions,
+}
+
+impl Caller {
+    /// Fails with `403 forbidden` unless the caller has `permission`.
+    pub fn require(&self, permission: Permission) -> Result<()> {
+        if self.permissions.allows(permission) {
+            return Ok(());
+        }
+        let message = format!("this API key lacks the permission {}", permission.as_str());
+        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("required", permission.as_str().into()))
+    }
+}
+
+/// What a [`Core`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The way to dispatch.
+    pub outbound: Arc<dyn Outbound>,
+    /// The kinds of adapters.
+    pub registry: Registry,
+    /// What adapters are given, clock and randomness among it.
+    pub services: Services,
+    /// Opens and closes provider secrets.
+    pub sealer: Sealer,
+}
+
+impl Core {
+    /// Puts the parts together.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { store, outbound, registry, services, sealer } = parts;
+        let cursors = Cursors::new(sealer.derive(b"cursors"));
+        let inner = Inner { store, outbound, registry, services, sealer, cursors, keys: cache::Cache::default(), worlds: cache::Cache::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The database, for health checks.
+    pub fn store(&self) -> &dyn Store {
+        &*self.inner.store
+    }
+
+    /// Whether this node can accept messages right now: the database answers and dispatch is fit. `503 unavailable` otherwise.
+    pub async fn ready(&self) -> Result<()> {
+        self.inner.store.ping().await.or_fail()?;
+        match self.inner.outbound.accepting() {
+            Some(_) => Ok(()),
+            None => Err(nuncio_domain::Error::unavailable("this node is not fit to accept messages right now")),
+        }
+    }
+
+    /// Clock and randomness.
+    pub fn ids(&self) -> &Ids {
+        &self.inner.services.ids
+    }
+
+    /// The kinds of adapters.
+    pub fn registry(&self) -> &Registry {
+        &self.inner.registry
+    }
+
+    /// Makes and reads page cursors.
+    pub fn cursors(&self) -> &Cursors {
+        &self.inner.cursors
+    }
+}

@@ -1,1 +1,191 @@
-//! Placeholder while the workspace is laid out.
+//! The loops that carry messages out.
+//!
+//! A [`Dispatch`] is one incarnation of a node. Per connection it has a [lane](lane): a window of permits and a short list of
+//! messages that wait for one. An attempt is durably started before the provider is called, and its result is written before
+//! its permit is given back, so that what a crash leaves unknown is at most what had a permit.
+//!
+//! Everything periodic happens in [`Dispatch::tick`]: tests call it with a clock of their own, [`Dispatch::run`] calls it in a loop.
+
+mod attachments;
+mod attempt;
+mod events;
+mod lane;
+mod nodes;
+mod outbound;
+mod retry;
+mod scanner;
+mod tally;
+mod track;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use nuncio_channel::{Registry, Services};
+use nuncio_core::Sealer;
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::{ConnectionId, Ids, limits};
+use nuncio_store::{Result, Store};
+use parking_lot::{Mutex, RwLock};
+
+use lane::Lane;
+use tally::Tally;
+use track::Tracker;
+
+/// How dispatch behaves.
+#[derive(Clone, Debug)]
+pub struct DispatchConfig {
+    /// Whether nobody else can work on the database (SQLite): all earlier incarnations are dead at once.
+    pub sole: bool,
+    /// Whether the database has a clock of its own to compare with (PostgreSQL).
+    pub compare_clocks: bool,
+    /// How long `sent` waits for a receipt.
+    pub receipt_wait: Duration,
+    /// What the URLs of attachments may lead to.
+    pub guard: nuncio_net::GuardPolicy,
+}
+
+impl Default for DispatchConfig {
+    fn default() -> Self {
+        Self { sole: true, compare_clocks: false, receipt_wait: limits::RECEIPT_WAIT, guard: nuncio_net::GuardPolicy::default() }
+    }
+}
+
+/// One incarnation of a node.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Arc<dyn Store>,
+    registry: Registry,
+    sealer: Sealer,
+    ids: Ids,
+    config: DispatchConfig,
+    net: nuncio_net::Client,
+    events: Arc<events::Events>,
+    node: AtomicI64,
+    lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
+    tracker: Tracker,
+    tally: Tally,
+    health: nodes::Health,
+    peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
+    stopping: AtomicBool,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Dispatch {
+    /// Prepares a node. Must be called inside a Tokio runtime; nothing happens before [`Self::start`].
+    pub fn new(store: Arc<dyn Store>, registry: Registry, sealer: Sealer, ids: Ids, config: DispatchConfig) -> anyhow::Result<Self> {
+        let net = nuncio_net::Client::new(config.guard.clone())?;
+        let tracker = Tracker::default();
+        let shared = Arc::new_cyclic(|this| Shared {
+            events: Arc::new(events::Events::new(this.clone(), ids.clone())),
+            store,
+            registry,
+            sealer,
+            ids,
+            config,
+            net,
+            node: AtomicI64::new(0),
+            lanes: RwLock::default(),
+            tracker,
+            tally: Tally::default(),
+            health: nodes::Health::default(),
+            peers: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            runtime: tokio::runtime::Handle::current(),
+        });
+        Ok(Self { shared })
+    }
+
+    /// What adapters are given.
+    pub fn services(&self) -> Services {
+        Services { events: self.shared.events.clone(), ids: self.shared.ids.clone() }
+    }
+
+    /// Enters the node, and takes over what dead ones left. A database that was last used long ago has its unfinished messages
+    /// held for a person, since it may be a copy whose messages went out meanwhile.
+    pub async fn start(&self) -> Result<()> {
+        self.shared.enter().await
+    }
+
+    /// One round of everything periodic: shows that the node lives, recovers from dead ones, applies delayed events, starts what
+    /// is due, writes metrics. Answers whether there was anything to do.
+    pub async fn tick(&self) -> Result<bool> {
+        let shared = &self.shared;
+        shared.show_life().await?;
+        let mut busy = shared.recover_dead().await?;
+        busy |= shared.events.release_due();
+        busy |= shared.scan().await?;
+        shared.pump_all();
+        if shared.health.second_passed(shared.ids.clock.monotonic()) {
+            shared.refresh_lanes().await?;
+            shared.flush_tally().await?;
+        }
+        Ok(busy)
+    }
+
+    /// Ticks until nothing is due, under way or waiting for a permit. For tests and for a clean shutdown.
+    pub async fn drain(&self) -> Result<()> {
+        loop {
+            self.shared.tracker.idle().await;
+            let busy = self.tick().await?;
+            let under_way = self.shared.tracker.busy();
+            self.shared.tracker.idle().await;
+            if !busy && !under_way {
+                return self.shared.flush_tally().await.map(drop);
+            }
+        }
+    }
+
+    /// Ticks for ever, until [`Self::stop`].
+    pub async fn run(&self) {
+        const EVERY: Duration = Duration::from_millis(100);
+        let mut interval = tokio::time::interval(EVERY);
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut rounds = 0_u64;
+        loop {
+            interval.tick().await;
+            if self.shared.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            if let Err(error) = self.tick().await {
+                tracing::warn!(%error, "a round of dispatch failed; it is tried again");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            rounds += 1;
+            if rounds % 600 == 0
+                && let Err(error) = self.shared.purge().await
+            {
+                tracing::warn!(%error, "old rows were not purged; it is tried again");
+            }
+        }
+    }
+
+    /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.
+    pub async fn stop(&self, patience: Duration) {
+        self.shared.stopping.store(true, Ordering::Release);
+        if tokio::time::timeout(patience, self.shared.tracker.idle()).await.is_err() {
+            tracing::warn!("attempts are still under way at shutdown; their outcome will be unknown to the next start");
+        }
+        let flushed = self.shared.flush_tally().await;
+        if let Err(error) = flushed.and(self.shared.leave().await) {
+            tracing::warn!(%error, "the node could not sign off");
+        }
+    }
+
+    /// This incarnation.
+    pub fn node(&self) -> NodeId {
+        self.shared.node()
+    }
+}
+
+impl Shared {
+    fn node(&self) -> NodeId {
+        NodeId(self.node.load(Ordering::Acquire))
+    }
+}

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -82,6 +83,21 @@ impl RequestedChannel {
         }
     }
 }
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for RequestedChannel {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        let names = std::iter::once(Self::Auto).chain(Channel::ALL.iter().copied().map(Self::Only)).map(Self::as_str);
+        utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::String)
+            .description(Some("A channel, or `auto`."))
+            .enum_values(Some(names))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for RequestedChannel {}
 
 named! {
     /// What kind of content a message has.

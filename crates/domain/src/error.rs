@@ -170,13 +170,14 @@ impl Error {
     /// The JSON body that a caller sees.
     pub fn to_body(&self) -> Value {
         let Inner { code, message, details, body, .. } = &*self.0;
-        let mut out = body.clone();
+        let mut out = Map::new();
         out.insert("code".into(), code.as_str().into());
         out.insert("message".into(), message.as_str().into());
         out.insert("details".into(), Value::Object(details.clone()));
         if code.has_error_object() {
             out.insert("error".into(), serde_json::json!({"code": code.as_str(), "message": message}));
         }
+        out.extend(body.clone()); // the original resource of a 409 stands under its name, which may be `message`
         Value::Object(out)
     }
 }

@@ -23,7 +23,7 @@ pub mod time;
 pub use address::{AddressKind, Recipient};
 pub use channel::{Channel, MessageType, RequestedChannel};
 pub use ctx::{Clock, Entropy, Ids};
-pub use error::{Error, ErrorCode, FieldError};
+pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{
     AddressId, AttachmentId, ConnectionId, ContactChannelId, ContactId, EventId, KeyId, MessageId, ProjectId, SenderId, SuppressionId,
     TeamId,

@@ -105,7 +105,7 @@ pub struct Detail {
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// What it cost.
-    #[serde(rename = "co", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "co", with = "stored_cost", default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// SMS segments.
     #[serde(rename = "sg", default, skip_serializing_if = "Option::is_none")]
@@ -126,6 +126,23 @@ pub struct Detail {
 
 fn is_default(value: &OnUnknown) -> bool {
     *value == OnUnknown::default()
+}
+
+/// Costs as they are stored: fee and provider's price, in micros. As JSON for callers they are decimals, which would not read back.
+mod stored_cost {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::message::Cost;
+    use crate::money::Micros;
+
+    pub(super) fn serialize<S: Serializer>(cost: &Option<Cost>, serializer: S) -> Result<S::Ok, S::Error> {
+        cost.map(|c| (c.fee.0, c.provider.0)).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cost>, D::Error> {
+        let stored = Option::<(i64, i64)>::deserialize(deserializer)?;
+        Ok(stored.map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }))
+    }
 }
 
 /// What an attempt's provider answered.
@@ -232,6 +249,7 @@ pub enum Step {
 
 /// What a person decides about a held message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Resolution {
     /// Send it (again).
@@ -261,7 +279,7 @@ pub struct Change {
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
     /// The cost afterwards.
-    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "c", with = "stored_cost", default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
     /// The mark of a possible duplicate afterwards.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
@@ -301,9 +319,6 @@ impl State {
 
     /// Records the start of an attempt by `node` and returns its index. The caller has checked that it may.
     pub fn begin_attempt(&mut self, node: NodeId, now: Timestamp, changes: &mut Vec<Change>) -> usize {
-        if self.detail.attempts.iter().any(|a| matches!(a.status, AttemptStatus::Unknown | AttemptStatus::Started)) {
-            self.detail.possible_duplicate = true;
-        }
         let index = self.detail.attempts.len();
         self.detail.attempts.push(Attempt {
             channel: self.route.channel,
@@ -315,6 +330,7 @@ impl State {
             provider_message_id: None,
             error: None,
         });
+        self.note_duplicate();
         self.wait = Wait::Owned { node };
         self.fence += 1;
         self.raise(Status::Sending, now, Some(index), changes);
@@ -386,18 +402,36 @@ impl State {
                 Outcome::Deferred { failure } | Outcome::Rejected { failure } => (AttemptStatus::Failed, Some(failure.clone())),
                 Outcome::Unknown { failure } => (AttemptStatus::Unknown, Some(failure.clone())),
             };
+        } else if let Outcome::Accepted { provider_message_id, .. } = outcome {
+            // A receipt was faster than the answer; the id still is news.
+            attempt.provider_message_id.clone_from(provider_message_id);
         }
-        if let Outcome::Accepted { cost, .. } = outcome {
-            self.add_cost(*cost);
-            if newer {
-                self.detail.possible_duplicate = true;
+        let Outcome::Accepted { cost, receipts, .. } = outcome else {
+            if decides {
+                self.decide(outcome, policy, now, changes);
             }
-            self.raise(Status::Sent, now, Some(index), changes);
+            return Applied::Yes;
+        };
+        self.add_cost(*cost);
+        self.note_duplicate();
+        if newer {
+            self.detail.possible_duplicate = true;
         }
+        self.raise(Status::Sent, now, Some(index), changes);
         if decides {
             self.decide(outcome, policy, now, changes);
+        } else if !newer {
+            self.stop_resend(receipts.then_some(policy.receipt_wait), now);
         }
         Applied::Yes
+    }
+
+    /// The newest attempt, thought to be unknown, was taken after all: it is not sent again, and no person need decide.
+    fn stop_resend(&mut self, receipt_wait: Option<Duration>, now: Timestamp) {
+        if matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. }) {
+            self.fence += 1;
+            self.wait = receipt_wait.map_or(Wait::Nothing, |wait| Wait::Receipt { deadline: now.plus(wait) });
+        }
     }
 
     fn decide(&mut self, outcome: &Outcome, policy: Policy, now: Timestamp, changes: &mut Vec<Change>) {
@@ -405,8 +439,12 @@ impl State {
         match outcome {
             // The receipt was faster than the answer: there is nothing left to wait for.
             _ if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
+            Outcome::Accepted { .. } | Outcome::Unknown { .. } if self.newest_failed() => self.next_route_or_fail(now, changes),
             Outcome::Accepted { receipts: false, .. } => self.wait = Wait::Nothing,
-            Outcome::Accepted { .. } if self.newest_failed() => self.next_route_or_fail(now, changes),
+            // Taken by this route already, by an earlier attempt or, as a receipt says, by this one: another would be a duplicate.
+            Outcome::Deferred { .. } | Outcome::Rejected { .. } | Outcome::Unknown { .. } if self.taken_by_route() => {
+                self.wait = Wait::Receipt { deadline: now.plus(policy.receipt_wait) };
+            }
             Outcome::Accepted { .. } => {
                 let patience = self.detail.fallback_after_seconds.filter(|_| self.detail.fallback.is_some());
                 let wait = patience.map_or(policy.receipt_wait, |s| policy.receipt_wait.min(Duration::from_secs(s)));
@@ -437,7 +475,7 @@ impl State {
         match kind {
             ReceiptKind::Sent | ReceiptKind::Delivered | ReceiptKind::Read => {
                 let arrived = !matches!(kind, ReceiptKind::Sent);
-                let (before, known) = (self.status, attempt.status);
+                let (before, known) = ((self.status, self.detail.read_at), attempt.status);
                 if arrived {
                     attempt.status = AttemptStatus::Delivered;
                     attempt.error = None;
@@ -446,11 +484,14 @@ impl State {
                 }
                 attempt.finished_at.get_or_insert(now);
                 let changed = attempt.status != known;
+                self.note_duplicate();
                 self.raise(Status::Sent, at, Some(index), changes);
                 if arrived {
                     self.arrived(matches!(kind, ReceiptKind::Read), at, index, changes);
+                } else if changed && newest {
+                    self.stop_resend(Some(limits::RECEIPT_WAIT), now);
                 }
-                if changed || before != self.status { Applied::Yes } else { Applied::Lost }
+                if changed || before != (self.status, self.detail.read_at) { Applied::Yes } else { Applied::Lost }
             }
             ReceiptKind::Failed(failure) => {
                 if matches!(attempt.status, AttemptStatus::Delivered | AttemptStatus::Failed) {
@@ -459,7 +500,8 @@ impl State {
                 attempt.status = AttemptStatus::Failed;
                 attempt.finished_at.get_or_insert(now);
                 attempt.error = Some(failure.clone());
-                if newest && matches!(self.wait, Wait::Receipt { .. } | Wait::Held { .. } | Wait::Nothing) && self.status < Status::Failed {
+                let all_failed = self.detail.attempts.iter().all(|a| a.status == AttemptStatus::Failed);
+                if all_failed && matches!(self.wait, Wait::Receipt { .. } | Wait::Held { .. } | Wait::Nothing) && self.status < Status::Failed {
                     self.fence += 1;
                     self.next_route_or_fail(now, changes);
                 }
@@ -469,16 +511,18 @@ impl State {
     }
 
     fn arrived(&mut self, read: bool, at: Timestamp, index: usize, changes: &mut Vec<Change>) {
-        self.detail.delivered_at.get_or_insert(at);
+        // Clocks of providers differ from ours: the order of the three times is kept.
+        let mut at = self.detail.sent_at.map_or(at, |sent| at.max(sent));
+        let delivered = *self.detail.delivered_at.get_or_insert(at);
         if read {
-            self.detail.read_at.get_or_insert(at);
+            at = *self.detail.read_at.get_or_insert(at.max(delivered));
         }
         let status = if read { Status::Read } else { Status::Delivered };
         if self.status < status {
             self.detail.failure = None;
         }
         self.raise(status, at, Some(index), changes);
-        if !matches!(self.wait, Wait::Owned { .. }) {
+        if !matches!(self.wait, Wait::Owned { .. } | Wait::Nothing) {
             self.fence += 1;
             self.wait = Wait::Nothing;
         }
@@ -509,25 +553,28 @@ impl State {
             return Applied::Lost;
         }
         self.fence += 1;
-        let last = self.detail.attempts.last_mut();
-        match last {
-            Some(attempt) if attempt.status == AttemptStatus::Started => {
-                attempt.status = AttemptStatus::Unknown;
-                attempt.finished_at = Some(now);
-                attempt.error =
-                    Some(Failure::own(FailureCode::UnknownOutcome, "the node that made the attempt ended before its result was known"));
-                self.unknown(retry_in, now, changes);
-            }
-            // The attempt's result is known already, by a receipt; only the decision is missing.
-            Some(attempt) if attempt.status == AttemptStatus::Failed => self.next_route_or_fail(now, changes),
-            Some(_) if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
-            _ => self.wait = Wait::Receipt { deadline: now.plus(limits::RECEIPT_WAIT) },
+        if let Some(attempt) = self.detail.attempts.last_mut().filter(|a| a.status == AttemptStatus::Started) {
+            attempt.status = AttemptStatus::Unknown;
+            attempt.finished_at = Some(now);
+            attempt.error =
+                Some(Failure::own(FailureCode::UnknownOutcome, "the node that made the attempt ended before its result was known"));
+        }
+        // What receipts told meanwhile goes first; then only the decision is missing.
+        if matches!(self.status, Status::Delivered | Status::Read) {
+            self.wait = Wait::Nothing;
+        } else if self.taken_by_route() {
+            self.wait = Wait::Receipt { deadline: now.plus(limits::RECEIPT_WAIT) };
+        } else if self.newest_failed() {
+            self.next_route_or_fail(now, changes);
+        } else {
+            self.unknown(retry_in, now, changes);
         }
         Applied::Yes
     }
 
     fn hold(&mut self, reason: HeldReason, now: Timestamp) -> Applied {
-        if self.is_final() || matches!(self.wait, Wait::Held { .. } | Wait::Receipt { .. }) {
+        let arrived = matches!(self.status, Status::Delivered | Status::Read);
+        if arrived || matches!(self.wait, Wait::Held { .. } | Wait::Receipt { .. } | Wait::Nothing) {
             return Applied::Lost;
         }
         self.fence += 1;
@@ -568,7 +615,10 @@ impl State {
                 let newest = self.detail.attempts.len().checked_sub(1);
                 if let Some(attempt) = self.detail.attempts.last_mut() {
                     attempt.status = AttemptStatus::Accepted;
+                    attempt.error = None;
+                    attempt.finished_at.get_or_insert(now);
                 }
+                self.note_duplicate();
                 self.raise(Status::Sent, now, newest, changes);
             }
             Resolution::Failed => self.fail(unknown_outcome(), now, changes),
@@ -622,6 +672,19 @@ impl State {
         self.detail.attempts.last().is_some_and(|a| a.status == AttemptStatus::Failed)
     }
 
+    /// Whether an attempt by the present route was taken and not refused since.
+    fn taken_by_route(&self) -> bool {
+        let here = |a: &Attempt| a.channel == self.route.channel && a.connection == self.route.connection;
+        self.detail.attempts.iter().any(|a| here(a) && matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered))
+    }
+
+    /// Two attempts that may both have gone out may both have arrived.
+    fn note_duplicate(&mut self) {
+        if self.detail.attempts.iter().filter(|a| a.status != AttemptStatus::Failed).count() > 1 {
+            self.detail.possible_duplicate = true;
+        }
+    }
+
     fn add_cost(&mut self, cost: Option<Cost>) {
         let Some(cost) = cost else { return };
         let sum = self.detail.cost.get_or_insert_with(Cost::default);
@@ -635,10 +698,7 @@ impl State {
             return;
         }
         match to {
-            Status::Sent => {
-                self.detail.sent_at.get_or_insert(at);
-            }
-            Status::Delivered | Status::Read => {
+            Status::Sent | Status::Delivered | Status::Read => {
                 self.detail.sent_at.get_or_insert(at);
             }
             _ => {}

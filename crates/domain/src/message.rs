@@ -12,6 +12,7 @@ use crate::time::Timestamp;
 
 named! {
     /// The public status. The number is also the rank: facts only ever raise it (see [`crate::lifecycle`]).
+    #[cfg_attr(feature = "openapi", schema(as = MessageStatus))]
     Status {
         /// Waits for its time.
         Scheduled = 1 "scheduled",
@@ -36,6 +37,7 @@ named! {
 
 named! {
     /// Which way a message goes.
+    #[cfg_attr(feature = "openapi", schema(as = MessageDirection))]
     Direction {
         /// From us.
         Outbound = 1 "outbound",
@@ -65,11 +67,14 @@ named! {
         UnknownOutcome = 1 "unknown_outcome",
         /// Its schedule lies further in the past than is safe to send.
         PastDue = 2 "past_due",
+        /// The database was found as it was more than an hour ago: a restored copy, perhaps, whose messages went out since.
+        StaleDatabase = 3 "stale_database",
     }
 }
 
 named! {
     /// The closed list of reasons why a message failed.
+    #[cfg_attr(feature = "openapi", schema(as = MessageErrorCode))]
     FailureCode {
         /// The recipient does not exist.
         InvalidRecipient = 1 "invalid_recipient",
@@ -170,45 +175,58 @@ impl Failure {
 
 /// One reply button.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ReplyButton))]
 #[serde(deny_unknown_fields)]
 pub struct Button {
     /// What comes back when it is pressed.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
     pub id: String,
     /// What it says.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 20))]
     pub title: String,
 }
 
 /// One contact card.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ContactCard))]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// Name shown.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 200))]
     pub name: String,
     /// Phone numbers.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 20))]
     pub phones: Vec<String>,
 }
 
 /// One section of a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ListSection))]
 #[serde(deny_unknown_fields)]
 pub struct Section {
     /// Heading.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(max_length = 24))]
     pub title: String,
     /// What can be chosen.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 10))]
     pub rows: Vec<Row>,
 }
 
 /// One row of a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ListRow))]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// What comes back when it is chosen.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 256))]
     pub id: String,
     /// What it says.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 24))]
     pub title: String,
     /// A second line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(max_length = 72))]
     pub description: Option<String>,
 }
 
@@ -230,6 +248,7 @@ macro_rules! content {
     ($($(#[$meta:meta])* $field:ident $json:literal : $type:ty,)*) => {
         /// Extra content of messages that are more than text. Which fields a message type uses is in `nuncio-core`.
         #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageContent))]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         pub struct Content {
             $($(#[$meta])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
@@ -253,42 +272,56 @@ macro_rules! content {
 
 content! {
     /// Where the media lies.
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/a.png"))]
     media_url "mediaUrl": String,
     /// Media that the provider already has.
     media_id "mediaId": String,
     /// Type of the media.
     mime_type "mimeType": String,
     /// Name of the document.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 255))]
     filename "filename": String,
     /// Degrees north, -90 to 90.
+    #[cfg_attr(feature = "openapi", schema(minimum = -90, maximum = 90))]
     latitude "latitude": f64,
     /// Degrees east, -180 to 180.
+    #[cfg_attr(feature = "openapi", schema(minimum = -180, maximum = 180))]
     longitude "longitude": f64,
     /// Name of the place.
     location_name "locationName": String,
     /// Address of the place.
     location_address "locationAddress": String,
     /// Contact cards.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 20))]
     contacts "contacts": Vec<Card>,
     /// Reply buttons.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 3))]
     buttons "buttons": Vec<Button>,
     /// The button that opens the list.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 20))]
     list_button "listButton": String,
     /// Sections of the list.
+    #[cfg_attr(feature = "openapi", schema(min_items = 1, max_items = 10))]
     sections "sections": Vec<Section>,
     /// Label of the link button.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 20))]
     cta_display_text "ctaDisplayText": String,
     /// Where the link button leads.
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/offer"))]
     cta_url "ctaUrl": String,
     /// What stands above the call to action.
     cta_header_type "ctaHeaderType": CtaHeaderType,
     /// Header text.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 60))]
     cta_header_text "ctaHeaderText": String,
     /// Header media.
+    #[cfg_attr(feature = "openapi", schema(max_length = 2048, pattern = "^https?://", example = "https://example.com/a.png"))]
     cta_header_media_url "ctaHeaderMediaUrl": String,
     /// Small print below.
+    #[cfg_attr(feature = "openapi", schema(min_length = 1, max_length = 60))]
     footer_text "footerText": String,
     /// The reaction.
+    #[cfg_attr(feature = "openapi", schema(max_length = 16))]
     emoji "emoji": String,
     /// The message reacted to.
     react_to_message_id "reactToMessageId": String,

@@ -9,6 +9,7 @@ pub struct TenantId(pub i64);
 
 /// Which of a project's two worlds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Environment {
     /// Real messages, real costs.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Status};
-use nuncio_domain::{AddressId, TenantId, limits};
+use nuncio_domain::{AddressId, ContactId, TenantId, limits};
 use nuncio_store::{Accept, Accepted, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -39,6 +39,7 @@ pub(crate) struct Born {
     pub(crate) state: StateRow,
     pub(crate) sequence: i64,
     pub(crate) changes: String,
+    pub(crate) contact: Uuid,
 }
 
 impl Prepared {
@@ -49,7 +50,7 @@ impl Prepared {
             message.state.begin_attempt(claim.node, item.now, &mut changes);
         }
         let mut born = Born::new(message, &changes)?;
-        let chunks = spool(&mut born.fixed);
+        let chunks = spool(&mut born)?;
         Ok(Self { item, born, chunks })
     }
 
@@ -94,6 +95,7 @@ impl Born {
             state: StateRow::encode(&message.state)?,
             sequence: crate::row::first_sequence(message.state.version, changes),
             changes: json(&changes)?,
+            contact: Uuid::nil(),
             message,
         })
     }
@@ -104,21 +106,29 @@ impl Born {
         Self::new(message, &changes)
     }
 
-    pub(crate) fn set_address(&mut self, address: AddressId) {
-        self.message.address = address;
-        self.fixed.address_id = address.uuid();
+    pub(crate) fn set_recipient(&mut self, address: Uuid, contact: Uuid) {
+        self.message.address = AddressId::from_uuid(address);
+        self.fixed.address_id = address;
+        self.contact = contact;
     }
 }
 
-/// Moves a request that is too large for the row into chunks.
-fn spool(fixed: &mut FixedRow) -> Vec<Vec<u8>> {
-    if fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
-        return Vec::new();
+impl From<Born> for Accepted {
+    fn from(born: Born) -> Self {
+        Self::New { message: Box::new(born.message), contact: ContactId::from_uuid(born.contact) }
     }
-    let request = std::mem::take(&mut fixed.request).into_bytes();
-    let chunks: Vec<Vec<u8>> = request.chunks(limits::SPOOL_THRESHOLD_BYTES).map(<[u8]>::to_vec).collect();
-    fixed.spooled = chunks.len() as i32;
-    chunks
+}
+
+/// Moves a request that is too large for the row into chunks. What lists filter by stays in the row.
+fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
+    if born.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
+        return Ok(Vec::new());
+    }
+    let kept = json(&serde_json::json!({"metadata": born.message.request.metadata}))?;
+    let request = std::mem::replace(&mut born.fixed.request, kept);
+    let chunks: Vec<Vec<u8>> = request.as_bytes().chunks(limits::SPOOL_THRESHOLD_BYTES).map(<[u8]>::to_vec).collect();
+    born.fixed.spooled = chunks.len() as i32;
+    Ok(chunks)
 }
 
 /// The messages of one batch of transitions: each is loaded once, changed by its steps in order, and written once.
@@ -132,6 +142,7 @@ pub(crate) struct Fold {
 pub(crate) struct Loaded {
     /// The key of the row in the database's own terms.
     pub(crate) row: i64,
+    pub(crate) address: Uuid,
     pub(crate) state: State,
     pub(crate) idempotency_key: Option<String>,
     pub(crate) changes: Vec<Change>,
@@ -143,9 +154,12 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn new(row: i64, state: State, idempotency_key: Option<String>, fixed: Option<FixedRow>, suppressed: bool) -> Self {
+    pub(crate) fn new(
+        row: i64,
+        address: Uuid,
+        state: State, idempotency_key: Option<String>, fixed: Option<FixedRow>, suppressed: bool) -> Self {
         let was_final = state.is_final();
-        Self { row, state, idempotency_key, changes: Vec::new(), touched: false, was_final, fixed, suppressed }
+        Self { row, address, state, idempotency_key, changes: Vec::new(), touched: false, was_final, fixed, suppressed }
     }
 
     /// Whether the message became final in this batch.
@@ -183,7 +197,13 @@ impl Fold {
             (Some(fixed), true) => Some(Box::new(fixed.clone().decode(loaded.state.clone())?)),
             _ => None,
         };
-        Ok(Transitioned::Found { applied, state: Box::new(loaded.state.clone()), message })
+        Ok(Transitioned::Found {
+            applied,
+            state: Box::new(loaded.state.clone()),
+            changes: loaded.changes[seen..].to_vec(),
+            address: AddressId::from_uuid(loaded.address),
+            message,
+        })
     }
 
     /// What must be written, in key order.

@@ -96,9 +96,24 @@ fn sqlx_error(error: sqlx::Error) -> StoreError {
     }
 }
 
+/// A transaction that an error ends: its commit fails. PostgreSQL would answer that commit with a silent rollback, SQLite would
+/// write the rest.
+trait Ends {
+    fn end(&mut self);
+}
+
+fn ended() -> StoreError {
+    StoreError::Other("a statement of this transaction failed, so nothing of it was written".into())
+}
+
 /// `?` for driver errors, since neither type is ours.
-trait SqlxResult<T> {
+trait SqlxResult<T>: Sized {
     fn store(self) -> Result<T>;
+
+    /// The same within a transaction, which an error ends.
+    fn or_end(self, tx: &mut impl Ends) -> Result<T> {
+        self.store().inspect_err(|_| tx.end())
+    }
 }
 
 impl<T> SqlxResult<T> for std::result::Result<T, sqlx::Error> {

@@ -66,7 +66,12 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub enum Accepted {
     /// It is written. The message is as stored: started, waiting, or failed because the recipient is suppressed.
-    New(Box<Message>),
+    New {
+        /// The message.
+        message: Box<Message>,
+        /// The contact that its recipient belongs to.
+        contact: ContactId,
+    },
     /// The idempotency key was used; nothing was written.
     Duplicate {
         /// The message that used it first.

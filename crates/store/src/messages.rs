@@ -61,14 +61,18 @@ pub trait MessageRepo {
     /// The contacts behind these messages' addresses, in the same order.
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>>;
 
-    /// Up to `limit` messages of all worlds in these shards that are due at `now`, longest due first.
-    async fn due_messages(&mut self, shards: &[i16], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Up to `limit` messages of all worlds in these shards that are due at `now`, longest due first, but for those of the
+    /// connections in `skip`: what waits for a provider that is down must not stand in front of what others wait for.
+    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Up to `limit` messages whose attempt `node` is making.
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Up to `limit` unfinished messages of all worlds that wait for an attempt or are owned, oldest first, after `after`.
     async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// Up to `limit` messages of all worlds that wait for a person.
+    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// How many messages break the rule that an unfinished one waits for exactly one thing, with a live node behind each owner.
     async fn count_unguarded_messages(&mut self) -> Result<i64>;

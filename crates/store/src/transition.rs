@@ -1,8 +1,8 @@
 //! Changing a message.
 
-use nuncio_domain::lifecycle::{Applied, State, Step};
+use nuncio_domain::lifecycle::{Applied, Change, State, Step};
 use nuncio_domain::message::Message;
-use nuncio_domain::{MessageId, TenantId, Timestamp};
+use nuncio_domain::{AddressId, MessageId, TenantId, Timestamp};
 
 /// One step of one message.
 #[derive(Clone, Debug)]
@@ -26,6 +26,10 @@ pub enum Transitioned {
         applied: Applied,
         /// The state afterwards.
         state: Box<State>,
+        /// What this step told the outside.
+        changes: Vec<Change>,
+        /// The recipient's address row.
+        address: AddressId,
         /// The whole message, if the step started an attempt.
         message: Option<Box<Message>>,
     },

@@ -1,6 +1,7 @@
 //! What PostgreSQL says in its own words.
 
 use sqlx::QueryBuilder;
+use uuid::Uuid;
 
 use super::{Conn, Db};
 use crate::row::DueRow;
@@ -13,21 +14,23 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 
 /// The longest due messages of each shard.
-pub(super) async fn due(conn: &mut Conn, shards: &[i16], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
+pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
     sqlx::query_as(
         "SELECT m.tenant_id, m.id, m.fence, m.connection_id, m.wait, m.held, m.due_at, m.owner FROM unnest($1::smallint[]) AS s (shard) \
-         CROSS JOIN LATERAL (SELECT * FROM messages WHERE messages.shard = s.shard AND due_at <= $2 ORDER BY due_at LIMIT $3) m ORDER BY m.due_at LIMIT $3",
+         CROSS JOIN LATERAL (SELECT * FROM messages WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4)) \
+         ORDER BY due_at LIMIT $3) m ORDER BY m.due_at LIMIT $3",
     )
     .bind(shards)
     .bind(now)
     .bind(limit)
+    .bind(skip)
     .fetch_all(conn)
     .await
 }
 
 /// Compares one entry of `metadata`, whether it is a text or another scalar.
 pub(super) fn push_metadata(query: &mut QueryBuilder<Db>, key: &str, value: &str) {
-    query.push(" AND CASE WHEN spooled = 0 THEN CAST(CAST(request AS JSONB) -> 'metadata' -> ").push_bind(key.to_owned());
+    query.push(" AND CAST(CAST(request AS JSONB) -> 'metadata' -> ").push_bind(key.to_owned());
     query.push(" AS TEXT) IN (").push_bind(serde_json::Value::from(value).to_string()).push(", ").push_bind(value.to_owned());
-    query.push(") ELSE FALSE END");
+    query.push(")");
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, MessageId, TenantId, limits};
+use nuncio_domain::{ContactId, MessageId, TenantId, limits};
 use nuncio_store::{Accepted, Operation, Result, Transitioned};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -22,10 +22,10 @@ const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, k
 const FIND_KEYS: &str = "SELECT k.tenant_id, k.key, k.resource_id, k.fingerprint FROM unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
      JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
 
-const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = $4 FROM unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
+const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = u.purge_after FROM unnest($1::bigint[], $2::text[], $4::bigint[]) AS u (tenant_id, key, purge_after) \
      WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
 
-const RECIPIENTS: &str = "SELECT u.n, a.id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+const RECIPIENTS: &str = "SELECT u.n, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
      AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
      FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, n) \
      LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
@@ -83,11 +83,11 @@ pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<
     let prepared: Vec<&Prepared> = open.iter().map(|(_, prepared)| *prepared).collect();
     let born = births(conn, &prepared).await?;
     insert(conn, &born).await?;
-    let ended: Vec<(i64, String)> =
-        born.iter().filter(|b| b.state.wait == 0).filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?))).collect();
-    end_keys(conn, &ended, born.first().map_or(0, |b| b.state.updated_at)).await?;
+    let ended = born.iter().filter(|b| b.state.wait == 0);
+    let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
+    end_keys(conn, &ended).await?;
     for ((n, _), born) in open.into_iter().zip(born) {
-        answers[n] = Some(Accepted::New(Box::new(born.message)));
+        answers[n] = Some(born.into());
     }
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect())
 }
@@ -155,15 +155,16 @@ async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Op
     Ok(())
 }
 
-async fn end_keys(conn: &mut PgConnection, keys: &[(i64, String)], now: i64) -> Result<()> {
+/// Sets when keys are forgotten, from the moments at which their messages turned final.
+async fn end_keys(conn: &mut PgConnection, keys: &[(i64, String, i64)]) -> Result<()> {
     if keys.is_empty() {
         return Ok(());
     }
     sqlx::query(END_KEYS)
-        .bind(column(keys, |(tenant, _)| *tenant))
-        .bind(column(keys, |(_, key)| key.clone()))
+        .bind(column(keys, |(tenant, ..)| *tenant))
+        .bind(column(keys, |(_, key, _)| key.clone()))
         .bind(Operation::SendMessage.number())
-        .bind(now + limits::IDEMPOTENCY_RETENTION.as_millis() as i64)
+        .bind(column(keys, |(.., at)| at + limits::IDEMPOTENCY_RETENTION.as_millis() as i64))
         .execute(conn)
         .await
         .store()?;
@@ -173,7 +174,7 @@ async fn end_keys(conn: &mut PgConnection, keys: &[(i64, String)], now: i64) -> 
 /// The messages as they are inserted: with the address of their recipient, and failed where that one is suppressed.
 async fn births(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<Born>> {
     let mut found = recipients(conn, prepared).await?;
-    let unknown: Vec<&Prepared> = prepared.iter().zip(&found).filter(|(_, (address, _))| address.is_none()).map(|(p, _)| *p).collect();
+    let unknown: Vec<&Prepared> = prepared.iter().zip(&found).filter(|(_, found)| found.0.is_none()).map(|(p, _)| *p).collect();
     if !unknown.is_empty() {
         make_recipients(conn, &unknown).await?;
         found = recipients(conn, prepared).await?;
@@ -181,16 +182,17 @@ async fn births(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<B
     prepared
         .iter()
         .zip(found)
-        .map(|(prepared, (address, suppressed))| {
+        .map(|(prepared, (known, suppressed))| {
             let mut born = if suppressed { prepared.suppressed()? } else { prepared.born.clone() };
-            born.set_address(address.map_or(prepared.item.new_address, AddressId::from_uuid));
+            let (address, contact) = known.unwrap_or((prepared.item.new_address.uuid(), prepared.item.new_contact.uuid()));
+            born.set_recipient(address, contact);
             Ok(born)
         })
         .collect()
 }
 
-async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<(Option<Uuid>, bool)>> {
-    let rows: Vec<(i64, Option<Uuid>, bool)> = sqlx::query_as(RECIPIENTS)
+async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<(Option<(Uuid, Uuid)>, bool)>> {
+    let rows: Vec<(i64, Option<Uuid>, Option<Uuid>, bool)> = sqlx::query_as(RECIPIENTS)
         .bind(column(prepared, |p| p.item.message.tenant.0))
         .bind(column(prepared, |p| p.item.recipient.kind.number()))
         .bind(column(prepared, |p| p.item.recipient.identifier.clone()))
@@ -199,8 +201,8 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
         .await
         .store()?;
     let mut found = vec![(None, false); prepared.len()];
-    for (n, address, suppressed) in rows {
-        found[n as usize - 1] = (address, suppressed);
+    for (n, address, contact, suppressed) in rows {
+        found[n as usize - 1] = (address.zip(contact), suppressed);
     }
     Ok(found)
 }
@@ -289,10 +291,13 @@ async fn insert_events(conn: &mut PgConnection, events: &[(i64, Uuid, i64, i64, 
     Ok(())
 }
 
-/// Whether a new message was written after all.
-pub(super) async fn exists(conn: &mut PgConnection, prepared: &Prepared) -> Result<bool> {
-    let message = &prepared.item.message;
-    Ok(whole(conn, message.tenant, message.id).await?.is_some())
+/// A new message as it was written after all, if it was.
+pub(super) async fn written(conn: &mut PgConnection, prepared: &Prepared) -> Result<Option<Accepted>> {
+    let item = &prepared.item;
+    let Some(message) = whole(conn, item.message.tenant, item.message.id).await? else { return Ok(None) };
+    let found = recipients(conn, &[prepared]).await?.pop().and_then(|(known, _)| known);
+    let contact = found.map_or(item.new_contact, |(_, contact)| ContactId::from_uuid(contact));
+    Ok(Some(Accepted::New { message: Box::new(message), contact }))
 }
 
 /// One message, whole.
@@ -340,7 +345,7 @@ pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) ->
         if starts {
             fill(conn, &mut fixed).await?;
         }
-        fold.insert(key, Loaded::new(0, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
+        fold.insert(key, Loaded::new(0, fixed.address_id, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
     }
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
     write(conn, &fold.touched()).await?;
@@ -349,8 +354,9 @@ pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) ->
 
 async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> Result<()> {
     let rows = touched.iter().map(|(key, loaded)| Ok((*key, StateRow::encode(&loaded.state)?))).collect::<Result<Vec<_>>>()?;
-    let Some((_, first)) = rows.first() else { return Ok(()) };
-    let now = first.updated_at;
+    if rows.is_empty() {
+        return Ok(());
+    }
     sqlx::query(UPDATE)
         .bind(column(&rows, |(key, _)| key.0))
         .bind(column(&rows, |(key, _)| key.1))
@@ -378,7 +384,8 @@ async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> R
         })
         .collect::<Result<Vec<_>>>()?;
     insert_events(conn, &events).await?;
-    let ended: Vec<(i64, String)> =
-        touched.iter().filter(|(_, l)| l.ended()).filter_map(|((tenant, _), l)| Some((*tenant, l.idempotency_key.clone()?))).collect();
-    end_keys(conn, &ended, now).await
+    let ended = touched.iter().filter(|(_, l)| l.ended());
+    let ended: Vec<_> =
+        ended.filter_map(|((tenant, _), l)| Some((*tenant, l.idempotency_key.clone()?, l.state.updated_at.millis()))).collect();
+    end_keys(conn, &ended).await
 }

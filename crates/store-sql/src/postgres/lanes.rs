@@ -81,8 +81,7 @@ impl Kind for Prepared {
     }
 
     async fn read_back(conn: &mut PgConnection, op: &AcceptOp) -> Result<Option<Accepted>> {
-        let stored = hot::exists(conn, &op.item).await?;
-        Ok(stored.then(|| Accepted::New(Box::new(op.item.born.message.clone()))))
+        hot::written(conn, &op.item).await
     }
 }
 
@@ -102,8 +101,25 @@ impl Kind for Transition {
         Ok(ours.then(|| Transitioned::Found {
             applied: Applied::Yes,
             state: Box::new(message.state.clone()),
+            changes: Vec::new(),
+            address: message.address,
             message: Some(Box::new(message)),
         }))
+    }
+}
+
+/// Why a batch has no answers.
+#[derive(Debug)]
+enum Trouble {
+    /// It was not written.
+    Refused(StoreError),
+    /// It may have been written.
+    LostCommit(sqlx::Error),
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
     }
 }
 
@@ -130,30 +146,34 @@ impl Lane {
         }
     }
 
-    /// Runs a batch and answers it. A batch that one item spoils is halved until that item stands alone.
+    /// Runs a batch and answers it. A batch that one item spoils is halved until that item stands alone. Of a batch whose commit
+    /// got no answer, what the rows do not show as written is run once more.
     async fn serve<I>(&mut self, batch: Vec<Op<I, I::Answer>>)
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
     {
-        let mut stack = vec![batch];
+        let (mut stack, mut lost) = (vec![batch], 0);
         while let Some(mut batch) = stack.pop() {
             match self.attempt(&batch).await {
-                Err(error) if may_be_one_item(&error) && batch.len() > 1 => {
+                Ok(answers) => answer(batch, Ok(answers)),
+                Err(Trouble::Refused(error)) if may_be_one_item(&error) && batch.len() > 1 => {
                     let rest = batch.split_off(batch.len() / 2);
                     stack.extend([rest, batch]);
                 }
-                outcome => {
-                    if let Err(error) = &outcome {
-                        tracing::error!(%error, items = batch.len(), "a batch was not written");
-                    }
-                    answer(batch, outcome);
+                Err(Trouble::LostCommit(error)) if lost < RETRIES => {
+                    tracing::warn!(%error, items = batch.len(), "a commit got no answer");
+                    lost += 1;
+                    let rest = self.read_back(batch).await;
+                    stack.extend(Some(rest).filter(|rest| !rest.is_empty()));
                 }
+                Err(Trouble::Refused(error)) => fail(batch, error),
+                Err(Trouble::LostCommit(error)) => fail(batch, sqlx_error(error)),
             }
         }
     }
 
-    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>>
+    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
@@ -161,15 +181,15 @@ impl Lane {
         let mut tries = 0;
         loop {
             match self.transaction(batch).await {
-                Err(StoreError::Busy(_)) if tries < RETRIES => tries += 1,
+                Err(Trouble::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
                 // The server restarted or dropped an idle connection; nothing of this batch was committed.
-                Err(StoreError::Unavailable(_)) if tries == 0 => tries += 1,
+                Err(Trouble::Refused(StoreError::Unavailable(_))) if tries == 0 => tries += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    async fn transaction<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>>
+    async fn transaction<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
@@ -186,7 +206,7 @@ impl Lane {
                 if tx.rollback().await.is_ok() {
                     self.conn = Some(conn);
                 }
-                return Err(error);
+                return Err(Trouble::Refused(error));
             }
         };
         match tx.commit().await {
@@ -194,30 +214,42 @@ impl Lane {
                 self.conn = Some(conn);
                 Ok(answers)
             }
-            Err(error) => self.after_lost_commit(batch, error).await,
+            // An answer, and the answer is no.
+            Err(error @ sqlx::Error::Database(_)) => Err(Trouble::Refused(sqlx_error(error))),
+            Err(error) => Err(Trouble::LostCommit(error)),
         }
     }
 
-    /// The commit got no answer: it may or may not have happened. The rows themselves tell.
-    async fn after_lost_commit<I>(&mut self, batch: &[Op<I, I::Answer>], error: sqlx::Error) -> Result<Vec<I::Answer>>
+    /// The commit got no answer: it may or may not have happened. The rows themselves tell. Answers the items that they show as
+    /// written, and returns the others.
+    async fn read_back<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
     {
-        if matches!(&error, sqlx::Error::Database(_)) {
-            return Err(sqlx_error(error)); // an answer, and the answer is no
-        }
-        let mut conn = open(&self.options).await?;
-        let mut answers = Vec::with_capacity(batch.len());
+        let mut conn = match open(&self.options).await {
+            Ok(conn) => conn,
+            Err(error) => {
+                fail(batch, error);
+                return Vec::new();
+            }
+        };
+        let mut rest = Vec::new();
         for op in batch {
-            match I::read_back(&mut conn, op).await? {
-                Some(answer) => answers.push(answer),
-                None => return Err(StoreError::Unavailable(format!("the commit failed: {error}"))),
+            match I::read_back(&mut conn, &op).await {
+                Ok(Some(written)) => answer(vec![op], Ok(vec![written])),
+                Ok(None) => rest.push(op),
+                Err(error) => fail(vec![op], error),
             }
         }
         self.conn = Some(conn);
-        Ok(answers)
+        rest
     }
+}
+
+fn fail<I, O>(batch: Vec<Op<I, O>>, error: StoreError) {
+    tracing::error!(%error, items = batch.len(), "a batch was not written");
+    answer(batch, Err(error));
 }
 
 async fn open(options: &PgConnectOptions) -> Result<PgConnection> {

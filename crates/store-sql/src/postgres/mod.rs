@@ -24,7 +24,7 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres};
 
 use crate::hot::Prepared;
-use crate::{SqlxResult as _, migrate_error, sqlx_error};
+use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
 use lanes::Lanes;
 
 pub(crate) type Db = Postgres;
@@ -93,7 +93,10 @@ async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
 
 /// A transaction or a reader.
 #[derive(Debug)]
-pub(crate) struct SqlTx(Handle);
+pub(crate) struct SqlTx {
+    handle: Handle,
+    failed: bool,
+}
 
 #[derive(Debug)]
 enum Handle {
@@ -101,9 +104,21 @@ enum Handle {
     Read(sqlx::pool::PoolConnection<Db>),
 }
 
+impl From<Handle> for SqlTx {
+    fn from(handle: Handle) -> Self {
+        Self { handle, failed: false }
+    }
+}
+
+impl Ends for SqlTx {
+    fn end(&mut self) {
+        self.failed = true;
+    }
+}
+
 impl SqlTx {
     pub(crate) fn conn(&mut self) -> &mut Conn {
-        match &mut self.0 {
+        match &mut self.handle {
             Handle::Write(tx) => tx,
             Handle::Read(conn) => conn,
         }
@@ -113,7 +128,8 @@ impl SqlTx {
 #[async_trait]
 impl Tx for SqlTx {
     async fn commit(self: Box<Self>) -> Result<()> {
-        match self.0 {
+        match self.handle {
+            Handle::Write(..) if self.failed => Err(ended()),
             Handle::Write(tx) => tx.commit().await.store(),
             Handle::Read(_) => Ok(()),
         }
@@ -133,11 +149,11 @@ impl Store for PostgresStore {
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx(Handle::Write(self.pool.begin().await.store()?))))
+        Ok(Box::new(SqlTx::from(Handle::Write(self.pool.begin().await.store()?))))
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx(Handle::Read(self.pool.acquire().await.store()?))))
+        Ok(Box::new(SqlTx::from(Handle::Read(self.pool.acquire().await.store()?))))
     }
 
     async fn ping(&self) -> Result<()> {

@@ -21,7 +21,7 @@ impl ContactRepo for SqlTx {
                 .bind(&recipient.identifier)
                 .fetch_optional(self.conn())
                 .await
-                .store()?;
+                .or_end(self)?;
         Ok(row.map(|(id, contact)| (AddressId::from_uuid(id), ContactId::from_uuid(contact))))
     }
 
@@ -35,7 +35,7 @@ impl ContactRepo for SqlTx {
         .bind(address.uuid())
         .fetch_all(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         rows.into_iter()
             .map(|(channel, successes, failures, delivery_ms, timed, success, inbound)| {
                 Ok(ChannelMetrics {
@@ -56,7 +56,8 @@ impl ContactRepo for SqlTx {
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
                  successes = channel_metrics.successes + excluded.successes, failures = channel_metrics.failures + excluded.failures, \
                  delivery_ms = channel_metrics.delivery_ms + excluded.delivery_ms, timed = channel_metrics.timed + excluded.timed, \
-                 last_success_at = COALESCE(excluded.last_success_at, channel_metrics.last_success_at)",
+                 last_success_at = CASE WHEN channel_metrics.last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL \
+                 THEN channel_metrics.last_success_at ELSE excluded.last_success_at END",
             )
             .bind(tenant.0)
             .bind(address.uuid())
@@ -68,7 +69,7 @@ impl ContactRepo for SqlTx {
             .bind(delta.last_success_at.map(Timestamp::millis))
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         }
         Ok(())
     }
@@ -85,15 +86,17 @@ impl ContactRepo for SqlTx {
         .bind(id.uuid())
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         if seen.rows_affected() == 0 {
             return Ok(false);
         }
         let at = id.created_at();
-        born.set_address(self.ensure_address(inbound, at).await?);
+        let (address, contact) = self.ensure_address(inbound, at).await?;
+        born.set_recipient(address.uuid(), contact.uuid());
         sqlx::query(
             "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_inbound_at) \
-             VALUES ($1, $2, $3, 0, 0, 0, 0, $4) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET last_inbound_at = excluded.last_inbound_at",
+             VALUES ($1, $2, $3, 0, 0, 0, 0, $4) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET last_inbound_at = \
+             CASE WHEN channel_metrics.last_inbound_at > excluded.last_inbound_at THEN channel_metrics.last_inbound_at ELSE excluded.last_inbound_at END",
         )
         .bind(tenant.0)
         .bind(born.fixed.address_id)
@@ -101,7 +104,7 @@ impl ContactRepo for SqlTx {
         .bind(at.millis())
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         self.insert_born(&born).await?;
         Ok(true)
     }
@@ -121,7 +124,7 @@ impl ContactRepo for SqlTx {
         .bind(now.millis())
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -136,7 +139,7 @@ impl ContactRepo for SqlTx {
         .bind(SuppressionReason::OptOut.number())
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(done.rows_affected() > 0)
     }
 
@@ -151,16 +154,34 @@ impl ContactRepo for SqlTx {
         .bind(sender.uuid())
         .fetch_optional(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(row.is_some())
     }
 }
 
 impl SqlTx {
-    async fn ensure_address(&mut self, inbound: &NewInbound, at: Timestamp) -> Result<AddressId> {
+    async fn ensure_address(&mut self, inbound: &NewInbound, at: Timestamp) -> Result<(AddressId, ContactId)> {
         let tenant = inbound.message.tenant;
-        if let Some((address, _)) = self.find_address(tenant, &inbound.from).await? {
-            return Ok(address);
+        if let Some(known) = self.find_address(tenant, &inbound.from).await? {
+            return Ok(known);
+        }
+        let made = sqlx::query(
+            "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(inbound.new_address.uuid())
+        .bind(inbound.from.kind.number())
+        .bind(&inbound.from.identifier)
+        .bind(inbound.new_contact.uuid())
+        .bind(at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        if made.rows_affected() == 0 {
+            // Somebody else made it meanwhile.
+            let found = self.find_address(tenant, &inbound.from).await?;
+            return found.ok_or_else(|| corrupt("addresses", "a row that is there and is not"));
         }
         sqlx::query("INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)")
             .bind(tenant.0)
@@ -169,18 +190,8 @@ impl SqlTx {
             .bind(at.millis())
             .execute(self.conn())
             .await
-            .store()?;
-        sqlx::query("INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES ($1, $2, $3, $4, $5, $6)")
-            .bind(tenant.0)
-            .bind(inbound.new_address.uuid())
-            .bind(inbound.from.kind.number())
-            .bind(&inbound.from.identifier)
-            .bind(inbound.new_contact.uuid())
-            .bind(at.millis())
-            .execute(self.conn())
-            .await
-            .store()?;
-        Ok(inbound.new_address)
+            .or_end(self)?;
+        Ok((inbound.new_address, inbound.new_contact))
     }
 
     /// Inserts a message and its first event, outside the hot path.
@@ -218,7 +229,7 @@ impl SqlTx {
         .bind(&state.detail)
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         sqlx::query(dialect::INSERT_EVENT)
             .bind(fixed.tenant_id)
             .bind(fixed.id)
@@ -227,7 +238,7 @@ impl SqlTx {
             .bind(&born.changes)
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(())
     }
 }

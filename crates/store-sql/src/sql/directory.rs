@@ -52,7 +52,7 @@ impl DirectoryRepo for SqlTx {
             .bind(now.millis())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         let mut tenants = [TenantId(0); 2];
         for (slot, environment) in tenants.iter_mut().zip([Environment::Live, Environment::Test]) {
             let (tenant,): (i64,) = sqlx::query_as(
@@ -62,7 +62,7 @@ impl DirectoryRepo for SqlTx {
             .bind(environment.as_str())
             .fetch_one(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
             *slot = TenantId(tenant);
         }
         let [live, test] = tenants;
@@ -70,7 +70,7 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn list_projects(&mut self) -> Result<Vec<Project>> {
-        let rows: Vec<ProjectRow> = sqlx::query_as(PROJECTS).fetch_all(self.conn()).await.store()?;
+        let rows: Vec<ProjectRow> = sqlx::query_as(PROJECTS).fetch_all(self.conn()).await.or_end(self)?;
         Ok(rows.into_iter().map(project).collect())
     }
 
@@ -80,10 +80,10 @@ impl DirectoryRepo for SqlTx {
             .bind(tenant.0)
             .fetch_optional(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         let Some((text, epoch)) = head else { return Ok(None) };
         let environment = environment(&text)?;
-        let projects: Vec<ProjectRow> = sqlx::query_as(PROJECTS).fetch_all(self.conn()).await.store()?;
+        let projects: Vec<ProjectRow> = sqlx::query_as(PROJECTS).fetch_all(self.conn()).await.or_end(self)?;
         let project = projects
             .into_iter()
             .map(project)
@@ -94,14 +94,14 @@ impl DirectoryRepo for SqlTx {
                 .bind(tenant.0)
                 .fetch_all(self.conn())
                 .await
-                .store()?;
+                .or_end(self)?;
         let connections: Vec<(Uuid, Uuid, i16, String, String, Vec<u8>, i64)> = sqlx::query_as(
             "SELECT id, sender_id, channel, kind, settings, sealed, updated_at FROM connections WHERE tenant_id = $1 ORDER BY id",
         )
         .bind(tenant.0)
         .fetch_all(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         let senders = senders
             .into_iter()
             .map(|(id, name, phone_number, is_default, updated_at)| Sender {
@@ -130,7 +130,7 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()> {
-        sqlx::query("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await.store()?;
+        sqlx::query("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await.or_end(self)?;
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl DirectoryRepo for SqlTx {
         .bind(key.revoked_at.map(Timestamp::millis))
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl DirectoryRepo for SqlTx {
         .bind(hash.as_slice())
         .fetch_optional(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         row.map(|(tenant, id, name, hash, permissions, revoked_at, text)| {
             Ok((key((tenant, id, name, hash, permissions, revoked_at))?, environment(&text)?))
         })
@@ -172,7 +172,7 @@ impl DirectoryRepo for SqlTx {
                 .bind(tenant.0)
                 .fetch_all(self.conn())
                 .await
-                .store()?;
+                .or_end(self)?;
         rows.into_iter().map(key).collect()
     }
 
@@ -183,12 +183,11 @@ impl DirectoryRepo for SqlTx {
             .bind(now.millis())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(done.rows_affected() == 1)
     }
 
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
-        self.clear_default(tenant, sender).await?;
         sqlx::query("INSERT INTO senders (tenant_id, id, name, phone_number, is_default, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7)")
             .bind(tenant.0)
             .bind(sender.id.uuid())
@@ -199,12 +198,12 @@ impl DirectoryRepo for SqlTx {
             .bind(sender.updated_at.millis())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
+        self.clear_other_defaults(tenant, sender).await?;
         self.raise_epoch(tenant).await
     }
 
     async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool> {
-        self.clear_default(tenant, sender).await?;
         let done = sqlx::query(
             "UPDATE senders SET name = $3, phone_number = $4, is_default = $5, updated_at = $6 WHERE tenant_id = $1 AND id = $2",
         )
@@ -216,9 +215,13 @@ impl DirectoryRepo for SqlTx {
         .bind(sender.updated_at.millis())
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        self.clear_other_defaults(tenant, sender).await?;
         self.raise_epoch(tenant).await?;
-        Ok(done.rows_affected() == 1)
+        Ok(true)
     }
 
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()> {
@@ -238,7 +241,7 @@ impl DirectoryRepo for SqlTx {
         .bind(connection.updated_at.millis())
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         self.raise_epoch(tenant).await
     }
 
@@ -249,22 +252,23 @@ impl DirectoryRepo for SqlTx {
             .bind(channel.number())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         self.raise_epoch(tenant).await?;
         Ok(done.rows_affected() == 1)
     }
 }
 
 impl SqlTx {
-    async fn clear_default(&mut self, tenant: TenantId, sender: &Sender) -> Result<(), StoreError> {
+    async fn clear_other_defaults(&mut self, tenant: TenantId, sender: &Sender) -> Result<(), StoreError> {
         if !sender.is_default {
             return Ok(());
         }
-        sqlx::query("UPDATE senders SET is_default = 0 WHERE tenant_id = $1 AND is_default <> 0")
+        sqlx::query("UPDATE senders SET is_default = 0 WHERE tenant_id = $1 AND is_default <> 0 AND id <> $2")
             .bind(tenant.0)
+            .bind(sender.id.uuid())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(())
     }
 }

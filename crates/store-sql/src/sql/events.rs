@@ -18,7 +18,7 @@ impl EventRepo for SqlTx {
                 .bind(id.uuid())
                 .fetch_all(self.conn())
                 .await
-                .store()?;
+                .or_end(self)?;
         rows.into_iter()
             .map(|(sequence, recorded_at, changes)| {
                 Ok(EventRecord {

@@ -7,7 +7,7 @@ use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, ContactId, MessageId, TenantId, Timestamp};
 use nuncio_store::{DueMessage, MessageFilter, MessageRepo, Operation, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ const LOOKUP: &str = "SELECT tenant_id, id, direction, message_type, sender_id, 
 #[async_trait]
 impl MessageRepo for SqlTx {
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
-        let row: Option<MessageRow> = sqlx::query_as(LOOKUP).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.store()?;
+        let row: Option<MessageRow> = sqlx::query_as(LOOKUP).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
         match row {
             Some(row) => self.whole(row).await.map(Some),
             None => Ok(None),
@@ -61,10 +61,11 @@ impl MessageRepo for SqlTx {
         push_any(&mut query, " AND status IN (", filter.status.iter().map(|s| s.number()));
         push_any(&mut query, " AND channel IN (", filter.channel.iter().map(|c| c.number()));
         for (key, value) in &filter.metadata {
-            dialect::push_metadata(&mut query, key, value.as_str().unwrap_or_default());
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            dialect::push_metadata(&mut query, key, &text);
         }
         query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
-        let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.store()?;
+        let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let page = Page::from_rows(rows, page.limit, |row| row.fixed.id);
         let mut items = Vec::with_capacity(page.items.len());
         for row in page.items {
@@ -81,7 +82,7 @@ impl MessageRepo for SqlTx {
                 .bind(key)
                 .fetch_optional(self.conn())
                 .await
-                .store()?;
+                .or_end(self)?;
         Ok(row.map(|(id,)| MessageId::from_uuid(id)))
     }
 
@@ -94,13 +95,14 @@ impl MessageRepo for SqlTx {
             ids.push_bind(message.address.uuid());
         }
         query.push(")");
-        let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.store()?;
+        let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let contacts: HashMap<Uuid, Uuid> = rows.into_iter().collect();
         Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
     }
 
-    async fn due_messages(&mut self, shards: &[i16], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> = dialect::due(self.conn(), shards, now.millis(), i64::from(limit)).await.store()?;
+    async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+        let skip: Vec<Uuid> = skip.iter().map(|c| c.uuid()).collect();
+        let rows: Vec<DueRow> = dialect::due(self.conn(), shards, &skip, now.millis(), i64::from(limit)).await.or_end(self)?;
         rows.into_iter().map(DueRow::decode).collect()
     }
 
@@ -111,7 +113,7 @@ impl MessageRepo for SqlTx {
                 .bind(i64::from(limit))
                 .fetch_all(self.conn())
                 .await
-                .store()?;
+                .or_end(self)?;
         rows.into_iter().map(DueRow::decode).collect()
     }
 
@@ -123,6 +125,17 @@ impl MessageRepo for SqlTx {
         )
         .bind(tenant)
         .bind(id)
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter().map(DueRow::decode).collect()
+    }
+
+    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
+        let rows: Vec<DueRow> = sqlx::query_as(
+            "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE wait = 4 ORDER BY tenant_id, id LIMIT $1",
+        )
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await
@@ -140,7 +153,7 @@ impl MessageRepo for SqlTx {
         )
         .fetch_one(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(count)
     }
 
@@ -153,7 +166,7 @@ impl MessageRepo for SqlTx {
             .bind(data)
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(())
     }
 
@@ -166,7 +179,7 @@ impl MessageRepo for SqlTx {
         .bind(i64::from(limit))
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(done.rows_affected())
     }
 
@@ -179,7 +192,7 @@ impl MessageRepo for SqlTx {
         .bind(i64::from(limit))
         .execute(self.conn())
         .await
-        .store()?;
+        .or_end(self)?;
         Ok(done.rows_affected())
     }
 }
@@ -193,7 +206,7 @@ impl SqlTx {
                     .bind(row.fixed.id)
                     .fetch_all(self.conn())
                     .await
-                    .store()?;
+                    .or_end(self)?;
             unspool(&mut row.fixed, chunks.into_iter().map(|(data,)| data).collect())?;
         }
         row.decode()

@@ -16,7 +16,7 @@ impl NodeRepo for SqlTx {
             .bind(now.millis())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(())
     }
 
@@ -26,13 +26,13 @@ impl NodeRepo for SqlTx {
             .bind(now.millis())
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(done.rows_affected() == 1)
     }
 
     async fn list_nodes(&mut self) -> Result<Vec<Node>> {
         let rows: Vec<(i64, i64, i16, i64)> =
-            sqlx::query_as("SELECT id, beat, dead, beat_at FROM nodes ORDER BY id").fetch_all(self.conn()).await.store()?;
+            sqlx::query_as("SELECT id, beat, dead, beat_at FROM nodes ORDER BY id").fetch_all(self.conn()).await.or_end(self)?;
         Ok(rows
             .into_iter()
             .map(|(id, beat, dead, at)| Node { id: NodeId(id), beat, dead: dead != 0, beat_at: Timestamp::from_millis(at) })
@@ -45,7 +45,7 @@ impl NodeRepo for SqlTx {
             .bind(beat)
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -54,12 +54,12 @@ impl NodeRepo for SqlTx {
             .bind(id.0)
             .execute(self.conn())
             .await
-            .store()?;
+            .or_end(self)?;
         Ok(())
     }
 
     async fn database_time(&mut self) -> Result<Timestamp> {
-        let (millis,): (i64,) = sqlx::query_as(dialect::NOW_MILLIS).fetch_one(self.conn()).await.store()?;
+        let (millis,): (i64,) = sqlx::query_as(dialect::NOW_MILLIS).fetch_one(self.conn()).await.or_end(self)?;
         Ok(Timestamp::from_millis(millis))
     }
 }

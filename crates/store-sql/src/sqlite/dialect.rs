@@ -17,19 +17,26 @@ pub(super) fn shard(_id: Uuid) -> i16 {
 }
 
 /// The longest due messages.
-pub(super) async fn due(conn: &mut Conn, _shards: &[i16], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
-    sqlx::query_as(
-        "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE shard = 0 AND due_at <= $1 ORDER BY due_at LIMIT $2",
-    )
-    .bind(now)
-    .bind(limit)
-    .fetch_all(conn)
-    .await
+pub(super) async fn due(conn: &mut Conn, _shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
+    let mut query = QueryBuilder::<Db>::new(
+        "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE shard = 0 AND due_at <= ",
+    );
+    query.push_bind(now);
+    if !skip.is_empty() {
+        query.push(" AND NOT (wait = 1 AND connection_id IN (");
+        let mut list = query.separated(", ");
+        for connection in skip {
+            list.push_bind(*connection);
+        }
+        query.push("))");
+    }
+    query.push(" ORDER BY due_at LIMIT ").push_bind(limit);
+    query.build_query_as().fetch_all(conn).await
 }
 
 /// Compares one entry of `metadata`, whether it is a text or another scalar.
 pub(super) fn push_metadata(query: &mut QueryBuilder<Db>, key: &str, value: &str) {
     let path = format!("$.metadata.{}", serde_json::Value::from(key));
-    query.push(" AND spooled = 0 AND (request -> ").push_bind(path).push(") IN (");
+    query.push(" AND (request -> ").push_bind(path).push(") IN (");
     query.push_bind(serde_json::Value::from(value).to_string()).push(", ").push_bind(value.to_owned()).push(")");
 }

@@ -2,7 +2,7 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
-use nuncio_domain::{AddressId, MessageId, limits};
+use nuncio_domain::{MessageId, limits};
 use nuncio_store::{Accepted, Idempotency, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ const INSERT_KEY: &str =
     "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 const FIND_KEY: &str = "SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
 const END_KEY: &str = "UPDATE idempotency_keys SET purge_after = ?4 WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
-const FIND_ADDRESS: &str = "SELECT id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
+const FIND_ADDRESS: &str = "SELECT id, contact_id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
 const INSERT_CONTACT: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)";
 const INSERT_ADDRESS: &str =
     "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -27,7 +27,7 @@ const INSERT_MESSAGE: &str = "INSERT INTO messages (tenant_id, id, shard, direct
      VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
 const INSERT_EVENT: &str = "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes) VALUES (?1, ?2, ?3, ?4, ?5)";
 const LOAD: &str = "SELECT rowid, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail, \
-     idempotency_key FROM messages WHERE tenant_id = ?1 AND id = ?2";
+     idempotency_key, address_id FROM messages WHERE tenant_id = ?1 AND id = ?2";
 const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
      EXISTS (SELECT 1 FROM addresses a JOIN suppressions s ON s.tenant_id = a.tenant_id AND s.kind = a.kind AND s.identifier = a.identifier \
      WHERE a.tenant_id = messages.tenant_id AND a.id = messages.address_id AND s.sender_id IN (zeroblob(16), messages.sender_id)) \
@@ -60,7 +60,7 @@ fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result
     {
         return Ok(Ok(original));
     }
-    let address = address(conn, prepared)?;
+    let (address, contact) = address(conn, prepared)?;
     let message = &item.message;
     let suppressed = conn.prepare_cached(SUPPRESSED)?.exists(params![
         message.tenant.0,
@@ -77,12 +77,12 @@ fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result
     } else {
         prepared.born.clone()
     };
-    born.set_address(address);
+    born.set_recipient(address, contact);
     insert(conn, &born)?;
     if suppressed && let Some(key) = &item.idempotency {
         end_key(conn, message.tenant.0, &key.key, born.state.updated_at)?;
     }
-    Ok(Ok(Accepted::New(Box::new(born.message))))
+    Ok(Ok(born.into()))
 }
 
 /// Takes the idempotency key, or answers the message that has it.
@@ -114,12 +114,12 @@ fn end_key(conn: &Connection, tenant: i64, key: &str, now: i64) -> rusqlite::Res
 }
 
 /// The recipient's address row, made with a contact if the recipient is new.
-fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<AddressId> {
+fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<(Uuid, Uuid)> {
     let (item, tenant) = (&prepared.item, prepared.item.message.tenant.0);
     let (kind, identifier) = (item.recipient.kind.number(), &item.recipient.identifier);
-    let found = conn.prepare_cached(FIND_ADDRESS)?.query_row(params![tenant, kind, identifier], |row| row.get(0)).optional()?;
-    if let Some(id) = found {
-        return Ok(AddressId::from_uuid(uuid(id)));
+    let found = conn.prepare_cached(FIND_ADDRESS)?.query_row(params![tenant, kind, identifier], |row| Ok((uuid(row.get(0)?), uuid(row.get(1)?)))).optional()?;
+    if let Some(found) = found {
+        return Ok(found);
     }
     let (address, contact) = (item.new_address.uuid(), item.new_contact.uuid());
     conn.prepare_cached(INSERT_CONTACT)?.execute(params![tenant, contact.as_bytes(), item.country, item.now.millis()])?;
@@ -131,7 +131,7 @@ fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<AddressId
         contact.as_bytes(),
         item.now.millis()
     ])?;
-    Ok(item.new_address)
+    Ok((address, contact))
 }
 
 fn insert(conn: &Connection, born: &Born) -> rusqlite::Result<()> {
@@ -210,15 +210,15 @@ fn load(conn: &Connection, (tenant, id): (i64, Uuid), ops: &[TransitionOp]) -> R
                         provider: row.get(12)?,
                         detail: row.get(13)?,
                     };
-                    Ok((row.get::<_, i64>(0)?, state, row.get::<_, Option<String>>(14)?))
+                    Ok((row.get::<_, i64>(0)?, state, row.get::<_, Option<String>>(14)?, uuid(row.get(15)?)))
                 })
                 .optional()
         })
         .map_err(failed)?;
-    let Some((rowid, state, idempotency_key)) = row else { return Ok(None) };
+    let Some((rowid, state, idempotency_key, address)) = row else { return Ok(None) };
     let starting = ops.iter().any(|op| matches!(op.item.step, Step::Start { .. }) && Fold::key(&op.item) == (tenant, id));
     let (fixed, suppressed) = if starting { load_fixed(conn, rowid, tenant, id)? } else { (None, false) };
-    Ok(Some(Loaded::new(rowid, state.decode()?, idempotency_key, fixed, suppressed)))
+    Ok(Some(Loaded::new(rowid, address, state.decode()?, idempotency_key, fixed, suppressed)))
 }
 
 fn load_fixed(conn: &Connection, rowid: i64, tenant: i64, id: Uuid) -> Result<(Option<FixedRow>, bool)> {

@@ -30,7 +30,7 @@ use sqlx::{Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::hot::Prepared;
-use crate::{SqlxResult as _, migrate_error};
+use crate::{Ends, SqlxResult as _, ended, migrate_error};
 use writer::Writer;
 
 pub(crate) type Db = Sqlite;
@@ -98,7 +98,10 @@ async fn cold_pool(path: &Path) -> Result<SqlitePool> {
 
 /// A transaction or a reader.
 #[derive(Debug)]
-pub(crate) struct SqlTx(Handle);
+pub(crate) struct SqlTx {
+    handle: Handle,
+    failed: bool,
+}
 
 #[derive(Debug)]
 enum Handle {
@@ -107,9 +110,21 @@ enum Handle {
     Read(sqlx::pool::PoolConnection<Db>),
 }
 
+impl From<Handle> for SqlTx {
+    fn from(handle: Handle) -> Self {
+        Self { handle, failed: false }
+    }
+}
+
+impl Ends for SqlTx {
+    fn end(&mut self) {
+        self.failed = true;
+    }
+}
+
 impl SqlTx {
     pub(crate) fn conn(&mut self) -> &mut Conn {
-        match &mut self.0 {
+        match &mut self.handle {
             Handle::Write(tx, _) => tx,
             Handle::Read(conn) => conn,
         }
@@ -119,7 +134,8 @@ impl SqlTx {
 #[async_trait]
 impl Tx for SqlTx {
     async fn commit(self: Box<Self>) -> Result<()> {
-        match self.0 {
+        match self.handle {
+            Handle::Write(..) if self.failed => Err(ended()),
             Handle::Write(tx, _turn) => tx.commit().await.store(),
             Handle::Read(_) => Ok(()),
         }
@@ -141,11 +157,11 @@ impl Store for SqliteStore {
     async fn begin(&self) -> Result<Box<dyn Tx>> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let tx = self.cold.begin_with("BEGIN IMMEDIATE").await.store()?;
-        Ok(Box::new(SqlTx(Handle::Write(tx, turn))))
+        Ok(Box::new(SqlTx::from(Handle::Write(tx, turn))))
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {
-        Ok(Box::new(SqlTx(Handle::Read(self.readers.acquire().await.store()?))))
+        Ok(Box::new(SqlTx::from(Handle::Read(self.readers.acquire().await.store()?))))
     }
 
     async fn ping(&self) -> Result<()> {
@@ -181,13 +197,20 @@ impl SqliteStore {
     }
 }
 
+/// Whether a constraint was hit that no two rows may share; the others are faults of ours.
+fn unique(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi;
+    let code = error.sqlite_error().map(|e| e.extended_code);
+    matches!(code, Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID))
+}
+
 fn rusqlite_error(error: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode as Code;
     let Some(code) = error.sqlite_error_code() else { return StoreError::Other(Box::new(error)) };
     match code {
         Code::DatabaseBusy | Code::DatabaseLocked => StoreError::Busy(error.to_string()),
         Code::DiskFull | Code::ReadOnly | Code::CannotOpen | Code::SystemIoFailure => StoreError::Unavailable(error.to_string()),
-        Code::ConstraintViolation => StoreError::Conflict(Box::new(error)),
+        Code::ConstraintViolation if unique(&error) => StoreError::Conflict(Box::new(error)),
         Code::DatabaseCorrupt | Code::NotADatabase => StoreError::Corrupt { table: "the file", what: error.to_string() },
         _ => StoreError::Other(Box::new(error)),
     }

@@ -1,0 +1,76 @@
+//! API keys.
+
+use nuncio_domain::config::ApiKey;
+use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key};
+
+use crate::{Caller, Core, StoreResultExt as _};
+
+/// A key that was just made.
+#[derive(Debug)]
+pub struct NewKey {
+    /// What is stored.
+    pub key: ApiKey,
+    /// The key itself, which nobody can show again.
+    pub secret: Redacted<String>,
+}
+
+impl Core {
+    /// Who holds this key. A key that is malformed, unknown or revoked gives `401 unauthorized`.
+    ///
+    /// An answer may rest on a look-up that is up to a second old.
+    pub async fn authenticate(&self, text: &str) -> Result<Caller> {
+        if key::parse(text).is_none() {
+            return Err(unauthorized());
+        }
+        let hash = key::hash(text);
+        let now = self.ids().clock.monotonic();
+        if let Some(known) = self.inner.keys.get(&hash, now) {
+            return known.ok_or_else(unauthorized);
+        }
+        let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
+        let caller = found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
+            tenant: key.tenant,
+            environment,
+            key: key.id,
+            key_name: key.name,
+            permissions: key.permissions,
+        });
+        self.inner.keys.put(hash, caller.clone(), now);
+        caller.ok_or_else(unauthorized)
+    }
+
+    /// Makes a key.
+    pub async fn create_key(&self, tenant: TenantId, environment: nuncio_domain::Environment, name: &str, permissions: Permissions) -> Result<NewKey> {
+        let length = name.chars().count();
+        if !(1..=100).contains(&length) {
+            return Err(Error::field("name", format!("has {length} characters; must have 1 to 100")));
+        }
+        let secret = key::generate(environment, &*self.ids().entropy);
+        let key = ApiKey { tenant, id: self.ids().next(), name: name.to_owned(), hash: key::hash(secret.expose()), permissions, revoked_at: None };
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        tx.insert_key(&key, self.ids().clock.now()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(NewKey { key, secret })
+    }
+
+    /// All keys of a world, revoked ones too.
+    pub async fn list_keys(&self, tenant: TenantId) -> Result<Vec<ApiKey>> {
+        self.inner.store.read().await.or_fail()?.list_keys(tenant).await.or_fail()
+    }
+
+    /// Revokes a key for good; `false` when it was revoked already. Other nodes refuse it within a second: callers that promise
+    /// more wait that long before they say so.
+    pub async fn revoke_key(&self, tenant: TenantId, id: KeyId) -> Result<bool> {
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let keys = tx.list_keys(tenant).await.or_fail()?;
+        let Some(key) = keys.into_iter().find(|key| key.id == id) else { return Err(Error::not_found("API key")) };
+        let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        self.inner.keys.forget(&key.hash);
+        Ok(revoked)
+    }
+}
+
+fn unauthorized() -> Error {
+    Error::new(ErrorCode::Unauthorized, "the API key is missing, malformed, unknown or revoked")
+}

@@ -1,0 +1,51 @@
+//! `POST /v1/messages/{id}/cancel` and `/resolve`: what people decide about messages that were accepted.
+
+use nuncio_domain::lifecycle::{Applied, Resolution, State, Step, Wait};
+use nuncio_domain::message::Status;
+use nuncio_domain::{Error, MessageId, Permission, Result};
+use nuncio_store::{Transition, Transitioned};
+
+use super::list::parse_id;
+use super::view::MessageView;
+use crate::ports::Hint;
+use crate::{Caller, Core, StoreResultExt as _};
+
+impl Core {
+    /// Stops a message that was not handed to a provider yet.
+    pub async fn cancel_message(&self, caller: &Caller, id: &str) -> Result<MessageView> {
+        caller.require(Permission::MessagesSend)?;
+        let id = parse_id(id)?;
+        let (applied, state) = self.step(caller, id, Step::Cancel).await?;
+        if applied == Applied::Lost {
+            let message = match state.wait {
+                Wait::Owned { .. } => "an attempt is under way, so the message can no longer be cancelled",
+                _ => "only a message that was not handed to a provider can be cancelled",
+            };
+            return Err(Error::wrong_state(message, state.status.as_str(), &["scheduled", "queued", "sending"]));
+        }
+        self.message(caller, id).await
+    }
+
+    /// Decides about a held message.
+    pub async fn resolve_message(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
+        caller.require(Permission::MessagesSend)?;
+        let id = parse_id(id)?;
+        let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
+        if applied == Applied::Lost {
+            let message = "only a held message (one with a heldReason) can be resolved";
+            return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Queued.as_str(), Status::Sending.as_str()]));
+        }
+        if let Wait::Attempt { .. } = state.wait {
+            self.inner.outbound.waiting(Hint { tenant: caller.tenant, id, fence: state.fence, connection: state.route.connection });
+        }
+        self.message(caller, id).await
+    }
+
+    async fn step(&self, caller: &Caller, id: MessageId, step: Step) -> Result<(Applied, State)> {
+        let transition = Transition { tenant: caller.tenant, id, step, now: self.ids().clock.now() };
+        match self.inner.store.transition(transition).await.or_fail()? {
+            Transitioned::Found { applied, state, .. } => Ok((applied, *state)),
+            Transitioned::Missing => Err(Error::not_found("message")),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Which content fields a message type uses, and what each must hold.
+
+use nuncio_domain::message::{Content, CtaHeaderType};
+use nuncio_domain::{FieldError, MessageType, limits};
+
+/// What a type uses: required fields, then optional ones. Of `a|b` exactly one is required.
+struct Uses(&'static [&'static str], &'static [&'static str]);
+
+const MEDIA: &[&str] = &["mediaUrl|mediaId"];
+
+const fn uses(message_type: MessageType) -> Uses {
+    match message_type {
+        MessageType::Text => Uses(&[], &[]),
+        MessageType::Image | MessageType::Video | MessageType::Audio | MessageType::Sticker => Uses(MEDIA, &["mimeType"]),
+        MessageType::Document => Uses(MEDIA, &["mimeType", "filename"]),
+        MessageType::Location => Uses(&["latitude", "longitude"], &["locationName", "locationAddress"]),
+        MessageType::Contact => Uses(&["contacts"], &[]),
+        MessageType::Buttons => Uses(&["buttons"], &["footerText"]),
+        MessageType::List => Uses(&["listButton", "sections"], &["footerText"]),
+        MessageType::CtaUrl => Uses(&["ctaDisplayText", "ctaUrl"], &["ctaHeaderType", "ctaHeaderText", "ctaHeaderMediaUrl", "footerText"]),
+        MessageType::Reaction => Uses(&["emoji", "reactToMessageId"], &[]),
+        MessageType::Template => Uses(&["templateId"], &["templateVariables", "templateButtonVariables", "templateHeaderVariables"]),
+    }
+}
+
+/// Checks `content` against the type. Fields that the type does not use are faults, or dropped when `lenient`.
+pub(super) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
+    let Uses(required, optional) = uses(message_type);
+    let present = content.as_deref().map(Content::present).unwrap_or_default();
+    for group in required {
+        let count = group.split('|').filter(|name| present.contains(name)).count();
+        let wanted = group.replace('|', " or content.");
+        if count == 0 {
+            errors.push(FieldError::new(format!("content.{}", group.split('|').next().unwrap_or(group)), format!("messageType {message_type} needs content.{wanted}")));
+        } else if count > 1 {
+            errors.push(FieldError::new(format!("content.{}", group.split('|').next().unwrap_or(group)), format!("give content.{wanted}, not both")));
+        }
+    }
+    let Some(content) = content else { return };
+    for name in present {
+        if required.iter().flat_map(|g| g.split('|')).chain(optional.iter().copied()).any(|used| used == name) {
+            continue;
+        }
+        if lenient {
+            content.clear(name);
+        } else {
+            errors.push(FieldError::new(format!("content.{name}"), format!("messageType {message_type} does not use this field")));
+        }
+    }
+    values(content, errors);
+}
+
+fn values(content: &Content, errors: &mut Vec<FieldError>) {
+    let mut faults = Faults { errors };
+    faults.url("content.mediaUrl", content.media_url.as_deref());
+    faults.url("content.ctaUrl", content.cta_url.as_deref());
+    faults.url("content.ctaHeaderMediaUrl", content.cta_header_media_url.as_deref());
+    faults.range("content.latitude", content.latitude, 90.0);
+    faults.range("content.longitude", content.longitude, 180.0);
+    faults.length("content.filename", content.filename.as_deref(), 1, limits::FILENAME);
+    faults.length("content.listButton", content.list_button.as_deref(), 1, limits::LIST_BUTTON);
+    faults.length("content.ctaDisplayText", content.cta_display_text.as_deref(), 1, limits::LIST_BUTTON);
+    faults.length("content.ctaHeaderText", content.cta_header_text.as_deref(), 1, limits::HEADER_FOOTER);
+    faults.length("content.footerText", content.footer_text.as_deref(), 1, limits::HEADER_FOOTER);
+    faults.length("content.emoji", content.emoji.as_deref(), 0, 16);
+    header(content, &mut faults);
+    cards(content, &mut faults);
+    buttons(content, &mut faults);
+    list(content, &mut faults);
+}
+
+fn header(content: &Content, faults: &mut Faults<'_>) {
+    let wants_text = matches!(content.cta_header_type, Some(CtaHeaderType::Text));
+    let wants_media = content.cta_header_type.is_some() && !wants_text;
+    if wants_text && content.cta_header_text.is_none() {
+        faults.push("content.ctaHeaderText", "ctaHeaderType text needs it");
+    }
+    if wants_media && content.cta_header_media_url.is_none() {
+        faults.push("content.ctaHeaderMediaUrl", "a ctaHeaderType other than text needs it");
+    }
+    if content.cta_header_type.is_none() && content.cta_header_media_url.is_some() {
+        faults.push("content.ctaHeaderType", "ctaHeaderMediaUrl needs it: image, video or document");
+    }
+}
+
+fn cards(content: &Content, faults: &mut Faults<'_>) {
+    let Some(cards) = &content.contacts else { return };
+    faults.count("content.contacts", cards.len(), 1, 20);
+    for (n, card) in cards.iter().enumerate() {
+        faults.length(&format!("content.contacts[{n}].name"), Some(&card.name), 1, 200);
+        faults.count(&format!("content.contacts[{n}].phones"), card.phones.len(), 1, 20);
+        for (m, phone) in card.phones.iter().enumerate() {
+            faults.length(&format!("content.contacts[{n}].phones[{m}]"), Some(phone), 1, 32);
+        }
+    }
+}
+
+fn buttons(content: &Content, faults: &mut Faults<'_>) {
+    let Some(buttons) = &content.buttons else { return };
+    faults.count("content.buttons", buttons.len(), 1, limits::BUTTONS);
+    for (n, button) in buttons.iter().enumerate() {
+        faults.length(&format!("content.buttons[{n}].id"), Some(&button.id), 1, limits::BUTTON_ID);
+        faults.length(&format!("content.buttons[{n}].title"), Some(&button.title), 1, limits::BUTTON_TITLE);
+        if buttons[..n].iter().any(|b| b.id == button.id) {
+            faults.push(&format!("content.buttons[{n}].id"), format!("{:?} stands twice; ids must differ", button.id));
+        }
+    }
+}
+
+fn list(content: &Content, faults: &mut Faults<'_>) {
+    let Some(sections) = &content.sections else { return };
+    faults.count("content.sections", sections.len(), 1, limits::LIST_SECTIONS);
+    let rows: usize = sections.iter().map(|s| s.rows.len()).sum();
+    if rows > limits::LIST_ROWS {
+        faults.push("content.sections", format!("has {rows} rows in all; at most {} fit", limits::LIST_ROWS));
+    }
+    for (n, section) in sections.iter().enumerate() {
+        let least = usize::from(sections.len() > 1);
+        faults.length(&format!("content.sections[{n}].title"), Some(&section.title), least, limits::ROW_TITLE);
+        faults.count(&format!("content.sections[{n}].rows"), section.rows.len(), 1, limits::LIST_ROWS);
+        for (m, row) in section.rows.iter().enumerate() {
+            let path = format!("content.sections[{n}].rows[{m}]");
+            faults.length(&format!("{path}.id"), Some(&row.id), 1, limits::BUTTON_ID);
+            faults.length(&format!("{path}.title"), Some(&row.title), 1, limits::ROW_TITLE);
+            faults.length(&format!("{path}.description"), row.description.as_deref(), 0, limits::ROW_DESCRIPTION);
+        }
+    }
+}
+
+/// Gathers faults.
+pub(super) struct Faults<'a> {
+    pub(super) errors: &'a mut Vec<FieldError>,
+}
+
+impl Faults<'_> {
+    pub(super) fn push(&mut self, path: &str, message: impl Into<String>) {
+        self.errors.push(FieldError::new(path, message));
+    }
+
+    /// Counts Unicode code points.
+    pub(super) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
+        let Some(value) = value else { return };
+        if value.len() >= least && value.len() <= most && least <= 1 {
+            return; // no more bytes than allowed characters
+        }
+        let length = value.chars().count();
+        if length < least || length > most {
+            self.push(path, format!("has {length} characters; must have {least} to {most}"));
+        }
+    }
+
+    pub(super) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
+        if count < least || count > most {
+            self.push(path, format!("has {count} items; must have {least} to {most}"));
+        }
+    }
+
+    pub(super) fn url(&mut self, path: &str, value: Option<&str>) {
+        let Some(value) = value else { return };
+        let good = url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());
+        if !good || value.len() > 2_048 {
+            self.push(path, "must be an https URL of at most 2048 characters, without user or password");
+        }
+    }
+
+    fn range(&mut self, path: &str, value: Option<f64>, most: f64) {
+        if value.is_some_and(|v| !(-most..=most).contains(&v)) {
+            self.push(path, format!("must lie between -{most} and {most}"));
+        }
+    }
+}

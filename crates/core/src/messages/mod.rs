@@ -1,0 +1,17 @@
+//! Messages: sending, reading, cancelling, resolving.
+
+mod cancel;
+mod command;
+mod content;
+mod fingerprint;
+mod list;
+mod plan;
+mod routing;
+mod send;
+mod validate;
+mod view;
+
+pub use command::{AttachmentIn, SendMessage};
+pub use list::ListMessages;
+pub use send::{Plan, SendOptions};
+pub use view::{AttemptView, MessageView, RoutingView};

@@ -1,0 +1,164 @@
+//! From a request to a message that can be written: pure, from what is cached.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::config::{Connection, Sender, World};
+use nuncio_domain::lifecycle::{Detail, State, Wait};
+use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Request, Status};
+use nuncio_domain::{Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageType, Recipient, Result, Timestamp, limits};
+use nuncio_store::{Accept, Idempotency, Operation};
+
+use super::command::{AttachmentIn, SendMessage};
+use super::{fingerprint, routing, validate};
+
+/// How long a message that found no permit waits in memory before anyone may start it.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// A planned message and the connection that carries it.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) accept: Accept,
+    pub(super) connection: Connection,
+}
+
+/// Plans `command` as sent by `sender`. Everything that is wrong is told at once.
+pub(super) fn plan(world: &Arc<World>, sender: &Sender, mut command: SendMessage, now: Timestamp, ids: &Ids, lenient: bool) -> Result<Planned> {
+    let message_type = command.message_type.unwrap_or_default();
+    let parsed = Parsed::parse(&command.to).map_err(|e| Error::field("to", e.to_string()));
+    let (parsed, choice) = match parsed.and_then(|parsed| Ok((parsed.clone(), routing::choose(world, sender, &parsed, command.channel.unwrap_or_default(), message_type)))) {
+        Ok((parsed, choice)) => (parsed, choice),
+        Err(error) => return Err(with_metadata_faults(error, &command)),
+    };
+    let requested = command.channel.unwrap_or_default();
+    // The recipient is judged before the sender's connections: a contradiction is the caller's own.
+    if let nuncio_domain::RequestedChannel::Only(channel) = requested {
+        Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
+    }
+    let choice = choice?;
+    let channel = choice.connection.channel;
+    let recipient = Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
+    let mut errors = validate::check(&mut command, channel, now, lenient);
+    if !routing::carries(channel, message_type) {
+        errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {message_type}")));
+    }
+    if !errors.is_empty() {
+        return Err(Error::invalid(errors));
+    }
+    if message_type == MessageType::Template {
+        return Err(Error::not_found("template"));
+    }
+    let mut notes = choice.routing;
+    let country = country(&recipient, &mut notes.warnings);
+    let idempotency = command.idempotency_key.as_ref().map(|key| Idempotency {
+        operation: Operation::SendMessage,
+        key: key.clone(),
+        fingerprint: fingerprint::of(&command, sender.id),
+    });
+    let fallback_enabled = command.fallback_enabled.unwrap_or(true);
+    let detail = Detail {
+        fallback: if fallback_enabled { routing::fallback(world, sender, channel, message_type, &parsed) } else { None },
+        fallback_after_seconds: command.fallback_after_seconds,
+        on_unknown: command.on_unknown.unwrap_or_default(),
+        ..Detail::default()
+    };
+    let scheduled_at = command.scheduled_at;
+    let ahead = scheduled_at.filter(|at| *at > now);
+    let validity = command.validity_seconds.unwrap_or(if channel == Channel::Email { limits::VALIDITY_DEFAULT_EMAIL } else { limits::VALIDITY_DEFAULT });
+    let state = State {
+        status: if ahead.is_some() { Status::Scheduled } else { Status::Queued },
+        wait: Wait::Attempt { due_at: ahead.unwrap_or_else(|| now.plus(GRACE)) },
+        fence: 0,
+        version: 0,
+        expires_at: ahead.unwrap_or(now).plus(Duration::from_secs(validity)),
+        updated_at: now,
+        route: routing::route(choice.connection),
+        detail,
+    };
+    let attachments = command.attachments.unwrap_or_default().into_iter().map(|a| attachment(a, ids)).collect();
+    let new_address = ids.at(now);
+    let message = Message {
+        tenant: world.tenant,
+        id: ids.at(now),
+        direction: Direction::Outbound,
+        message_type,
+        to: recipient.identifier.clone(),
+        from: from(sender, choice.connection),
+        sender: sender.id,
+        address: new_address,
+        request: Request {
+            requested_channel: requested,
+            text: command.text,
+            content: command.content,
+            subject: command.subject,
+            html_body: command.html_body,
+            reply_to: command.reply_to,
+            metadata: command.metadata,
+            fallback_enabled,
+            fallback_after_seconds: command.fallback_after_seconds,
+            voice_language: command.voice_language,
+            attachments,
+            scheduled_at,
+            idempotency_key: command.idempotency_key,
+            routing: notes,
+        },
+        state,
+    };
+    let accept = Accept { message, recipient, country, new_address, new_contact: ids.at(now), idempotency, epoch: world.epoch, claim: None, now };
+    Ok(Planned { accept, connection: choice.connection.clone() })
+}
+
+/// Whether WhatsApp's conversation window matters for this message.
+pub(super) fn needs_window(planned: &Planned) -> bool {
+    planned.connection.channel == Channel::Whatsapp && planned.accept.message.message_type != MessageType::Template
+}
+
+/// The sandbox's window is open for everyone but this recipient.
+pub(super) fn sandbox_window_closed(environment: Environment, recipient: &Recipient) -> bool {
+    environment == Environment::Test && recipient.identifier.ends_with("5550009")
+}
+
+pub(super) fn window_closed() -> Error {
+    let message = "the recipient has not written within the last 24 hours; outside that window WhatsApp carries templates only";
+    Error::new(ErrorCode::WhatsappWindowClosed, message)
+}
+
+/// A recipient that cannot be read hides what else is wrong, but for what needs no channel.
+fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
+    let mut errors = Vec::new();
+    validate::metadata(command.metadata.as_ref(), &mut errors);
+    if errors.is_empty() || error.code() != ErrorCode::InvalidRequest {
+        return error;
+    }
+    errors.insert(0, FieldError::new("to", error.message().trim_start_matches("to: ")));
+    Error::invalid(errors)
+}
+
+fn country(recipient: &Recipient, warnings: &mut Vec<String>) -> String {
+    if recipient.kind != nuncio_domain::AddressKind::Phone {
+        return String::new();
+    }
+    let facts = address::phone_facts(&recipient.identifier);
+    if !facts.assigned {
+        warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
+    }
+    facts.country
+}
+
+fn from(sender: &Sender, connection: &Connection) -> String {
+    let configured = connection.settings.get("from").and_then(serde_json::Value::as_str);
+    configured.unwrap_or(&sender.phone_number).to_owned()
+}
+
+fn attachment(given: AttachmentIn, ids: &Ids) -> Attachment {
+    let content_type = given.content_type.unwrap_or_else(|| mime_guess::from_path(&given.filename).first_or_octet_stream().to_string());
+    let size = given.content.as_ref().map(|content| STANDARD.decode(content).map_or(0, |bytes| bytes.len() as u64));
+    let source = match (given.content, given.path) {
+        (Some(content), _) => AttachmentSource::Base64(content),
+        (None, path) => AttachmentSource::Url(path.unwrap_or_default()),
+    };
+    Attachment { id: ids.next(), filename: given.filename, content_type, content_id: given.content_id, size, source }
+}

@@ -1,0 +1,199 @@
+//! Whether a message can be sent by its channel: everything that is wrong, at once.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_domain::{Channel, FieldError, MessageType, Timestamp, address, limits};
+use serde_json::{Map, Value};
+
+use super::command::{AttachmentIn, SendMessage};
+use super::content::{self, Faults};
+
+/// Gathers every fault of `command` on `channel`. With `lenient`, fields without a use are dropped instead.
+pub(super) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let message_type = command.message_type.unwrap_or_default();
+    content::check(message_type, &mut command.content, lenient, &mut errors);
+    only_for_email(command, channel, lenient, &mut errors);
+    text(command, channel, message_type, &mut errors);
+    email(command, channel, &mut errors);
+    common(command, channel, now, &mut errors);
+    errors
+}
+
+/// Checks what does not depend on the channel and may be wrong before one is chosen.
+pub(super) fn metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
+    let Some(metadata) = metadata else { return };
+    let mut faults = Faults { errors };
+    faults.count("metadata", metadata.len(), 0, limits::METADATA_KEYS);
+    let bytes = serde_json::to_string(metadata).map_or(0, |text| text.len());
+    if bytes > limits::METADATA_BYTES {
+        faults.push("metadata", format!("is {bytes} bytes of JSON; at most {} fit", limits::METADATA_BYTES));
+    }
+    let deepest = metadata.values().map(depth).max().unwrap_or(0) + 1;
+    if deepest > limits::METADATA_DEPTH {
+        faults.push("metadata", format!("is nested {deepest} levels deep; at most {} fit", limits::METADATA_DEPTH));
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(depth).max().unwrap_or(0) + 1,
+        Value::Object(entries) => entries.values().map(depth).max().unwrap_or(0) + 1,
+        _ => 0,
+    }
+}
+
+fn only_for_email(command: &mut SendMessage, channel: Channel, lenient: bool, errors: &mut Vec<FieldError>) {
+    if channel == Channel::Email {
+        return;
+    }
+    if lenient {
+        (command.subject, command.html_body, command.reply_to, command.attachments) = (None, None, None, None);
+        return;
+    }
+    let given = [
+        ("subject", command.subject.is_some()),
+        ("htmlBody", command.html_body.is_some()),
+        ("replyTo", command.reply_to.is_some()),
+        ("attachments", command.attachments.as_ref().is_some_and(|a| !a.is_empty())),
+    ];
+    for (name, _) in given.into_iter().filter(|(_, given)| *given) {
+        errors.push(FieldError::new(name, format!("is for email only; the channel is {channel}")));
+    }
+}
+
+fn text(command: &SendMessage, channel: Channel, message_type: MessageType, errors: &mut Vec<FieldError>) {
+    let mut faults = Faults { errors };
+    let text = command.text.as_deref().unwrap_or_default();
+    let needs_words = matches!(message_type, MessageType::Text | MessageType::Buttons | MessageType::List | MessageType::CtaUrl);
+    let has_html = channel == Channel::Email && command.html_body.is_some();
+    if needs_words && text.is_empty() && !has_html {
+        let also = if channel == Channel::Email { "text or htmlBody" } else { "text" };
+        faults.push("text", format!("messageType {message_type} needs {also}"));
+    }
+    let wordless = matches!(message_type, MessageType::Sticker | MessageType::Reaction | MessageType::Location | MessageType::Contact);
+    if wordless && !text.is_empty() && channel != Channel::Email {
+        faults.push("text", format!("messageType {message_type} has no text"));
+    }
+    let interactive = message_type != MessageType::Text;
+    match channel {
+        Channel::Email => bytes(&mut faults, "text", text, limits::EMAIL_TEXT_BYTES),
+        Channel::Voice => faults.length("text", Some(text), 0, limits::VOICE_TEXT),
+        Channel::Sms | Channel::SmsOneway => faults.length("text", Some(text), 0, limits::SMS_TEXT),
+        Channel::Instagram => bytes(&mut faults, "text", text, limits::INSTAGRAM_TEXT_BYTES),
+        Channel::Whatsapp | Channel::Telegram if interactive => faults.length("text", Some(text), 0, limits::CAPTION),
+        Channel::Whatsapp | Channel::Telegram => faults.length("text", Some(text), 0, limits::CHAT_TEXT),
+    }
+}
+
+fn bytes(faults: &mut Faults<'_>, path: &str, value: &str, most: usize) {
+    if value.len() > most {
+        faults.push(path, format!("is {} bytes of UTF-8; at most {most} fit", value.len()));
+    }
+}
+
+fn email(command: &SendMessage, channel: Channel, errors: &mut Vec<FieldError>) {
+    if channel != Channel::Email {
+        return;
+    }
+    let mut faults = Faults { errors };
+    match command.subject.as_deref() {
+        None | Some("") => faults.push("subject", "is required for email"),
+        Some(subject) => {
+            faults.length("subject", Some(subject), 1, limits::SUBJECT);
+            header(&mut faults, "subject", subject);
+        }
+    }
+    bytes(&mut faults, "htmlBody", command.html_body.as_deref().unwrap_or_default(), limits::EMAIL_HTML_BYTES);
+    if let Some(reply_to) = &command.reply_to
+        && let Err(error) = address::email(reply_to)
+    {
+        faults.push("replyTo", error.to_string());
+    }
+    let attachments = command.attachments.as_deref().unwrap_or_default();
+    faults.count("attachments", attachments.len(), 0, limits::ATTACHMENTS);
+    let mut total = 0;
+    for (n, attachment) in attachments.iter().enumerate() {
+        total += self::attachment(&mut faults, &format!("attachments[{n}]"), attachment);
+    }
+    if total > limits::ATTACHMENT_BYTES {
+        faults.push("attachments", format!("are {total} bytes in all; at most {} fit", limits::ATTACHMENT_BYTES));
+    }
+}
+
+/// Whatever becomes a header may hold no control characters: a line break would begin a header of the caller's choice.
+fn header(faults: &mut Faults<'_>, path: &str, value: &str) {
+    if value.chars().any(char::is_control) {
+        faults.push(path, "must not contain line breaks or other control characters");
+    }
+}
+
+/// Checks an attachment and answers its size in bytes.
+fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) -> usize {
+    faults.length(&format!("{path}.filename"), Some(&attachment.filename), 1, limits::FILENAME);
+    header(faults, &format!("{path}.filename"), &attachment.filename);
+    if let Some(id) = &attachment.content_id {
+        faults.length(&format!("{path}.content_id"), Some(id), 1, limits::FILENAME);
+        let bad = id.chars().any(|c| c.is_control() || c.is_whitespace() || matches!(c, '<' | '>'));
+        if bad {
+            faults.push(&format!("{path}.content_id"), "must not contain spaces, control characters or angle brackets");
+        }
+    }
+    if let Some(content_type) = &attachment.content_type {
+        let good = content_type.split_once('/').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty())
+            && content_type.len() <= 255
+            && content_type.bytes().all(|b| b.is_ascii_graphic() || b == b' ');
+        if !good {
+            faults.push(&format!("{path}.content_type"), "must be a MIME type such as application/pdf");
+        }
+    }
+    match (&attachment.content, &attachment.path) {
+        (Some(content), None) => match STANDARD.decode(content) {
+            Ok(bytes) => bytes.len(),
+            Err(error) => {
+                faults.push(&format!("{path}.content"), format!("is not base64: {error}"));
+                0
+            }
+        },
+        (None, Some(url)) => {
+            faults.url(&format!("{path}.path"), Some(url));
+            0
+        }
+        (Some(_), Some(_)) => {
+            faults.push(path, "has content and path; give one of them");
+            0
+        }
+        (None, None) => {
+            faults.push(path, "has neither content (base64) nor path (URL); give one of them");
+            0
+        }
+    }
+}
+
+fn common(command: &SendMessage, channel: Channel, now: Timestamp, errors: &mut Vec<FieldError>) {
+    metadata(command.metadata.as_ref(), errors);
+    let mut faults = Faults { errors };
+    if let Some(validity) = command.validity_seconds
+        && !(limits::VALIDITY_MIN..=limits::VALIDITY_MAX).contains(&validity)
+    {
+        faults.push("validitySeconds", format!("is {validity}; must be {} to {}", limits::VALIDITY_MIN, limits::VALIDITY_MAX));
+    }
+    let (least, most) = limits::FALLBACK_AFTER;
+    if let Some(seconds) = command.fallback_after_seconds
+        && !(least..=most).contains(&seconds)
+    {
+        faults.push("fallbackAfterSeconds", format!("is {seconds}; must be {least} to {most}"));
+    }
+    if let Some(at) = command.scheduled_at
+        && at > now.plus(limits::SCHEDULE_AHEAD)
+    {
+        faults.push("scheduledAt", format!("{at} is more than 30 days ahead"));
+    }
+    if let Some(tag) = &command.voice_language {
+        if channel != Channel::Voice {
+            faults.push("voiceLanguage", format!("is for voice only; the channel is {channel}"));
+        } else if oxilangtag::LanguageTag::parse(tag.as_str()).is_err() {
+            faults.push("voiceLanguage", format!("{tag:?} is not a language tag such as es-ES"));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! How a message looks from outside.
+
+use nuncio_domain::lifecycle::Wait;
+use nuncio_domain::message::{Attempt, AttemptStatus, Content, Direction, FailureCode, HeldReason, Message, Request, Status};
+use nuncio_domain::{Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
+use nuncio_domain::id::Id as _;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// A message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Message)]
+pub struct MessageView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: MessageId,
+    /// The recipient in canonical form.
+    pub to: String,
+    /// The sender's number or address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The sender profile.
+    #[schema(value_type = String)]
+    pub sender_id: SenderId,
+    /// The channel of the newest attempt.
+    #[schema(value_type = Channel)]
+    pub channel: &'static str,
+    /// What kind of content it has.
+    #[schema(value_type = MessageType)]
+    pub message_type: &'static str,
+    /// Where it stands.
+    #[schema(value_type = Status)]
+    pub status: &'static str,
+    /// `outbound` or `inbound`.
+    #[schema(value_type = Direction)]
+    pub direction: &'static str,
+    /// `live` or `test`.
+    #[schema(value_type = Environment)]
+    pub environment: &'static str,
+    /// The contact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub contact_id: Option<ContactId>,
+    /// Text, caption or spoken words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Extra content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Content>)]
+    pub content: Option<Box<Content>>,
+    /// Email subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The provider's id of the newest attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_message_id: Option<String>,
+    /// Why it failed, from a closed list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<FailureCode>)]
+    pub error_code: Option<&'static str>,
+    /// Why it failed, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// Platform fee in US dollars; absent until known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub cost: Option<Micros>,
+    /// Carrier's price in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub cost_provider: Option<Micros>,
+    /// Sum of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub cost_total: Option<Micros>,
+    /// SMS segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u16>,
+    /// Your own data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
+    /// All calls of providers, oldest first.
+    pub attempts: Vec<AttemptView>,
+    /// Why it went where it went.
+    pub routing: RoutingView,
+    /// The recipient may have got it more than once.
+    pub possible_duplicate: bool,
+    /// Why it waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HeldReason>)]
+    pub held_reason: Option<&'static str>,
+    /// When it shall go out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub scheduled_at: Option<Timestamp>,
+    /// When a provider took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub sent_at: Option<Timestamp>,
+    /// When it arrived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub delivered_at: Option<Timestamp>,
+    /// When it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub read_at: Option<Timestamp>,
+    /// When it was accepted.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+/// One call of a provider.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Attempt)]
+pub struct AttemptView {
+    /// The channel that was used.
+    #[schema(value_type = Channel)]
+    pub channel: &'static str,
+    /// The kind of provider.
+    pub provider: String,
+    /// `started`, `accepted`, `delivered`, `failed` or `unknown`.
+    #[schema(value_type = AttemptStatus)]
+    pub status: &'static str,
+    /// When it was durably started.
+    #[schema(value_type = String, format = DateTime)]
+    pub started_at: Timestamp,
+    /// When its result was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub finished_at: Option<Timestamp>,
+    /// Why it failed, from a closed list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<FailureCode>)]
+    pub error_code: Option<&'static str>,
+    /// The provider's own code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_error_code: Option<String>,
+    /// In words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+}
+
+/// Why a message went where it went.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Routing)]
+pub struct RoutingView {
+    /// The channel that was asked for.
+    #[schema(value_type = RequestedChannel)]
+    pub requested_channel: &'static str,
+    /// The rule that decided.
+    pub reason: String,
+    /// Every channel that was looked at.
+    pub considered: Vec<ConsideredView>,
+    /// What is worth knowing about the recipient or the content.
+    pub warnings: Vec<String>,
+}
+
+/// One channel that was looked at.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ConsideredChannel)]
+pub struct ConsideredView {
+    /// The channel.
+    #[schema(value_type = Channel)]
+    pub channel: &'static str,
+    /// Whether it could carry the message.
+    pub usable: bool,
+    /// Why, or why not.
+    pub reason: String,
+}
+
+impl RoutingView {
+    pub(super) fn new(request: &Request) -> Self {
+        let routing = &request.routing;
+        Self {
+            requested_channel: request.requested_channel.as_str(),
+            reason: routing.reason.clone(),
+            considered: routing.considered.iter().map(|c| ConsideredView { channel: c.channel.as_str(), usable: c.usable, reason: c.reason.clone() }).collect(),
+            warnings: routing.warnings.clone(),
+        }
+    }
+}
+
+impl AttemptView {
+    fn new(attempt: &Attempt) -> Self {
+        let error = attempt.error.as_ref();
+        Self {
+            channel: attempt.channel.as_str(),
+            provider: attempt.provider.clone(),
+            status: attempt.status.as_str(),
+            started_at: attempt.started_at,
+            finished_at: attempt.finished_at,
+            error_code: error.map(|e| e.code.as_str()),
+            provider_error_code: error.and_then(|e| e.provider_code.clone()),
+            error_message: error.map(|e| e.message.clone()),
+        }
+    }
+}
+
+impl MessageView {
+    /// The view of a message of a world.
+    pub fn new(message: &Message, environment: Environment, contact: Option<ContactId>) -> Self {
+        let (request, state, detail) = (&message.request, &message.state, &message.state.detail);
+        let failure = detail.failure.as_ref().filter(|_| matches!(state.status, Status::Failed | Status::Cancelled));
+        let newest_taken = detail.attempts.iter().rev().find(|a| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered));
+        Self {
+            id: message.id,
+            to: message.to.clone(),
+            from: Some(message.from.clone()).filter(|from| !from.is_empty()),
+            sender_id: message.sender,
+            channel: state.route.channel.as_str(),
+            message_type: message.message_type.as_str(),
+            status: state.status.as_str(),
+            direction: message.direction.as_str(),
+            environment: environment.as_str(),
+            contact_id: contact,
+            text: request.text.clone(),
+            content: request.content.clone(),
+            subject: request.subject.clone(),
+            provider_message_id: newest_taken.or(detail.attempts.last()).and_then(|a| a.provider_message_id.clone()),
+            error_code: failure.map(|f| f.code.as_str()),
+            error_message: failure.map(|f| f.message.clone()),
+            cost: detail.cost.map(|c| c.fee),
+            cost_provider: detail.cost.map(|c| c.provider),
+            cost_total: detail.cost.and_then(|c| c.fee.checked_add(c.provider)),
+            segments: detail.segments,
+            metadata: request.metadata.clone(),
+            attempts: detail.attempts.iter().map(AttemptView::new).collect(),
+            routing: RoutingView::new(request),
+            possible_duplicate: detail.possible_duplicate,
+            held_reason: if let Wait::Held { reason, .. } = state.wait { Some(reason.as_str()) } else { None },
+            scheduled_at: request.scheduled_at,
+            sent_at: detail.sent_at,
+            delivered_at: detail.delivered_at,
+            read_at: detail.read_at,
+            created_at: message.id.created_at(),
+            updated_at: state.updated_at,
+        }
+    }
+}

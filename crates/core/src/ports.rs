@@ -1,0 +1,49 @@
+//! What core needs of dispatch.
+
+use std::any::Any;
+use std::fmt;
+
+use nuncio_domain::config::Connection;
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::Message;
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+
+/// The way to dispatch.
+pub trait Outbound: fmt::Debug + Send + Sync {
+    /// This node's incarnation, which owns the attempts that it starts.
+    fn node(&self) -> NodeId;
+
+    /// A permit for one attempt by `connection`, if one is free right now and nobody waits for it.
+    fn reserve(&self, tenant: TenantId, connection: &Connection) -> Option<Permit>;
+
+    /// Hands over a message whose attempt is durably started.
+    fn started(&self, permit: Permit, message: Box<Message>);
+
+    /// Tells of a message that waits for its first attempt. May be forgotten: the scanner finds the message when it is due.
+    fn waiting(&self, hint: Hint);
+
+    /// Wall time by the database, or `None` while this node must not accept: its clock is off, or it could not show that it lives.
+    fn accepting(&self) -> Option<Timestamp>;
+}
+
+/// The right to have one attempt under way. Dropping it gives it back.
+pub struct Permit(pub Box<dyn Any + Send>);
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Permit")
+    }
+}
+
+/// A message that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hint {
+    /// The world.
+    pub tenant: TenantId,
+    /// The message.
+    pub id: MessageId,
+    /// Its fence.
+    pub fence: i64,
+    /// The connection of its next attempt.
+    pub connection: ConnectionId,
+}

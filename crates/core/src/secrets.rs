@@ -1,0 +1,132 @@
+//! Provider secrets at rest: XChaCha20-Poly1305, bound to the row that they belong to.
+//!
+//! Blob: key id (4 bytes), nonce (24 random bytes), ciphertext with tag. The row's identity is authenticated with it, so that a
+//! blob copied to another row does not open. To rotate, put the new key first and keep the old ones until all is sealed anew.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hmac::{Hmac, Mac as _};
+use nuncio_domain::{ConnectionId, Entropy, Redacted, TenantId};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+/// Seals with the first key, opens with any.
+#[derive(Clone, Debug)]
+pub struct Sealer {
+    keys: Vec<Redacted<[u8; 32]>>,
+}
+
+/// Why sealing or opening failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SealerError {
+    /// No key was given, or one is not 32 bytes of base64.
+    #[error("an encryption key must be 32 bytes in base64, one key a line, the newest first")]
+    Key,
+    /// Sealed with a key that is not here.
+    #[error("sealed with a key that is not in the key file")]
+    UnknownKey,
+    /// The blob was changed, cut or moved to another row.
+    #[error("the sealed secrets are damaged")]
+    Damaged,
+}
+
+impl Sealer {
+    /// From the text of a key file: one base64 key a line, the newest first.
+    pub fn parse(text: &str) -> Result<Self, SealerError> {
+        let keys = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .map(|line| STANDARD.decode(line).ok().and_then(|key| key.try_into().ok()).map(Redacted::new).ok_or(SealerError::Key))
+            .collect::<Result<Vec<_>, _>>()?;
+        if keys.is_empty() { Err(SealerError::Key) } else { Ok(Self { keys }) }
+    }
+
+    /// A line for a new key file.
+    pub fn generate(entropy: &dyn Entropy) -> Redacted<String> {
+        let mut key = [0; 32];
+        entropy.fill(&mut key);
+        Redacted::new(format!("{}\n", STANDARD.encode(key)))
+    }
+
+    /// A key for another purpose, which follows from the oldest key and so survives rotation.
+    pub fn derive(&self, purpose: &[u8]) -> Redacted<[u8; 32]> {
+        let oldest = self.keys.last().map_or([0; 32], |key| *key.expose());
+        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(&oldest).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        mac.update(purpose);
+        Redacted::new(mac.finalize().into_bytes().into())
+    }
+
+    /// Encrypts the secrets of a connection.
+    pub fn seal(&self, tenant: TenantId, connection: ConnectionId, secrets: &Map<String, Value>, entropy: &dyn Entropy) -> Result<Vec<u8>, SealerError> {
+        let key = self.keys.first().ok_or(SealerError::Key)?;
+        let mut nonce = [0; 24];
+        entropy.fill(&mut nonce);
+        let plain = serde_json::to_vec(secrets).map_err(|_| SealerError::Damaged)?;
+        let row = row(tenant, connection);
+        let payload = Payload { msg: &plain, aad: row.as_bytes() };
+        let sealed = cipher(key).encrypt(&XNonce::from(nonce), payload).map_err(|_| SealerError::Damaged)?;
+        Ok([key_id(key).as_slice(), &nonce, &sealed].concat())
+    }
+
+    /// Decrypts the secrets of a connection.
+    pub fn open(&self, tenant: TenantId, connection: ConnectionId, blob: &[u8]) -> Result<Map<String, Value>, SealerError> {
+        let (id, rest) = blob.split_at_checked(4).ok_or(SealerError::Damaged)?;
+        let (nonce, sealed) = rest.split_at_checked(24).ok_or(SealerError::Damaged)?;
+        let key = self.keys.iter().find(|key| key_id(key) == id).ok_or(SealerError::UnknownKey)?;
+        let row = row(tenant, connection);
+        let payload = Payload { msg: sealed, aad: row.as_bytes() };
+        let plain = cipher(key).decrypt(XNonce::from_slice(nonce), payload).map_err(|_| SealerError::Damaged)?;
+        serde_json::from_slice(&plain).map_err(|_| SealerError::Damaged)
+    }
+}
+
+fn cipher(key: &Redacted<[u8; 32]>) -> XChaCha20Poly1305 {
+    XChaCha20Poly1305::new(key.expose().into())
+}
+
+fn key_id(key: &Redacted<[u8; 32]>) -> [u8; 4] {
+    let digest = Sha256::digest(key.expose());
+    [digest[0], digest[1], digest[2], digest[3]]
+}
+
+fn row(tenant: TenantId, connection: ConnectionId) -> String {
+    format!("connections/{}/{connection}", tenant.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nuncio_domain::id::{Id as _, uuid_v7};
+    use nuncio_domain::Timestamp;
+
+    #[derive(Debug)]
+    struct Fixed(u8);
+    impl Entropy for Fixed {
+        fn fill(&self, out: &mut [u8]) {
+            out.fill(self.0);
+        }
+    }
+
+    fn connection(n: u8) -> ConnectionId {
+        ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [n; 10]))
+    }
+
+    #[test]
+    fn opens_with_the_old_key_after_rotation_and_only_for_its_row() -> Result<(), SealerError> {
+        let (old, new) = (Sealer::generate(&Fixed(1)), Sealer::generate(&Fixed(2)));
+        let sealer = Sealer::parse(old.expose())?;
+        let mut secrets = Map::new();
+        secrets.insert("password".into(), "hunter2".into());
+        let blob = sealer.seal(TenantId(1), connection(1), &secrets, &Fixed(3))?;
+        let rotated = Sealer::parse(&format!("{}{}", new.expose(), old.expose()))?;
+        assert_eq!(rotated.open(TenantId(1), connection(1), &blob)?, secrets);
+        assert!(matches!(rotated.open(TenantId(1), connection(2), &blob), Err(SealerError::Damaged)));
+        assert!(matches!(rotated.open(TenantId(2), connection(1), &blob), Err(SealerError::Damaged)));
+        assert!(matches!(Sealer::parse(new.expose())?.open(TenantId(1), connection(1), &blob), Err(SealerError::UnknownKey)));
+        assert!(!blob.windows(7).any(|w| w == b"hunter2"));
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! One attempt: start it durably, call the provider, write what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_core::Hint;
+use nuncio_domain::lifecycle::{Outcome, Step, Wait};
+use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
+use nuncio_store::{StoreError, Transition, Transitioned};
+
+use crate::lane::Place;
+use crate::{Shared, retry};
+
+impl Shared {
+    /// Starts the attempt of a message that waited. Who was faster, or what stopped it meanwhile, is found out by the start itself.
+    pub(crate) async fn start_and_run(self: &Arc<Self>, place: Place, hint: Hint) {
+        let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
+        let transition = Transition { tenant: hint.tenant, id: hint.id, step, now: self.ids.clock.now() };
+        match self.store.transition(transition).await {
+            Ok(Transitioned::Found { message: Some(message), .. }) => self.run_attempt(place, message).await,
+            Ok(Transitioned::Found { changes, .. }) => {
+                self.count(&changes);
+                place.lane.answered();
+            }
+            Ok(Transitioned::Missing) => place.lane.answered(),
+            Err(error) => {
+                // Nothing was started, or its commit got no answer and recovery will find it.
+                tracing::warn!(message.id = %hint.id, %error, "an attempt could not be started; the scanner comes back to it");
+                place.lane.answered();
+            }
+        }
+    }
+
+    /// Calls the provider and writes the result. The place is given back when that is on disk.
+    pub(crate) async fn run_attempt(self: &Arc<Self>, place: Place, message: Box<Message>) {
+        let attempt = message.state.detail.attempts.len().saturating_sub(1);
+        let verdict = self.call(&place, &message, attempt).await;
+        let asked = match &verdict {
+            Verdict::Deferred { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        match &verdict {
+            Verdict::Deferred { scope: Scope::Connection, .. } => place.lane.failed(self, asked),
+            _ => place.lane.answered(),
+        }
+        let receipts = place.lane.adapter.as_ref().is_ok_and(|a| a.capabilities().receipts);
+        let step = Step::Settle {
+            attempt,
+            fence: message.state.fence,
+            outcome: outcome(verdict, receipts),
+            retry_in: retry::after(attempt, asked, &*self.ids.entropy),
+            receipt_wait: self.config.receipt_wait,
+        };
+        let settled = self.record(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await;
+        if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
+            self.count(&changes);
+            self.tally.add(message.tenant, address, &changes);
+            drop(place);
+            // A fallback is due at once; everything else is left to the scanner.
+            if let Wait::Attempt { due_at } = state.wait
+                && due_at <= self.ids.clock.now()
+            {
+                let hint = Hint { tenant: message.tenant, id: message.id, fence: state.fence, connection: state.route.connection };
+                nuncio_core::Outbound::waiting(&crate::Dispatch { shared: Arc::clone(self) }, hint);
+            }
+        }
+    }
+
+    async fn call(&self, place: &Place, message: &Message, attempt: usize) -> Verdict {
+        let adapter = match &place.lane.adapter {
+            Ok(adapter) => adapter,
+            Err(why) => {
+                let failure = Failure::own(FailureCode::CredentialsInvalid, why.clone());
+                return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
+            }
+        };
+        let attachments = match self.resolve_attachments(message).await {
+            Ok(attachments) => attachments,
+            Err(verdict) => return verdict,
+        };
+        let channel = message.state.detail.attempts.get(attempt).map_or(message.state.route.channel, |a| a.channel);
+        let request = SendRequest { message, attempt, channel, attachments: &attachments, now: self.ids.clock.now() };
+        adapter.send(&request).await
+    }
+
+    /// Writes a fact, however long it takes: what happened must not be lost while the process lives.
+    pub(crate) async fn record(&self, transition: Transition) -> Option<Transitioned> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match self.store.transition(transition.clone()).await {
+                Ok(transitioned) => return Some(transitioned),
+                Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if !self.is_stopping() => {}
+                Err(error) => {
+                    tracing::error!(message.id = %transition.id, %error, "a result could not be written; recovery will treat it as unknown");
+                    return None;
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(2));
+        }
+    }
+
+    /// Counts what messages became.
+    pub(crate) fn count(&self, changes: &[nuncio_domain::lifecycle::Change]) {
+        for change in changes {
+            metrics::counter!("nuncio_messages_settled_total", "status" => change.status.as_str()).increment(1);
+            if let Some((_, attempt)) = &change.attempt
+                && attempt.status == AttemptStatus::Unknown
+            {
+                metrics::counter!("nuncio_attempts_unknown_total").increment(1);
+            }
+        }
+    }
+}
+
+fn outcome(verdict: Verdict, receipts: bool) -> Outcome {
+    match verdict {
+        Verdict::Accepted { provider_message_id, cost } => Outcome::Accepted { provider_message_id, cost, receipts },
+        Verdict::Deferred { failure, .. } => Outcome::Deferred { failure },
+        Verdict::Rejected { failure } => Outcome::Rejected { failure },
+        Verdict::Unknown { failure } => Outcome::Unknown { failure },
+    }
+}

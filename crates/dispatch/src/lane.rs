@@ -1,0 +1,215 @@
+//! One lane per connection: its adapter, its window, and who waits for a place in it.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use nuncio_channel::{Account, Adapter};
+use nuncio_core::Hint;
+use nuncio_domain::config::Connection;
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::{Shared, retry};
+
+/// The most hints of a lane. What does not fit is found by the scanner.
+const HINTS: usize = 10_000;
+
+/// The lane of one connection.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) connection: ConnectionId,
+    pub(crate) tenant: TenantId,
+    pub(crate) opened_from: Timestamp,
+    /// What drives the provider, or why the account cannot be used.
+    pub(crate) adapter: Result<Arc<dyn Adapter>, String>,
+    window: Arc<Semaphore>,
+    state: Mutex<LaneState>,
+    shared: Weak<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct LaneState {
+    hints: VecDeque<Hint>,
+    hinted: HashSet<MessageId>,
+    /// Failures of the whole connection in a row.
+    failures: u32,
+    /// Monotonic time before which nothing is tried.
+    paused_until: Duration,
+    /// After a pause one attempt goes ahead of the others.
+    probing: bool,
+}
+
+/// A place in a lane's window. Dropping it lets the next one in.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) lane: Arc<Lane>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.permit = None;
+        self.lane.pump();
+    }
+}
+
+impl Lane {
+    /// Opens the lane of `connection`. An account that cannot be used makes a lane that starts nothing.
+    pub(crate) fn open(shared: &Arc<Shared>, tenant: TenantId, connection: &Connection) -> Arc<Self> {
+        let adapter = shared.open_adapter(tenant, connection);
+        if let Err(why) = &adapter {
+            tracing::error!(connection = %connection.id, %why, "the connection cannot be used; its messages wait");
+        }
+        let window = adapter.as_ref().map_or(0, |a| a.capabilities().window);
+        Arc::new(Self {
+            connection: connection.id,
+            tenant,
+            opened_from: connection.updated_at,
+            adapter,
+            window: Arc::new(Semaphore::new(window)),
+            state: Mutex::default(),
+            shared: Arc::downgrade(shared),
+        })
+    }
+
+    /// A place, if one is free now and nobody waits for it.
+    pub(crate) fn reserve(self: &Arc<Self>, now: Duration) -> Option<Place> {
+        let mut state = self.state.lock();
+        if !state.hints.is_empty() {
+            return None;
+        }
+        self.place(&mut state, now)
+    }
+
+    fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> Option<Place> {
+        if now < state.paused_until || state.probing {
+            return None;
+        }
+        let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
+        state.probing = state.failures > 0;
+        Some(Place { lane: Arc::clone(self), permit: Some(permit) })
+    }
+
+    /// Remembers a message that waits; `false` when there is no room.
+    pub(crate) fn hint(&self, hint: Hint) -> bool {
+        let mut state = self.state.lock();
+        if state.hints.len() >= HINTS {
+            return false;
+        }
+        if state.hinted.insert(hint.id) {
+            state.hints.push_back(hint);
+        }
+        true
+    }
+
+    /// Starts as many waiting messages as there are places.
+    pub(crate) fn pump(self: &Arc<Self>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let now = shared.ids.clock.monotonic();
+        loop {
+            let (place, hint) = {
+                let mut state = self.state.lock();
+                if state.hints.is_empty() || shared.is_stopping() {
+                    return;
+                }
+                let Some(place) = self.place(&mut state, now) else { return };
+                let Some(hint) = state.hints.pop_front() else { return };
+                state.hinted.remove(&hint.id);
+                (place, hint)
+            };
+            shared.begin(place, hint);
+        }
+    }
+
+    /// Whether the lane starts nothing at `now`.
+    pub(crate) fn is_resting(&self, now: Duration) -> bool {
+        let state = self.state.lock();
+        self.adapter.is_err() || now < state.paused_until
+    }
+
+    /// Whether the connection as a whole does not work.
+    fn is_troubled(&self) -> bool {
+        self.adapter.is_err() || self.state.lock().failures > 0
+    }
+
+    /// Whether the lane remembers as many messages as it can.
+    pub(crate) fn is_full(&self) -> bool {
+        self.state.lock().hints.len() >= HINTS
+    }
+
+    /// The connection answered: whatever was wrong is over.
+    pub(crate) fn answered(&self) {
+        let mut state = self.state.lock();
+        state.failures = 0;
+        state.probing = false;
+    }
+
+    /// The connection as a whole did not work: rests before the next attempt.
+    pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>) {
+        let mut state = self.state.lock();
+        state.failures += 1;
+        state.probing = false;
+        let pause = retry::pause(state.failures, asked, &*shared.ids.entropy);
+        state.paused_until = state.paused_until.max(shared.ids.clock.monotonic() + pause);
+        tracing::warn!(connection = %self.connection, failures = state.failures, pause_ms = pause.as_millis() as u64, "the connection rests");
+    }
+}
+
+impl Shared {
+    fn open_adapter(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+        let secrets = self.sealer.open(tenant, connection.id, connection.sealed.expose()).map_err(|e| e.to_string())?;
+        let account = Account::new(connection, tenant, secrets);
+        let services = nuncio_channel::Services { events: self.events.clone(), ids: self.ids.clone() };
+        self.registry
+            .open(&connection.kind, &account, &services)
+            .map_err(|faults| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
+    }
+
+    /// The lane of a connection that is at hand, opened anew if the connection changed.
+    pub(crate) fn lane_of(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Arc<Lane> {
+        if let Some(lane) = self.lanes.read().get(&connection.id)
+            && lane.opened_from >= connection.updated_at
+        {
+            return Arc::clone(lane);
+        }
+        let mut lanes = self.lanes.write();
+        if let Some(lane) = lanes.get(&connection.id)
+            && lane.opened_from >= connection.updated_at
+        {
+            return Arc::clone(lane);
+        }
+        let lane = Lane::open(self, tenant, connection);
+        lanes.insert(connection.id, Arc::clone(&lane));
+        lane
+    }
+
+    /// The lane of a connection by its identifier; `None` when it was removed.
+    pub(crate) async fn find_lane(self: &Arc<Self>, tenant: TenantId, id: ConnectionId) -> nuncio_store::Result<Option<Arc<Lane>>> {
+        if let Some(lane) = self.lanes.read().get(&id) {
+            return Ok(Some(Arc::clone(lane)));
+        }
+        let world = self.store.read().await?.load_world(tenant).await?;
+        let connection = world.as_ref().and_then(|w| w.connections.iter().find(|c| c.id == id));
+        Ok(connection.map(|c| self.lane_of(tenant, c)))
+    }
+
+    /// Opens the lanes that are in trouble anew, should their connections have been changed for it.
+    pub(crate) async fn refresh_lanes(self: &Arc<Self>) -> nuncio_store::Result<()> {
+        let troubled: Vec<_> = self.lanes.read().values().filter(|lane| lane.is_troubled()).cloned().collect();
+        for lane in troubled {
+            let Some(world) = self.store.read().await?.load_world(lane.tenant).await? else { continue };
+            match world.connections.iter().find(|c| c.id == lane.connection) {
+                Some(connection) => drop(self.lane_of(lane.tenant, connection)),
+                None => drop(self.lanes.write().remove(&lane.connection)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn pump_all(&self) {
+        let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
+        lanes.iter().for_each(Lane::pump);
+    }
+}

@@ -1,0 +1,230 @@
+//! Who is alive, and taking over from who is not.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use nuncio_domain::Timestamp;
+use nuncio_domain::lifecycle::{NodeId, Step, Wait};
+use nuncio_domain::message::HeldReason;
+use nuncio_store::{Node, Result, Transition, Transitioned};
+use parking_lot::Mutex;
+
+use crate::{Shared, retry};
+
+/// How often a node shows that it lives.
+const BEAT: Duration = Duration::from_secs(1);
+/// A node that could not show it for this long starts nothing.
+const SILENT: Duration = Duration::from_secs(5);
+/// A node that others saw silent for this long is dead.
+const DEAD: Duration = Duration::from_secs(10);
+/// How often clocks are compared, and by how much they may differ.
+const COMPARE: Duration = Duration::from_secs(10);
+const CLOCK_OFF: Duration = Duration::from_secs(60);
+/// A database that nobody used for this long may be a restored copy.
+const STALE: Duration = Duration::from_secs(3_600);
+/// Messages of one page.
+const PAGE: u32 = 500;
+/// Shards of the whole installation.
+const SHARDS: i16 = 64;
+
+/// Whether this node is fit to work.
+#[derive(Debug, Default)]
+pub(crate) struct Health(Mutex<Pulse>);
+
+#[derive(Debug, Default)]
+struct Pulse {
+    beat_at: Option<Duration>,
+    compared_at: Option<Duration>,
+    second_at: Duration,
+    clock_off: bool,
+}
+
+/// What was last seen of another node, and when on our own monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    beat: i64,
+    since: Duration,
+}
+
+impl Health {
+    /// Whether this node showed lately that it lives, and its clock is right.
+    pub(crate) fn is_fit(&self, now: Duration) -> bool {
+        let pulse = self.0.lock();
+        !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < SILENT)
+    }
+
+    /// Whether a second passed since this last answered yes.
+    pub(crate) fn second_passed(&self, now: Duration) -> bool {
+        let mut pulse = self.0.lock();
+        let passed = now.saturating_sub(pulse.second_at) >= Duration::from_secs(1);
+        if passed {
+            pulse.second_at = now;
+        }
+        passed
+    }
+}
+
+impl Shared {
+    /// Enters this node. On a database of one's own, whoever was here before is dead.
+    pub(crate) async fn enter(self: &Arc<Self>) -> Result<()> {
+        let now = self.ids.clock.now();
+        let nodes = self.store.read().await?.list_nodes().await?;
+        let last_used = nodes.iter().map(|n| n.beat_at).max();
+        self.register(now).await?;
+        if last_used.is_some_and(|at| now.since(at) > STALE) {
+            self.hold_all().await?;
+        }
+        if self.config.sole {
+            for node in nodes {
+                self.bury(node).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn register(&self, now: Timestamp) -> Result<()> {
+        let id = NodeId((self.ids.entropy.below(u64::MAX >> 1) | 1) as i64);
+        let mut tx = self.store.begin().await?;
+        tx.insert_node(id, now).await?;
+        tx.commit().await?;
+        self.node.store(id.0, Ordering::Release);
+        self.health.0.lock().beat_at = Some(self.ids.clock.monotonic());
+        Ok(())
+    }
+
+    /// Signs off, so that others need not wait to find out.
+    pub(crate) async fn leave(&self) -> Result<()> {
+        let node = self.node();
+        let nodes = self.store.read().await?.list_nodes().await?;
+        let Some(me) = nodes.into_iter().find(|n| n.id == node) else { return Ok(()) };
+        let mut tx = self.store.begin().await?;
+        tx.mark_dead(me.id, me.beat).await?;
+        tx.commit().await
+    }
+
+    /// Shows that this node lives, if it is time to, and compares clocks now and then.
+    pub(crate) async fn show_life(&self) -> Result<()> {
+        let now = self.ids.clock.monotonic();
+        if self.health.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
+            return Ok(());
+        }
+        let mut tx = self.store.begin().await?;
+        let alive = tx.beat(self.node(), self.ids.clock.now()).await?;
+        tx.commit().await?;
+        if !alive {
+            // Others believed us dead and took our messages. What we still learn of them is recorded; to start new ones we come anew.
+            tracing::error!("this node was declared dead, perhaps after a long pause; it enters again");
+            return self.register(self.ids.clock.now()).await;
+        }
+        self.health.0.lock().beat_at = Some(now);
+        self.compare_clocks(now).await
+    }
+
+    async fn compare_clocks(&self, now: Duration) -> Result<()> {
+        let due = self.health.0.lock().compared_at.is_none_or(|at| now.saturating_sub(at) >= COMPARE);
+        if !self.config.compare_clocks || !due {
+            return Ok(());
+        }
+        let theirs = self.store.read().await?.database_time().await?;
+        let ours = self.ids.clock.now();
+        let off = theirs.since(ours).max(ours.since(theirs)) > CLOCK_OFF;
+        if off {
+            tracing::error!(ours = %ours, theirs = %theirs, "this node's clock differs from the database's by more than a minute; it accepts nothing");
+        }
+        let mut pulse = self.health.0.lock();
+        (pulse.compared_at, pulse.clock_off) = (Some(now), off);
+        Ok(())
+    }
+
+    /// Declares dead who was silent for too long, and takes over their messages; answers whether there were any.
+    pub(crate) async fn recover_dead(self: &Arc<Self>) -> Result<bool> {
+        if self.config.sole {
+            return Ok(false);
+        }
+        let now = self.ids.clock.monotonic();
+        let nodes = self.store.read().await?.list_nodes().await?;
+        let mut any = false;
+        for node in nodes.into_iter().filter(|n| n.id != self.node()) {
+            let silent_since = {
+                let mut peers = self.peers.lock();
+                let sighting = peers.entry(node.id).or_insert(Sighting { beat: node.beat, since: now });
+                if sighting.beat != node.beat {
+                    *sighting = Sighting { beat: node.beat, since: now };
+                }
+                sighting.since
+            };
+            if node.dead || now.saturating_sub(silent_since) >= DEAD {
+                self.bury(node).await?;
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Declares a node dead and takes over what it was doing.
+    async fn bury(self: &Arc<Self>, node: Node) -> Result<()> {
+        if !node.dead {
+            let mut tx = self.store.begin().await?;
+            let dead = tx.mark_dead(node.id, node.beat).await?;
+            tx.commit().await?;
+            if !dead {
+                return Ok(()); // it lives after all
+            }
+            tracing::warn!(node = node.id.0, "a node ended without signing off; its messages are taken over");
+        }
+        loop {
+            let owned = self.store.read().await?.messages_owned_by(node.id, PAGE).await?;
+            if owned.is_empty() {
+                break;
+            }
+            for message in owned {
+                let step = Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) };
+                let recovered = self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
+                if let Transitioned::Found { changes, .. } = recovered {
+                    self.count(&changes);
+                }
+            }
+        }
+        self.peers.lock().remove(&node.id);
+        let mut tx = self.store.begin().await?;
+        tx.delete_node(node.id).await?;
+        tx.commit().await
+    }
+
+    /// Holds every unfinished message for a person.
+    async fn hold_all(&self) -> Result<()> {
+        let (mut after, mut held) = (None, 0_u64);
+        loop {
+            let page = self.store.read().await?.unfinished_messages(after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some((last.tenant, last.id));
+            for message in page {
+                if matches!(message.wait, Wait::Attempt { .. } | Wait::Owned { .. }) {
+                    let step = Step::Hold { reason: HeldReason::StaleDatabase };
+                    self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
+                    held += 1;
+                }
+            }
+        }
+        if held > 0 {
+            tracing::warn!(held, "the database was last used more than an hour ago; its unfinished messages are held (nuncio messages held)");
+        }
+        Ok(())
+    }
+
+    /// The shards that are this node's: of all live nodes, the one with the highest score for a shard takes it (rendezvous hashing).
+    pub(crate) fn shards(&self) -> Vec<i16> {
+        let me = self.node();
+        let others: Vec<NodeId> = self.peers.lock().keys().copied().collect();
+        (0..SHARDS).filter(|shard| others.iter().all(|other| score(*other, *shard) < score(me, *shard))).collect()
+    }
+}
+
+/// A well-mixed function of both (the finaliser of SplitMix64).
+fn score(node: NodeId, shard: i16) -> u64 {
+    let mut x = (node.0 as u64) ^ (shard as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}

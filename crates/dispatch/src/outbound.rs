@@ -1,0 +1,71 @@
+//! What core asks of dispatch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use nuncio_core::{Hint, Outbound, Permit};
+use nuncio_domain::config::Connection;
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::message::Message;
+use nuncio_domain::{TenantId, Timestamp};
+
+use crate::lane::Place;
+use crate::{Dispatch, Shared};
+
+impl Outbound for Dispatch {
+    fn node(&self) -> NodeId {
+        self.shared.node()
+    }
+
+    fn reserve(&self, tenant: TenantId, connection: &Connection) -> Option<Permit> {
+        if self.shared.is_stopping() {
+            return None;
+        }
+        let lane = self.shared.lane_of(tenant, connection);
+        let place = lane.reserve(self.shared.ids.clock.monotonic())?;
+        Some(Permit(Box::new(place)))
+    }
+
+    fn started(&self, permit: Permit, message: Box<Message>) {
+        let Ok(place) = permit.0.downcast::<Place>() else { return };
+        self.shared.spawn_attempt(*place, message);
+    }
+
+    fn waiting(&self, hint: Hint) {
+        let lane = self.shared.lanes.read().get(&hint.connection).cloned();
+        if let Some(lane) = lane
+            && lane.hint(hint)
+        {
+            lane.pump();
+        }
+    }
+
+    fn accepting(&self) -> Option<Timestamp> {
+        let fit = !self.shared.is_stopping() && self.shared.health.is_fit(self.shared.ids.clock.monotonic());
+        fit.then(|| self.shared.ids.clock.now())
+    }
+}
+
+impl Shared {
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Starts the attempt of a message that waited, on the place that came free.
+    pub(crate) fn begin(self: &Arc<Self>, place: Place, hint: Hint) {
+        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+        self.runtime.spawn(async move {
+            let _working = working;
+            shared.start_and_run(place, hint).await;
+        });
+    }
+
+    /// Makes the attempt of a message that was born started.
+    pub(crate) fn spawn_attempt(self: &Arc<Self>, place: Place, message: Box<Message>) {
+        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+        self.runtime.spawn(async move {
+            let _working = working;
+            shared.run_attempt(place, message).await;
+        });
+    }
+}

@@ -1,0 +1,30 @@
+//! When to try again.
+
+use std::time::Duration;
+
+use nuncio_domain::Entropy;
+
+/// Seconds before the second, third … attempt.
+const STEPS: &[u64] = &[5, 15, 60, 300, 900, 1_800, 3_600];
+/// The longest pause of a connection that is down.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// How long to wait after attempt number `attempt` (from 0), ±20 % so that what failed together does not come back together.
+/// What the provider asks for is waited for in full, plus up to a tenth.
+pub(crate) fn after(attempt: usize, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
+    if let Some(asked) = asked {
+        return asked + jitter(asked / 10, entropy);
+    }
+    let base = Duration::from_secs(STEPS[attempt.min(STEPS.len() - 1)]);
+    base * 4 / 5 + jitter(base * 2 / 5, entropy)
+}
+
+/// How long a connection rests after this many failures in a row.
+pub(crate) fn pause(failures: u32, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
+    let base = asked.unwrap_or_else(|| Duration::from_secs(1 << failures.min(6)).min(PAUSE_MAX));
+    base + jitter(base / 5, entropy)
+}
+
+fn jitter(most: Duration, entropy: &dyn Entropy) -> Duration {
+    Duration::from_millis(entropy.below(most.as_millis() as u64 + 1))
+}

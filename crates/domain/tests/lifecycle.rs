@@ -1,0 +1,421 @@
+//! What holds of every message, whatever happens to it and in whatever order.
+
+use std::time::Duration;
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Resolution, Route, State, Step, Wait};
+use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, OnUnknown, Status};
+use nuncio_domain::{Channel, ConnectionId, Micros, Timestamp};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
+
+const BIRTH: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn config() -> Config {
+    Config { cases: 4_096, rng_seed: RngSeed::Fixed(7), rng_algorithm: RngAlgorithm::ChaCha, failure_persistence: None, ..Config::default() }
+}
+
+fn route(channel: Channel) -> Route {
+    Route { channel, connection: ConnectionId::from_uuid(Default::default()), provider: "sim".to_owned() }
+}
+
+fn born(status: Status, due_at: Timestamp, detail: Detail) -> State {
+    State {
+        status,
+        wait: Wait::Attempt { due_at },
+        fence: 0,
+        version: 1,
+        expires_at: due_at.plus(DAY),
+        updated_at: BIRTH,
+        route: route(Channel::Whatsapp),
+        detail,
+    }
+}
+
+fn queued() -> State {
+    born(Status::Queued, BIRTH, Detail::default())
+}
+
+fn failure(code: FailureCode) -> Failure {
+    Failure { code, provider_code: Some("421".to_owned()), message: "it did not work".to_owned() }
+}
+
+fn accepted() -> Outcome {
+    Outcome::Accepted { provider_message_id: Some("p-1".to_owned()), cost: None, receipts: true }
+}
+
+fn unknown() -> Outcome {
+    Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome) }
+}
+
+/// One step as a test draws it: `fresh` means that the fence which the step names is the right one.
+#[derive(Clone, Debug)]
+enum Act {
+    Start { fresh: bool, suppressed: bool },
+    Settle { attempt: usize, outcome: Outcome },
+    Receipt { attempt: Option<usize>, kind: ReceiptKind, ago: u64 },
+    Deadline { fresh: bool },
+    Recover,
+    Hold(HeldReason),
+    Cancel,
+    Resolve(Resolution),
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let cost = proptest::option::of((any::<i64>(), any::<i64>()).prop_map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }));
+    prop_oneof![
+        3 => (proptest::option::of("[a-z]{3}"), cost, any::<bool>())
+            .prop_map(|(provider_message_id, cost, receipts)| Outcome::Accepted { provider_message_id, cost, receipts }),
+        2 => Just(Outcome::Deferred { failure: failure(FailureCode::RateLimited) }),
+        2 => Just(Outcome::Rejected { failure: failure(FailureCode::ProviderRejected) }),
+        2 => Just(unknown()),
+    ]
+}
+
+fn kind() -> impl Strategy<Value = ReceiptKind> {
+    prop_oneof![
+        Just(ReceiptKind::Sent),
+        Just(ReceiptKind::Delivered),
+        Just(ReceiptKind::Read),
+        Just(ReceiptKind::Failed(failure(FailureCode::Undeliverable))),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => (proptest::bool::weighted(0.9), proptest::bool::weighted(0.1)).prop_map(|(fresh, suppressed)| Act::Start { fresh, suppressed }),
+        6 => (0_usize..4, outcome()).prop_map(|(attempt, outcome)| Act::Settle { attempt, outcome }),
+        4 => (proptest::option::of(0_usize..4), kind(), 0_u64..100_000_000).prop_map(|(attempt, kind, ago)| Act::Receipt { attempt, kind, ago }),
+        2 => proptest::bool::weighted(0.9).prop_map(|fresh| Act::Deadline { fresh }),
+        3 => Just(Act::Recover),
+        1 => prop_oneof![Just(HeldReason::UnknownOutcome), Just(HeldReason::PastDue)].prop_map(Act::Hold),
+        1 => Just(Act::Cancel),
+        1 => prop_oneof![Just(Resolution::Resend), Just(Resolution::Sent), Just(Resolution::Failed)].prop_map(Act::Resolve),
+    ]
+}
+
+fn pause() -> impl Strategy<Value = Duration> {
+    prop_oneof![4 => 0_u64..5_000, 2 => 0_u64..7_200_000, 1 => 0_u64..200_000_000].prop_map(Duration::from_millis)
+}
+
+fn state() -> impl Strategy<Value = State> {
+    let policy = prop_oneof![Just(OnUnknown::Resend), Just(OnUnknown::Hold), Just(OnUnknown::Fail)];
+    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000)).prop_map(|(scheduled, on_unknown, fallback, fallback_after_seconds)| {
+        let fallback = fallback.then(|| route(Channel::Sms));
+        let detail = Detail { on_unknown, fallback, fallback_after_seconds, ..Detail::default() };
+        let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
+        born(status, due, detail)
+    })
+}
+
+/// A message on its way, with what its owners remember.
+struct Life {
+    state: State,
+    now: Timestamp,
+    changes: Vec<Change>,
+    /// The fence that each start returned.
+    fences: Vec<i64>,
+}
+
+impl Life {
+    const NODE: NodeId = NodeId(4);
+
+    fn new(state: State) -> Self {
+        Self { state, now: BIRTH, changes: Vec::new(), fences: Vec::new() }
+    }
+
+    fn apply(&mut self, step: &Step) -> Applied {
+        let applied = self.state.apply(step, self.now, &mut self.changes);
+        if self.state.detail.attempts.len() > self.fences.len() {
+            self.fences.push(self.state.fence);
+        }
+        applied
+    }
+
+    fn start(&mut self) -> Applied {
+        self.apply(&Step::Start { node: Self::NODE, fence: self.state.fence, suppressed: false })
+    }
+
+    fn settle(&mut self, attempt: usize, outcome: Outcome) -> Applied {
+        let fence = self.fences.get(attempt).copied().unwrap_or(-1);
+        self.apply(&Step::Settle { attempt, fence, outcome, retry_in: HOUR, receipt_wait: DAY })
+    }
+
+    fn receipt(&mut self, attempt: usize, kind: ReceiptKind) -> Applied {
+        self.apply(&Step::Receipt { attempt: Some(attempt), kind, at: self.now })
+    }
+
+    fn act(&mut self, act: &Act) -> Applied {
+        let fence = |fresh: bool| if fresh { self.state.fence } else { self.state.fence - 1 };
+        match act {
+            Act::Start { fresh, suppressed } => self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed }),
+            Act::Settle { attempt, outcome } => self.settle(*attempt, outcome.clone()),
+            Act::Receipt { attempt, kind, ago } => {
+                let at = self.now.minus(Duration::from_millis(*ago));
+                self.apply(&Step::Receipt { attempt: *attempt, kind: kind.clone(), at })
+            }
+            Act::Deadline { fresh } => self.apply(&Step::Deadline { fence: fence(*fresh) }),
+            Act::Recover => self.apply(&Step::Recover { node: Self::NODE, retry_in: HOUR }),
+            Act::Hold(reason) => self.apply(&Step::Hold { reason: *reason }),
+            Act::Cancel => self.apply(&Step::Cancel),
+            Act::Resolve(action) => self.apply(&Step::Resolve { action: *action }),
+        }
+    }
+
+    /// Looks after the message as nodes do that are never lucky, until it is final; how many steps that took.
+    fn drive(&mut self) -> usize {
+        for steps in 0..100 {
+            if let Some(due) = self.state.due_at() {
+                self.now = self.now.max(due);
+            }
+            match self.state.wait {
+                Wait::Nothing => return steps,
+                Wait::Attempt { .. } => self.start(),
+                Wait::Owned { node } => self.apply(&Step::Recover { node, retry_in: HOUR }),
+                Wait::Receipt { .. } | Wait::Held { .. } => self.apply(&Step::Deadline { fence: self.state.fence }),
+            };
+        }
+        panic!("still not final: {:?}", self.state);
+    }
+}
+
+fn count(state: &State, which: impl Fn(&Attempt) -> bool) -> usize {
+    state.detail.attempts.iter().filter(|a| which(a)).count()
+}
+
+/// What holds of every state.
+fn check_state(state: &State) {
+    let detail = &state.detail;
+    match state.wait {
+        Wait::Nothing => {
+            assert!(state.is_final());
+            assert!(state.status > Status::Sending, "final and {}", state.status);
+        }
+        Wait::Owned { .. } => {
+            assert!(!state.is_final() && state.due_at().is_none());
+            assert!(!detail.attempts.is_empty(), "owned without an attempt");
+        }
+        _ => assert!(!state.is_final() && state.due_at().is_some()),
+    }
+    if matches!(state.status, Status::Failed | Status::Cancelled) {
+        assert!(state.is_final(), "{} and waits", state.status);
+    }
+    if matches!(state.status, Status::Delivered | Status::Read) {
+        assert!(matches!(state.wait, Wait::Nothing | Wait::Owned { .. }), "it arrived, and waits for more: {:?}", state.wait);
+    }
+    assert_eq!(detail.failure.is_some(), matches!(state.status, Status::Failed | Status::Cancelled), "{:?}", detail.failure);
+    assert_eq!(detail.delivered_at.is_some() || state.status == Status::Cancelled, state.status >= Status::Delivered);
+    assert_eq!(state.status == Status::Read, detail.read_at.is_some() && state.status != Status::Cancelled);
+    if matches!(state.status, Status::Sent | Status::Delivered | Status::Read) {
+        assert!(detail.sent_at.is_some());
+    }
+    let times: Vec<_> = [detail.sent_at, detail.delivered_at, detail.read_at].into_iter().flatten().collect();
+    assert!(times.is_sorted(), "sent, delivered, read: {times:?}");
+    if count(state, |a| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered)) > 1 {
+        assert!(detail.possible_duplicate, "two attempts were taken and nobody is told");
+    }
+}
+
+/// What holds between a state and the one before it.
+fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: &[Change]) {
+    if applied == Applied::Lost {
+        assert_eq!((before, told), (after, &[][..]), "nothing was to change");
+    }
+    assert!(after.fence >= before.fence && after.status >= before.status);
+    assert!(after.detail.possible_duplicate || !before.detail.possible_duplicate);
+    assert_eq!(after.version, before.version + told.len() as i64);
+    let mut previous = before.status;
+    for change in told {
+        assert_eq!(change.previous, Some(previous));
+        assert!(change.status > previous);
+        assert_eq!(change.failure.is_some(), matches!(change.status, Status::Failed | Status::Cancelled));
+        previous = change.status;
+    }
+    assert_eq!(previous, after.status, "what is told ends where the message is");
+    match act {
+        Act::Start { fresh: false, .. } | Act::Deadline { fresh: false } => assert_eq!(applied, Applied::Lost),
+        Act::Start { .. } => {}
+        _ => assert_eq!(before.detail.attempts.len(), after.detail.attempts.len(), "an attempt that nobody started"),
+    }
+    let new_owner = matches!((before.wait, after.wait), (b, Wait::Owned { .. }) if b != after.wait);
+    assert!(!new_owner || after.fence > before.fence, "a new owner under an old fence");
+}
+
+/// What is stored is what is read.
+fn check_json(life: &Life) {
+    let text = serde_json::to_string(&life.state.detail).unwrap();
+    assert_eq!(serde_json::from_str::<Detail>(&text).unwrap(), life.state.detail);
+    let text = serde_json::to_string(&life.changes).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Change>>(&text).unwrap(), life.changes);
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn whatever_happens_the_rules_hold(state in state(), acts in proptest::collection::vec((pause(), act()), 1..24)) {
+        let mut life = Life::new(state);
+        check_state(&life.state);
+        for (pause, act) in &acts {
+            life.now = life.now.plus(*pause);
+            let (before, told) = (life.state.clone(), life.changes.len());
+            let applied = life.act(act);
+            check_step(&before, &life.state, applied, act, &life.changes[told..]);
+            check_state(&life.state);
+        }
+        check_json(&life);
+        life.drive();
+        check_state(&life.state);
+    }
+
+    #[test]
+    fn receipts_lead_to_one_status_in_any_order(
+        kinds in proptest::collection::vec(kind(), 0..8).prop_shuffle(),
+        repeats in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+        answer_at in any::<prop::sample::Index>(),
+        receipts in any::<bool>(),
+    ) {
+        let mut told = kinds.clone();
+        for repeat in repeats.iter().filter(|_| !kinds.is_empty()) {
+            told.push(kinds[repeat.index(kinds.len())].clone());
+        }
+        let mut life = Life::new(queued());
+        life.start();
+        let answer_at = answer_at.index(told.len() + 1);
+        for (n, kind) in told.iter().map(Some).chain([None]).enumerate() {
+            if n == answer_at {
+                life.settle(0, Outcome::Accepted { provider_message_id: Some("p".to_owned()), cost: None, receipts });
+            }
+            if let Some(kind) = kind {
+                life.receipt(0, kind.clone());
+            }
+            check_state(&life.state);
+        }
+        let rank = |kind: &ReceiptKind| match kind {
+            ReceiptKind::Sent => Status::Sent,
+            ReceiptKind::Failed(_) => Status::Failed,
+            ReceiptKind::Delivered => Status::Delivered,
+            ReceiptKind::Read => Status::Read,
+        };
+        let best = told.iter().map(rank).max().unwrap_or(Status::Sent);
+        prop_assert_eq!(life.state.status, best);
+        prop_assert_eq!(life.state.detail.attempts[0].provider_message_id.as_deref(), Some("p"));
+        prop_assert_eq!(life.state.is_final(), best > Status::Sent || !receipts);
+    }
+
+    #[test]
+    fn delivered_after_failed_corrects_once(again in 1_usize..5) {
+        let mut life = Life::new(queued());
+        life.start();
+        life.settle(0, Outcome::Rejected { failure: failure(FailureCode::Undeliverable) });
+        assert_eq!(life.state.status, Status::Failed);
+        for n in 0..again {
+            let applied = life.receipt(0, ReceiptKind::Delivered);
+            assert_eq!(applied == Applied::Yes, n == 0);
+        }
+        let told: Vec<_> = life.changes.iter().map(|c| c.status).collect();
+        assert_eq!(told, [Status::Sending, Status::Failed, Status::Delivered]);
+        assert_eq!((life.state.detail.failure, life.state.wait), (None, Wait::Nothing));
+    }
+}
+
+fn lost_and_found(on_unknown: OnUnknown) -> Life {
+    let mut life = Life::new(born(Status::Queued, BIRTH, Detail { on_unknown, ..Detail::default() }));
+    life.start();
+    life.apply(&Step::Recover { node: Life::NODE, retry_in: HOUR });
+    life
+}
+
+#[test]
+fn an_acceptance_that_comes_late_stops_the_resend() {
+    for on_unknown in [OnUnknown::Resend, OnUnknown::Hold] {
+        let mut life = lost_and_found(on_unknown);
+        let hint = life.state.fence;
+        assert_eq!(life.settle(0, accepted()), Applied::Yes);
+        assert_eq!(life.state.wait, Wait::Receipt { deadline: BIRTH.plus(DAY) });
+        assert_eq!(life.apply(&Step::Start { node: Life::NODE, fence: hint, suppressed: false }), Applied::Lost);
+        assert!(!life.state.detail.possible_duplicate);
+
+        let mut life = lost_and_found(on_unknown);
+        assert_eq!(life.receipt(0, ReceiptKind::Sent), Applied::Yes);
+        assert!(matches!(life.state.wait, Wait::Receipt { .. }), "{:?}", life.state.wait);
+    }
+}
+
+#[test]
+fn an_acceptance_that_comes_after_the_resend_marks_the_duplicate() {
+    let mut life = lost_and_found(OnUnknown::Resend);
+    life.now = BIRTH.plus(HOUR);
+    life.start();
+    assert_eq!(life.settle(0, accepted()), Applied::Yes);
+    assert_eq!((life.state.status, life.state.wait), (Status::Sent, Wait::Owned { node: Life::NODE }));
+    assert!(life.state.detail.possible_duplicate);
+    // The first was taken, so the second is not tried again, whatever became of it.
+    assert_eq!(life.settle(1, unknown()), Applied::Yes);
+    assert!(matches!(life.state.wait, Wait::Receipt { .. }), "{:?}", life.state.wait);
+}
+
+#[test]
+fn a_receipt_that_comes_before_the_answer_outweighs_an_unknown_one() {
+    let mut life = Life::new(queued());
+    life.start();
+    life.receipt(0, ReceiptKind::Sent);
+    life.settle(0, unknown());
+    assert!(matches!(life.state.wait, Wait::Receipt { .. }), "{:?}", life.state.wait);
+    assert_eq!(life.state.detail.attempts[0].status, AttemptStatus::Accepted);
+}
+
+#[test]
+fn what_arrived_is_neither_sent_again_nor_held() {
+    let mut life = lost_and_found(OnUnknown::Resend);
+    life.now = BIRTH.plus(HOUR);
+    life.start();
+    life.receipt(0, ReceiptKind::Delivered);
+    assert_eq!(life.apply(&Step::Hold { reason: HeldReason::UnknownOutcome }), Applied::Lost);
+    life.apply(&Step::Recover { node: Life::NODE, retry_in: HOUR });
+    assert_eq!((life.state.status, life.state.wait), (Status::Delivered, Wait::Nothing));
+}
+
+#[test]
+fn a_fallback_is_retried_although_the_first_route_took_the_message() {
+    let detail = Detail { fallback: Some(route(Channel::Sms)), fallback_after_seconds: Some(60), ..Detail::default() };
+    let mut life = Life::new(born(Status::Queued, BIRTH, detail));
+    life.start();
+    life.settle(0, accepted());
+    life.now = BIRTH.plus(Duration::from_secs(60));
+    assert_eq!(life.apply(&Step::Deadline { fence: life.state.fence }), Applied::Yes);
+    assert_eq!(life.state.route, route(Channel::Sms));
+    life.start();
+    life.settle(1, Outcome::Deferred { failure: failure(FailureCode::RateLimited) });
+    assert_eq!(life.state.wait, Wait::Attempt { due_at: life.now.plus(HOUR) });
+    life.now = life.now.plus(HOUR);
+    life.start();
+    life.settle(2, accepted());
+    assert!(life.state.detail.possible_duplicate, "both routes took it");
+    // Only when no attempt is left that may have arrived has the message failed.
+    life.receipt(2, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
+    assert_eq!(life.state.status, Status::Sent);
+    life.receipt(0, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
+    assert_eq!((life.state.status, life.state.wait), (Status::Failed, Wait::Nothing));
+}
+
+#[test]
+fn the_moments_after_which_nothing_is_sent() {
+    let mut past = Life::new(born(Status::Scheduled, BIRTH, Detail::default()));
+    past.now = BIRTH.plus(HOUR + Duration::from_millis(1));
+    past.start();
+    assert!(matches!(past.state.wait, Wait::Held { reason: HeldReason::PastDue, .. }));
+
+    let mut expired = Life::new(queued());
+    expired.now = BIRTH.plus(DAY);
+    expired.start();
+    assert_eq!(expired.state.detail.failure.as_ref().map(|f| f.code), Some(FailureCode::Expired));
+
+    let mut deferred = Life::new(queued());
+    deferred.now = BIRTH.plus(DAY - HOUR);
+    deferred.start();
+    deferred.settle(0, Outcome::Deferred { failure: failure(FailureCode::RateLimited) });
+    assert_eq!(deferred.state.detail.failure.as_ref().map(|f| f.code), Some(FailureCode::RateLimited), "retried when it is over");
+}
