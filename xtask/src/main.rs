@@ -1,1 +1,34 @@
-fn main() {}
+//! Checks and generated files: `cargo xtask check`, `cargo xtask generate`.
+
+mod deps;
+mod generate;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Checks and generated files of the workspace")]
+struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Everything below.
+    Check,
+    /// Who depends on whom, against the table in docs/ARCHITECTURE.md.
+    CheckDeps,
+    /// Write the generated files anew.
+    Generate,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Args::parse().action {
+        Action::Check => {
+            deps::check()?;
+            generate::check()
+        }
+        Action::CheckDeps => deps::check(),
+        Action::Generate => generate::write(),
+    }
+}

@@ -1,1 +1,244 @@
-//! Placeholder while the workspace is laid out.
+//! For tests: the whole server in one process, with a clock and randomness that follow from a seed.
+//!
+//! [`TestApp`] sends requests through the real router, without a socket; [`TestApp::drain`] runs dispatch until nothing is left to
+//! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run.
+
+mod database;
+mod time;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use nuncio::wiring::Node;
+use nuncio_api::{ApiLimits, ApiState};
+use nuncio_core::{PutConnection, Sealer};
+use nuncio_dispatch::DispatchConfig;
+use nuncio_domain::config::Project;
+use nuncio_domain::{Channel, Environment, Ids, Permissions, Redacted, TenantId};
+use nuncio_store::Store;
+use serde_json::{Map, Value};
+use tower::ServiceExt as _;
+
+pub use database::{Backend, Database};
+pub use time::{ManualClock, SeededEntropy};
+
+/// The whole server.
+#[derive(Debug)]
+pub struct TestApp {
+    /// The clock.
+    pub clock: Arc<ManualClock>,
+    /// The node.
+    pub node: Node,
+    /// The project that it starts with.
+    pub project: Project,
+    /// A key to everything in the live world.
+    pub live_key: String,
+    /// A key to everything in the test world.
+    pub test_key: String,
+    router: Router,
+    ids: Ids,
+    database: Database,
+    options: Options,
+}
+
+/// How a [`TestApp`] differs from the default.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Requests a minute and world; 0 for no limit, the default.
+    pub per_minute: u64,
+    /// Requests at once.
+    pub burst: u64,
+    /// Bytes of large bodies at once.
+    pub max_in_flight_bytes: u64,
+    /// Dispatch.
+    pub dispatch: DispatchConfig,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let guard = nuncio::config::Config::default().guard().unwrap_or_default();
+        Self {
+            per_minute: 0,
+            burst: 10,
+            max_in_flight_bytes: 64 * 1024 * 1024,
+            dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
+        }
+    }
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body as text.
+    pub text: String,
+}
+
+impl Answer {
+    /// The body as JSON; null when it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// A header as text, or `""`.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+
+    /// Fails the test unless the status is `status`; shows the body.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self
+    }
+}
+
+impl TestApp {
+    /// On an embedded database of its own.
+    pub async fn start() -> Self {
+        Self::with(Backend::Sqlite, Options::default()).await
+    }
+
+    /// On a database of its own of this kind.
+    pub async fn on(backend: Backend) -> Self {
+        Self::with(backend, Options::default()).await
+    }
+
+    /// With options.
+    pub async fn with(backend: Backend, options: Options) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let ids = Ids { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(42)) };
+        let database = Database::make(backend).await;
+        let (node, router) = boot(&database, &ids, &options).await;
+        let project = nuncio::admin::project(&node.core, None).await.expect("a project");
+        let mut app =
+            Self { clock, node, project, live_key: String::new(), test_key: String::new(), router, ids, database, options };
+        app.live_key = app.key(Environment::Live, &[]).await;
+        app.test_key = app.key(Environment::Test, &[]).await;
+        app
+    }
+
+    /// A new key with these permissions; none for everything.
+    pub async fn key(&self, environment: Environment, permissions: &[&str]) -> String {
+        let permissions = Permissions::parse(permissions.iter().copied()).expect("known permissions");
+        let key = self.node.core.create_key(self.project.tenant(environment), environment, "a key", permissions).await.expect("a key");
+        key.secret.expose().clone()
+    }
+
+    /// A provider account of the default live sender.
+    pub async fn connect(&self, channel: Channel, kind: &str, settings: Value, secrets: Value) {
+        let world = self.node.core.world(self.project.live).await.expect("the live world");
+        let sender = world.default_sender().expect("a default sender").id;
+        let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
+        let put = PutConnection { kind: kind.to_owned(), settings: object(settings), secrets: Redacted::new(object(secrets)) };
+        self.node.core.put_connection(self.project.live, sender, channel, put).await.expect("a good connection");
+    }
+
+    /// Sends a request with the test key.
+    pub async fn request(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        self.send(method, path, &[("authorization", &format!("Bearer {}", self.test_key))], body).await
+    }
+
+    /// `GET` with the test key.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.request("GET", path, None).await
+    }
+
+    /// `POST` with the test key.
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.request("POST", path, Some(body)).await
+    }
+
+    /// Sends a request with these headers and a JSON body.
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> Answer {
+        let json = body.is_some();
+        let bytes = body.map(|b| b.to_string().into_bytes()).unwrap_or_default();
+        let mut all = headers.to_vec();
+        if json && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            all.push(("content-type", "application/json"));
+        }
+        self.raw(method, path, &all, bytes).await
+    }
+
+    /// Sends a request just as it is given.
+    pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Body::from(body)).expect("a request");
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4_000))));
+        let response = self.router.clone().oneshot(request).await.expect("the router cannot fail");
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("a body").to_bytes();
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+    }
+
+    /// Sends a message with the test key and answers its id.
+    #[track_caller]
+    pub fn send_message(&self, body: Value) -> impl Future<Output = String> {
+        async move {
+            let answer = self.post("/v1/messages", body).await.expect(202);
+            answer.json()["message"]["id"].as_str().expect("an id").to_owned()
+        }
+    }
+
+    /// A message of the test world as the API shows it.
+    pub async fn message(&self, id: &str) -> Value {
+        self.get(&format!("/v1/messages/{id}")).await.expect(200).json()["message"].clone()
+    }
+
+    /// Runs dispatch until nothing is due or under way.
+    pub async fn drain(&self) {
+        self.node.dispatch.drain().await.expect("dispatch");
+    }
+
+    /// Moves the clock, and runs dispatch.
+    pub async fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+        self.node.dispatch.tick().await.expect("dispatch");
+        self.drain().await;
+    }
+
+    /// The process dies without signing off, and another starts on the same database.
+    pub async fn crash(&mut self) {
+        self.node.core.store().close().await;
+        (self.node, self.router) = boot(&self.database, &self.ids, &self.options).await;
+    }
+
+    /// The database.
+    pub fn store(&self) -> &dyn Store {
+        self.node.core.store()
+    }
+
+    /// The test world.
+    pub fn tenant(&self) -> TenantId {
+        self.project.test
+    }
+
+    /// The folder of the embedded database.
+    pub fn folder(&self) -> Option<&Path> {
+        self.database.folder()
+    }
+}
+
+async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Router) {
+    let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
+    let sealer = Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key");
+    let node = Node::new(store, sealer, ids.clone(), options.dispatch.clone()).expect("a node");
+    node.dispatch.start().await.expect("the node enters");
+    let limits =
+        ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
+    let state = ApiState::new(node.core.clone(), Arc::new(|| "# no metrics\n".to_owned()), limits);
+    (node.clone(), nuncio_api::router(state))
+}

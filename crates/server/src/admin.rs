@@ -1,0 +1,262 @@
+//! What the command line can ask of an installation, running or not.
+//!
+//! The embedded database has one user. A command that finds the data folder locked sends itself through `admin.sock` to the
+//! server, which runs the same function on its own core; otherwise it opens the database itself.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use nuncio_core::{Core, PutConnection};
+use nuncio_domain::config::{Connection, Project, Sender, World};
+use nuncio_domain::lifecycle::Resolution;
+use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+
+/// One command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// Identifier or name of the project; the oldest when absent.
+    pub project: Option<String>,
+    /// What to do.
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Make an API key.
+    KeysCreate { name: String, env: Environment, permissions: Vec<String> },
+    /// Show all keys of a world.
+    KeysList { env: Environment },
+    /// Revoke a key.
+    KeysRevoke { id: String },
+    /// Show all senders of a world.
+    SendersList { env: Environment },
+    /// Make a sender.
+    SendersCreate { env: Environment, name: String, phone_number: String, default: bool },
+    /// Change a sender.
+    SendersUpdate { env: Environment, id: String, name: Option<String>, phone_number: Option<String>, default: bool },
+    /// Show all connections of a world.
+    ConnectionsList { env: Environment },
+    /// Set the provider account of a channel.
+    ConnectionsSet { env: Environment, sender: Option<String>, channel: String, kind: String, settings: Map<String, Value>, secrets: Map<String, Value> },
+    /// Remove the provider account of a channel.
+    ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
+    /// Reach for the provider and log in.
+    ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
+    /// Show messages that wait for a person.
+    MessagesHeld,
+    /// Decide about held messages.
+    MessagesResolve { id: Option<String>, all: bool, action: Resolution },
+    /// Look for what is wrong.
+    Doctor,
+}
+
+/// What a command answers, for programs and for people.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// For programs.
+    pub json: Value,
+    /// For people.
+    pub text: String,
+    /// Whether the command found what it was asked about to be wrong.
+    #[serde(default)]
+    pub bad: bool,
+}
+
+impl Answer {
+    fn new(json: Value, text: impl Into<String>) -> Self {
+        Self { json, text: text.into(), bad: false }
+    }
+}
+
+/// Runs a command.
+pub async fn run(core: &Core, request: Request) -> Result<Answer> {
+    let project = project(core, request.project.as_deref()).await?;
+    match request.command {
+        Command::KeysCreate { name, env, permissions } => keys_create(core, &project, &name, env, &permissions).await,
+        Command::KeysList { env } => keys_list(core, &project, env).await,
+        Command::KeysRevoke { id } => keys_revoke(core, &project, &id).await,
+        Command::SendersList { env } => Ok(senders(&*core.world(project.tenant(env)).await?)),
+        Command::SendersCreate { env, name, phone_number, default } => {
+            Ok(one_sender(&core.create_sender(project.tenant(env), env, &name, &phone_number, default).await?))
+        }
+        Command::SendersUpdate { env, id, name, phone_number, default } => {
+            let id = id.parse().map_err(|_| Error::not_found("sender"))?;
+            Ok(one_sender(&core.update_sender(project.tenant(env), id, name.as_deref(), phone_number.as_deref(), default).await?))
+        }
+        Command::ConnectionsList { env } => Ok(connections(&*core.world(project.tenant(env)).await?)),
+        Command::ConnectionsSet { env, sender, channel, kind, settings, secrets } => {
+            let world = core.world(project.tenant(env)).await?;
+            let (sender, channel) = (find_sender(&world, sender.as_deref())?, read_channel(&channel)?);
+            let put = PutConnection { kind, settings, secrets: Redacted::new(secrets) };
+            let connection = core.put_connection(world.tenant, sender.id, channel, put).await?;
+            let text = format!("{} now carries {channel} of sender {} ({}); try it with `nuncio connections test --channel {channel}`", connection.kind, sender.name, sender.id);
+            Ok(Answer::new(show(&connection), text))
+        }
+        Command::ConnectionsRemove { env, sender, channel } => {
+            let world = core.world(project.tenant(env)).await?;
+            core.delete_connection(world.tenant, find_sender(&world, sender.as_deref())?.id, read_channel(&channel)?).await?;
+            Ok(Answer::new(json!({}), "removed"))
+        }
+        Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
+        Command::MessagesHeld => crate::doctor::held(core).await,
+        Command::MessagesResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
+        Command::Doctor => crate::doctor::examine(core).await,
+    }
+}
+
+/// The project that is asked for; the first one is made when there is none.
+pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
+    let projects = core.projects().await?;
+    match wanted {
+        Some(text) => projects.into_iter().find(|p| p.name == text || p.id.to_string() == text).ok_or_else(|| Error::not_found("project")),
+        None => match projects.into_iter().next() {
+            Some(project) => Ok(project),
+            None => core.create_project("default").await,
+        },
+    }
+}
+
+async fn keys_create(core: &Core, project: &Project, name: &str, env: Environment, permissions: &[String]) -> Result<Answer> {
+    let permissions = Permissions::parse(permissions.iter().map(String::as_str)).map_err(|e| Error::field("permissions", e.to_string()))?;
+    let new = core.create_key(project.tenant(env), env, name, permissions).await?;
+    let key = new.secret.expose();
+    let json = json!({"id": new.key.id, "key": key, "name": name, "environment": env, "permissions": permissions});
+    Ok(Answer::new(json, format!("{key}\n\nThis is the only time that the key is shown. Its id is {}.", new.key.id)))
+}
+
+async fn keys_list(core: &Core, project: &Project, env: Environment) -> Result<Answer> {
+    let keys = core.list_keys(project.tenant(env)).await?;
+    let json = keys.iter().map(|k| json!({"id": k.id, "name": k.name, "permissions": k.permissions, "revokedAt": k.revoked_at})).collect();
+    let text = keys.iter().map(|k| format!("{}  {}  {}{}", k.id, k.name, k.permissions.names().join(","), k.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"))));
+    Ok(Answer::new(json, lines(text, "no keys")))
+}
+
+async fn keys_revoke(core: &Core, project: &Project, id: &str) -> Result<Answer> {
+    let id = id.parse().map_err(|_| Error::not_found("API key"))?;
+    for env in [Environment::Live, Environment::Test] {
+        match core.revoke_key(project.tenant(env), id).await {
+            Ok(revoked) => {
+                // Every node may use a key for a second since it last looked it up.
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let text = if revoked { "revoked; every node refuses the key from now on" } else { "was revoked before" };
+                return Ok(Answer::new(json!({"id": id, "revoked": true}), text));
+            }
+            Err(error) if error.code() == nuncio_domain::ErrorCode::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::not_found("API key"))
+}
+
+fn senders(world: &World) -> Answer {
+    let json = world.senders.iter().map(sender_json).collect();
+    let text = world.senders.iter().map(|s| format!("{}  {}  {}{}", s.id, s.name, s.phone_number, if s.is_default { "  default" } else { "" }));
+    Answer::new(json, lines(text, "no senders"))
+}
+
+fn one_sender(sender: &Sender) -> Answer {
+    Answer::new(sender_json(sender), format!("{}  {}", sender.id, sender.name))
+}
+
+fn sender_json(sender: &Sender) -> Value {
+    json!({"id": sender.id, "name": sender.name, "phoneNumber": sender.phone_number, "isDefault": sender.is_default, "updatedAt": sender.updated_at})
+}
+
+fn connections(world: &World) -> Answer {
+    let json = world.connections.iter().map(show).collect();
+    let text = world.connections.iter().map(|c| format!("{}  {}  {}  sender {}", c.id, c.channel, c.kind, c.sender));
+    Answer::new(json, lines(text, "no connections; set one with `nuncio connections set`"))
+}
+
+fn show(connection: &Connection) -> Value {
+    json!({"id": connection.id, "senderId": connection.sender, "channel": connection.channel, "kind": connection.kind,
+        "settings": connection.settings, "updatedAt": connection.updated_at})
+}
+
+async fn connections_test(core: &Core, tenant: nuncio_domain::TenantId, sender: Option<&str>, channel: &str) -> Result<Answer> {
+    let world = core.world(tenant).await?;
+    let (sender, channel) = (find_sender(&world, sender)?, read_channel(channel)?);
+    let connection = world.connection(sender.id, channel).ok_or_else(|| Error::not_found("connection"))?;
+    Ok(match core.check_connection(tenant, connection).await? {
+        Ok(text) => Answer::new(json!({"ok": true, "message": text}), format!("ok: {text}")),
+        Err(text) => Answer { bad: true, ..Answer::new(json!({"ok": false, "message": text}), format!("failed: {text}")) },
+    })
+}
+
+fn find_sender<'a>(world: &'a World, wanted: Option<&str>) -> Result<&'a Sender> {
+    let found = match wanted {
+        None => world.default_sender(),
+        Some(text) => world.senders.iter().find(|s| s.name == text || s.id.to_string() == text),
+    };
+    found.ok_or_else(|| Error::not_found("sender"))
+}
+
+fn read_channel(text: &str) -> Result<Channel> {
+    let known = Channel::ALL.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
+    Channel::parse(text).ok_or_else(|| Error::field("channel", format!("{text:?} is not one of {known}")))
+}
+
+fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
+    let rows: Vec<String> = rows.collect();
+    if rows.is_empty() { none.to_owned() } else { rows.join("\n") }
+}
+
+/// How an answer or an error travels through the socket.
+type Wire = std::result::Result<Answer, String>;
+
+/// Serves commands at `path` until the task is dropped. Only the owner of the data folder can connect.
+pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let _ = std::fs::remove_file(path); // left behind by a process that was killed; the folder's lock is ours
+    let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let core = core.clone();
+        tokio::spawn(async move {
+            if let Err(error) = serve(&core, stream).await {
+                tracing::warn!(%error, "an admin command could not be answered");
+            }
+        });
+    }
+}
+
+async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
+    let mut bytes = Vec::new();
+    (&mut stream).take(1024 * 1024).read_to_end(&mut bytes).await?;
+    let answer: Wire = match serde_json::from_slice(&bytes) {
+        Ok(request) => run(core, request).await.map_err(|e| explain(&e)),
+        Err(error) => Err(format!("the running server does not know this command; is it of another version? ({error})")),
+    };
+    stream.write_all(&serde_json::to_vec(&answer)?).await?;
+    stream.shutdown().await?;
+    Ok(())
+}
+
+/// Sends a command to the server that holds the data folder.
+pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Answer> {
+    let mut stream = UnixStream::connect(path).await.with_context(|| {
+        format!("the data folder is in use, but nobody answers at {}; is a server just starting or stopping?", path.display())
+    })?;
+    stream.write_all(&serde_json::to_vec(request)?).await?;
+    stream.shutdown().await?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await?;
+    let answer: Wire = serde_json::from_slice(&bytes)?;
+    answer.map_err(anyhow::Error::msg)
+}
+
+/// An error with all its faults, for people at a terminal.
+pub fn explain(error: &Error) -> String {
+    let faults = error.details().get("errors").and_then(Value::as_array).cloned().unwrap_or_default();
+    let faults: Vec<String> = faults.iter().map(|f| format!("  {}: {}", f["path"].as_str().unwrap_or_default(), f["message"].as_str().unwrap_or_default())).collect();
+    let cause = std::error::Error::source(error).map_or_else(String::new, |source| format!(" ({source})"));
+    if faults.is_empty() { format!("{error}{cause}") } else { faults.join("\n").trim_start().to_owned() }
+}

@@ -1,0 +1,308 @@
+//! Arguments, and what each command asks of the installation.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::{Parser, Subcommand, ValueEnum};
+use nuncio_domain::Environment;
+use nuncio_domain::lifecycle::Resolution;
+use serde_json::{Map, Value};
+
+use crate::admin::Command;
+
+/// A self-hosted messaging server: one API for SMS, WhatsApp, Telegram, email, Instagram and voice.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true, max_term_width = 100)]
+pub(super) struct Args {
+    /// Configuration file [default: nuncio.toml in the working folder, if there is one].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Data folder [default: nuncio-data].
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) data: Option<PathBuf>,
+    /// PostgreSQL instead of the embedded database: postgres://user@host:5432/name.
+    #[arg(long, global = true, value_name = "URL")]
+    pub(super) database: Option<String>,
+    /// Address and port to listen on [default: 127.0.0.1:8025].
+    #[arg(long, global = true, value_name = "ADDR")]
+    pub(super) listen: Option<String>,
+    /// Identifier or name of the project [default: the oldest].
+    #[arg(long, global = true, value_name = "PROJECT")]
+    pub(super) project: Option<String>,
+    /// Answer as JSON, for scripts.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    #[command(subcommand)]
+    pub(super) action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    /// Run the server.
+    Serve,
+    /// Run the server, make keys, and send a first message in the sandbox.
+    Quickstart {
+        /// End when the message was delivered.
+        #[arg(long)]
+        exit: bool,
+    },
+    /// API keys.
+    Keys {
+        #[command(subcommand)]
+        action: KeysAction,
+    },
+    /// Sender profiles.
+    Senders {
+        #[command(subcommand)]
+        action: SendersAction,
+    },
+    /// Provider accounts that carry a sender's channels.
+    Connections {
+        #[command(subcommand)]
+        action: ConnectionsAction,
+    },
+    /// Messages that wait for a person.
+    Messages {
+        #[command(subcommand)]
+        action: MessagesAction,
+    },
+    /// The configuration.
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// The database.
+    Db {
+        #[command(subcommand)]
+        action: DbAction,
+    },
+    /// Say what is wrong with this installation, and what to do about it.
+    Doctor,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Env {
+    Live,
+    Test,
+}
+
+impl From<Env> for Environment {
+    fn from(env: Env) -> Self {
+        match env {
+            Env::Live => Self::Live,
+            Env::Test => Self::Test,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysAction {
+    /// Make a key. It is shown this once.
+    Create {
+        /// What the key is for.
+        #[arg(long)]
+        name: String,
+        /// The world that it opens.
+        #[arg(long)]
+        env: Env,
+        /// What it may do, separated by commas [default: everything].
+        #[arg(long, value_delimiter = ',')]
+        permissions: Vec<String>,
+    },
+    /// Show all keys of a world.
+    List {
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Revoke a key for good.
+    Revoke {
+        /// The key's id (key_…), not the key.
+        id: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SendersAction {
+    /// Show all senders of a world.
+    List {
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Make a sender.
+    Create {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// Its name.
+        #[arg(long)]
+        name: String,
+        /// Its phone number in E.164.
+        #[arg(long, default_value = "")]
+        phone_number: String,
+        /// Send messages that name no sender by this one.
+        #[arg(long)]
+        default: bool,
+    },
+    /// Change a sender; what is left out stays.
+    Update {
+        /// The sender's id.
+        id: String,
+        #[arg(long, default_value = "live")]
+        env: Env,
+        #[arg(long)]
+        name: Option<String>,
+        #[arg(long)]
+        phone_number: Option<String>,
+        #[arg(long)]
+        default: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConnectionsAction {
+    /// Show all connections of a world, without their secrets.
+    List {
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Set the provider account of a sender's channel, in place of the one it has.
+    Set {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// Id or name of the sender [default: the default sender].
+        #[arg(long)]
+        sender: Option<String>,
+        /// The channel.
+        #[arg(long)]
+        channel: String,
+        /// The kind of provider, such as smtp.
+        #[arg(long)]
+        kind: String,
+        /// A setting, as name=value. Repeatable.
+        #[arg(long = "setting", value_name = "NAME=VALUE")]
+        settings: Vec<String>,
+        /// A secret, as name=value, or name=@FILE to read it from a file (@- for standard input). Repeatable.
+        #[arg(long = "secret", value_name = "NAME=VALUE")]
+        secrets: Vec<String>,
+    },
+    /// Remove the provider account of a sender's channel.
+    Remove {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        #[arg(long)]
+        sender: Option<String>,
+        #[arg(long)]
+        channel: String,
+    },
+    /// Reach for the provider and log in, without sending anything.
+    Test {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        #[arg(long)]
+        sender: Option<String>,
+        #[arg(long)]
+        channel: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MessagesAction {
+    /// Show messages that wait for a person.
+    Held,
+    /// Decide about held messages.
+    Resolve {
+        /// The message.
+        id: Option<String>,
+        /// All held messages.
+        #[arg(long)]
+        all: bool,
+        /// What to do.
+        #[arg(long)]
+        action: Decision,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Decision {
+    /// Send it (again).
+    Resend,
+    /// It went out.
+    Sent,
+    /// It did not; give up.
+    Failed,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigAction {
+    /// Check file and environment; tell every problem.
+    Check,
+    /// Show the settings in force, without secrets.
+    Show,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DbAction {
+    /// Bring the schema up to date.
+    Migrate,
+}
+
+impl Action {
+    /// What the command asks of the installation.
+    pub(super) fn into_command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::Keys { action: KeysAction::Create { name, env, permissions } } => Command::KeysCreate { name, env: env.into(), permissions },
+            Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.into() },
+            Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
+            Self::Senders { action } => action.into(),
+            Self::Connections { action } => action.into_command()?,
+            Self::Messages { action: MessagesAction::Held } => Command::MessagesHeld,
+            Self::Messages { action: MessagesAction::Resolve { id, all, action } } => {
+                let action = match action {
+                    Decision::Resend => Resolution::Resend,
+                    Decision::Sent => Resolution::Sent,
+                    Decision::Failed => Resolution::Failed,
+                };
+                Command::MessagesResolve { id, all, action }
+            }
+            Self::Doctor => Command::Doctor,
+            Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => bail!("this command does not go to an installation"),
+        })
+    }
+}
+
+impl From<SendersAction> for Command {
+    fn from(action: SendersAction) -> Self {
+        match action {
+            SendersAction::List { env } => Self::SendersList { env: env.into() },
+            SendersAction::Create { env, name, phone_number, default } => Self::SendersCreate { env: env.into(), name, phone_number, default },
+            SendersAction::Update { id, env, name, phone_number, default } => Self::SendersUpdate { env: env.into(), id, name, phone_number, default },
+        }
+    }
+}
+
+impl ConnectionsAction {
+    fn into_command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::List { env } => Command::ConnectionsList { env: env.into() },
+            Self::Remove { env, sender, channel } => Command::ConnectionsRemove { env: env.into(), sender, channel },
+            Self::Test { env, sender, channel } => Command::ConnectionsTest { env: env.into(), sender, channel },
+            Self::Set { env, sender, channel, kind, settings, secrets } => {
+                let (settings, secrets) = (pairs(&settings, false)?, pairs(&secrets, true)?);
+                Command::ConnectionsSet { env: env.into(), sender, channel, kind, settings, secrets }
+            }
+        })
+    }
+}
+
+fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value>> {
+    let mut map = Map::new();
+    for text in given {
+        let (name, value) = text.split_once('=').context("a setting must be written name=value")?;
+        let value = match value.strip_prefix('@').filter(|_| from_files) {
+            Some("-") => std::io::read_to_string(std::io::stdin())?.trim_end().to_owned(),
+            Some(path) => std::fs::read_to_string(path).with_context(|| path.to_owned())?.trim_end().to_owned(),
+            None => value.to_owned(),
+        };
+        map.insert(name.to_owned(), Value::from(value));
+    }
+    Ok(map)
+}

@@ -1,0 +1,116 @@
+//! The command line.
+
+mod args;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Parser as _;
+
+use crate::admin::{self, Answer, Request};
+use crate::config::Config;
+use crate::data::DataDir;
+use crate::wiring::{self, Node};
+use crate::{quickstart, serve};
+use args::{Action, Args, ConfigAction, DbAction};
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    nuncio_net::init_tls();
+    match start(args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("nuncio: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(args: Args) -> anyhow::Result<ExitCode> {
+    let config = load(&args)?;
+    let serves = matches!(args.action, Action::Serve | Action::Quickstart { .. });
+    log(&config, serves, matches!(args.action, Action::Quickstart { .. }));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run(args, config))
+}
+
+fn load(args: &Args) -> anyhow::Result<Config> {
+    let mut config = Config::load(args.config.as_deref(), std::env::vars())?;
+    if let Some(data) = &args.data {
+        config.storage.data.clone_from(data);
+    }
+    if let Some(database) = &args.database {
+        config.storage.database.clone_from(database);
+    }
+    if let Some(listen) = &args.listen {
+        config.server.listen.clone_from(listen);
+    }
+    Ok(config)
+}
+
+fn log(config: &Config, serves: bool, quiet: bool) {
+    let level = if quiet || !serves { "warn" } else { config.log.level.as_str() };
+    let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if config.log.format == "json" { builder.json().init() } else { builder.init() }
+}
+
+async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
+    let json = args.json;
+    let request = match args.action {
+        Action::Serve => return serve::run(&config).await.map(|()| ExitCode::SUCCESS),
+        Action::Quickstart { exit } => return quickstart::run(config, exit).await.map(|()| ExitCode::SUCCESS),
+        Action::Config { action: ConfigAction::Check } => {
+            println!("the configuration is good");
+            return Ok(ExitCode::SUCCESS);
+        }
+        Action::Config { action: ConfigAction::Show } => {
+            println!("{}", toml::to_string_pretty(&Config { storage: redacted(&config), ..config.clone() })?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Action::Db { action: DbAction::Migrate } => return migrate(&config).await.map(|()| ExitCode::SUCCESS),
+        other => Request { project: args.project, command: other.into_command()? },
+    };
+    let answer = perform(&config, request).await?;
+    if json { println!("{}", serde_json::to_string(&answer.json)?) } else { println!("{}", answer.text) }
+    Ok(if answer.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn redacted(config: &Config) -> crate::config::StorageConfig {
+    let mut storage = config.storage.clone();
+    for secret in [&mut storage.database, &mut storage.encryption_keys] {
+        if !secret.is_empty() {
+            "***".clone_into(secret);
+        }
+    }
+    storage
+}
+
+/// Runs a command on the installation: through its server if one holds the data folder, else by itself.
+async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
+    let data = DataDir::open(&config.storage.data)?;
+    let embedded = config.storage.database.is_empty();
+    let _lock = match (embedded, data.lock()?) {
+        (true, None) => return admin::ask(&data.socket(), &request).await,
+        (_, lock) => lock,
+    };
+    let ids = serve::ids();
+    let sealer = data.sealer(&config.storage, &*ids.entropy)?;
+    let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
+    let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?)?;
+    let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));
+    node.core.store().close().await;
+    answer
+}
+
+async fn migrate(config: &Config) -> anyhow::Result<()> {
+    let data = DataDir::open(&config.storage.data)?;
+    let _lock = match (config.storage.database.is_empty(), data.lock()?) {
+        (true, None) => bail!("a server works on this data folder; it brought the schema up to date when it started. To migrate by hand, stop it first"),
+        (_, lock) => lock,
+    };
+    nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
+    println!("the schema is up to date");
+    Ok(())
+}

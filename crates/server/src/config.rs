@@ -1,0 +1,271 @@
+//! Configuration: `nuncio.toml`, then the environment (`NUNCIO__SECTION__KEY`), then the command line.
+//!
+//! Everything has a working default. Unknown keys and wrong values are refused, all of them at once, each with its path.
+
+use std::path::{Path, PathBuf};
+
+use nuncio_net::GuardPolicy;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// All settings.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// Where it listens.
+    pub server: ServerConfig,
+    /// Where it keeps things.
+    pub storage: StorageConfig,
+    /// The HTTP API.
+    pub api: ApiConfig,
+    /// Sending.
+    pub dispatch: DispatchConfig,
+    /// What URLs that users give may lead to.
+    pub net: NetConfig,
+    /// Log lines.
+    pub log: LogConfig,
+}
+
+/// Where it listens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerConfig {
+    /// Address and port of the HTTP API.
+    pub listen: String,
+    /// Seconds that attempts under way are waited for at shutdown.
+    pub shutdown_seconds: u64,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self { listen: "127.0.0.1:8025".to_owned(), shutdown_seconds: 20 }
+    }
+}
+
+/// Where it keeps things.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageConfig {
+    /// Folder of the embedded database, the key file and the admin socket.
+    pub data: PathBuf,
+    /// `postgres://` URL; empty for the embedded database.
+    pub database: String,
+    /// Encryption keys in base64, one a line, newest first; empty for the key file in the data folder.
+    pub encryption_keys: String,
+}
+
+impl Default for StorageConfig {
+    fn default() -> Self {
+        Self { data: PathBuf::from("nuncio-data"), database: String::new(), encryption_keys: String::new() }
+    }
+}
+
+/// The HTTP API.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApiConfig {
+    /// Requests of one world on this node.
+    pub rate_limit: RateLimitConfig,
+    /// Bytes that large request bodies may hold in memory together.
+    pub max_in_flight_bytes: u64,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self { rate_limit: RateLimitConfig::default(), max_in_flight_bytes: 256 * 1024 * 1024 }
+    }
+}
+
+/// Requests of one world on this node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RateLimitConfig {
+    /// Sustained requests a minute; 0 switches the limit off.
+    pub per_minute: u64,
+    /// Requests at once after a pause.
+    pub burst: u64,
+}
+
+impl Default for RateLimitConfig {
+    fn default() -> Self {
+        Self { per_minute: 60_000, burst: 2_000 }
+    }
+}
+
+/// Sending.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DispatchConfig {
+    /// Seconds that a message waits for a receipt after it was sent.
+    pub receipt_wait_seconds: u64,
+}
+
+impl Default for DispatchConfig {
+    fn default() -> Self {
+        Self { receipt_wait_seconds: 86_400 }
+    }
+}
+
+/// What URLs that users give may lead to.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NetConfig {
+    /// Plain http beside https.
+    pub allow_http: bool,
+    /// Addresses of this machine.
+    pub allow_loopback: bool,
+    /// Networks in CIDR form that may be reached although they are private, separated by commas.
+    pub allow_networks: String,
+}
+
+/// Log lines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogConfig {
+    /// A filter such as `info` or `nuncio=debug,warn`.
+    pub level: String,
+    /// `text` or `json`.
+    pub format: String,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: "text".to_owned() }
+    }
+}
+
+/// Every problem of a configuration.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration has {} problem(s):\n{}", .0.len(), .0.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
+pub struct Problems(pub Vec<String>);
+
+impl Config {
+    /// Reads `file` (or `nuncio.toml` in the working folder, if there is one) and the environment.
+    pub fn load(file: Option<&Path>, environment: impl Iterator<Item = (String, String)>) -> Result<Self, Problems> {
+        let one = |text: String| Problems(vec![text]);
+        let mut merged = match file {
+            Some(path) => read_file(path).map_err(one)?,
+            None if Path::new("nuncio.toml").exists() => read_file(Path::new("nuncio.toml")).map_err(one)?,
+            None => Value::Object(serde_json::Map::new()),
+        };
+        let mut problems = Vec::new();
+        for (name, text) in environment {
+            if let Some(path) = name.strip_prefix("NUNCIO__") {
+                set(&mut merged, &path.to_lowercase().split("__").collect::<Vec<_>>(), &text);
+            }
+        }
+        let default = serde_json::to_value(Self::default()).unwrap_or_default();
+        compare(&mut merged, &default, "", &mut problems);
+        if !problems.is_empty() {
+            return Err(Problems(problems));
+        }
+        let config: Self = serde_json::from_value(merged).map_err(|e| one(e.to_string()))?;
+        config.check(&mut problems);
+        if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+    }
+
+    fn check(&self, problems: &mut Vec<String>) {
+        if self.server.listen.parse::<std::net::SocketAddr>().is_err() {
+            problems.push(format!("server.listen: {:?} is not address:port, such as 127.0.0.1:8025", self.server.listen));
+        }
+        if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
+            problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
+        }
+        if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
+            problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
+        }
+        if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
+            problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());
+        }
+        if !matches!(self.log.format.as_str(), "text" | "json") {
+            problems.push(format!("log.format: {:?} is neither text nor json", self.log.format));
+        }
+        if let Err(problem) = self.guard() {
+            problems.push(problem);
+        }
+    }
+
+    /// The policy for URLs that users give.
+    pub fn guard(&self) -> Result<GuardPolicy, String> {
+        let networks = self.net.allow_networks.split(',').map(str::trim).filter(|n| !n.is_empty());
+        let allow_networks = networks
+            .map(|text| text.parse().map_err(|_| format!("net.allow_networks: {text:?} is not a network such as 10.0.0.0/8")))
+            .collect::<Result<_, _>>()?;
+        Ok(GuardPolicy { allow_http: self.net.allow_http, allow_loopback: self.net.allow_loopback, allow_networks })
+    }
+}
+
+fn read_file(path: &Path) -> Result<Value, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Puts an environment value where its path says; its kind follows from the default.
+fn set(value: &mut Value, path: &[&str], text: &str) {
+    let Some((head, rest)) = path.split_first() else {
+        *value = Value::from(text);
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    if let Value::Object(members) = value {
+        set(members.entry((*head).to_owned()).or_insert(Value::Null), rest, text);
+    }
+}
+
+/// Compares names and kinds with the default, and reads numbers and flags out of texts.
+fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<String>) {
+    match (&mut *value, default) {
+        (Value::Object(members), Value::Object(known)) => {
+            for (name, member) in members.iter_mut() {
+                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                match known.get(name) {
+                    Some(default) => compare(member, default, &place, problems),
+                    None => problems.push(format!("{place}: unknown; known here are {}", known.keys().cloned().collect::<Vec<_>>().join(", "))),
+                }
+            }
+        }
+        (Value::String(text), Value::Number(_)) => match text.parse::<u64>() {
+            Ok(number) => *value = number.into(),
+            Err(_) => problems.push(format!("{path}: {text:?} is not a whole number")),
+        },
+        (Value::String(text), Value::Bool(_)) => match text.parse::<bool>() {
+            Ok(flag) => *value = flag.into(),
+            Err(_) => problems.push(format!("{path}: {text:?} is neither true nor false")),
+        },
+        (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
+        (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
+        (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Object(_) => "a section",
+        Value::Number(_) => "a whole number",
+        Value::Bool(_) => "true or false",
+        _ => "a text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Result<Config, Problems> {
+        Config::load(None, pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
+    }
+
+    #[test]
+    fn the_environment_reaches_nested_keys() {
+        let config = env(&[("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0"), ("NUNCIO__NET__ALLOW_LOOPBACK", "true"), ("HOME", "/")]);
+        assert!(config.is_ok_and(|c| c.api.rate_limit.per_minute == 0 && c.net.allow_loopback));
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let problems = env(&[("NUNCIO__API__RATE_LIMTI", "1"), ("NUNCIO__NET__ALLOW_HTTP", "maybe"), ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x")]);
+        assert!(problems.is_err_and(|p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: unknown; known here are max_in_flight_bytes, rate_limit")));
+    }
+}

@@ -1,0 +1,79 @@
+//! Looking for what is wrong, and deciding about what waits for a person.
+
+use nuncio_core::{Core, StoreResultExt as _};
+use nuncio_domain::config::Project;
+use nuncio_domain::lifecycle::{Resolution, Step, Wait};
+use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
+use nuncio_store::{DueMessage, Transition, Transitioned};
+use serde_json::json;
+
+use crate::admin::Answer;
+
+const PAGE: u32 = 1_000;
+
+/// Everything that an operator should know, with what to do about it.
+pub(crate) async fn examine(core: &Core) -> Result<Answer> {
+    let mut findings = core.store().advice().await.or_fail()?;
+    let unguarded = core.store().read().await.or_fail()?.count_unguarded_messages().await.or_fail()?;
+    if unguarded > 0 {
+        findings.push(format!("{unguarded} unfinished messages wait for nobody; please report this as a bug, with the log"));
+    }
+    let held = held_messages(core).await?.len();
+    if held > 0 {
+        findings.push(format!("{held} messages wait for a person; see `nuncio messages held`, decide with `nuncio messages resolve`"));
+    }
+    for project in core.projects().await? {
+        for environment in [Environment::Live, Environment::Test] {
+            let world = core.world(project.tenant(environment)).await?;
+            if world.default_sender().is_none() {
+                findings.push(format!("project {} has no default {} sender; make one with `nuncio senders create --default`", project.name, environment.as_str()));
+            }
+            if environment == Environment::Live && world.connections.is_empty() {
+                findings.push(format!("project {} has no live connection: live messages cannot be sent; set one with `nuncio connections set`", project.name));
+            }
+            for connection in world.connections.iter().filter(|c| c.kind != "sim") {
+                if let Err(why) = core.check_connection(world.tenant, connection).await? {
+                    findings.push(format!("connection {} ({} by {}): {why}", connection.id, connection.channel, connection.kind));
+                }
+            }
+        }
+    }
+    let text = if findings.is_empty() { "all is well".to_owned() } else { findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n") };
+    Ok(Answer { json: json!({"findings": findings}), text, bad: unguarded > 0 })
+}
+
+/// Messages that wait for a person.
+pub(crate) async fn held(core: &Core) -> Result<Answer> {
+    let held = held_messages(core).await?;
+    let reason = |m: &DueMessage| if let Wait::Held { reason, .. } = m.wait { reason.as_str() } else { "" };
+    let json = held.iter().map(|m| json!({"id": m.id, "heldReason": reason(m)})).collect();
+    let text = held.iter().map(|m| format!("{}  {}", m.id, reason(m))).collect::<Vec<_>>().join("\n");
+    Ok(Answer { json, text: if held.is_empty() { "no message is held".to_owned() } else { text }, bad: false })
+}
+
+async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
+    core.store().read().await.or_fail()?.held_messages(PAGE).await.or_fail()
+}
+
+/// Decides about one held message, or about all of them.
+pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, all: bool, action: Resolution) -> Result<Answer> {
+    let targets: Vec<(TenantId, MessageId)> = match (id, all) {
+        (Some(text), false) => {
+            let id = text.parse().map_err(|_| Error::not_found("message"))?;
+            vec![(project.live, id), (project.test, id)]
+        }
+        (None, true) => held_messages(core).await?.into_iter().map(|m| (m.tenant, m.id)).collect(),
+        _ => return Err(Error::field("id", "give the id of one message, or --all")),
+    };
+    let mut resolved = 0;
+    for (tenant, id) in targets {
+        let transition = Transition { tenant, id, step: Step::Resolve { action }, now: core.ids().clock.now() };
+        if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } = core.store().transition(transition).await.or_fail()? {
+            resolved += 1;
+        }
+    }
+    if resolved == 0 && !all {
+        return Err(Error::not_found("held message"));
+    }
+    Ok(Answer { json: json!({"resolved": resolved}), text: format!("{resolved} resolved"), bad: false })
+}

@@ -1,0 +1,11 @@
+//! The server: configuration, command line and wiring. The only place that names a concrete store or provider.
+
+pub mod admin;
+pub mod cli;
+pub mod config;
+mod data;
+mod doctor;
+mod quickstart;
+mod serve;
+pub mod system;
+pub mod wiring;

@@ -1,0 +1,46 @@
+//! Putting the house together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::Registry;
+use nuncio_core::{Core, Parts, Sealer};
+use nuncio_dispatch::{Dispatch, DispatchConfig};
+use nuncio_domain::Ids;
+use nuncio_store::Store;
+
+use crate::config::Config;
+
+/// Every kind of provider that this server knows. A new one is one line here.
+pub fn registry() -> Registry {
+    Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(nuncio_channel_smtp::SmtpFactory)])
+}
+
+/// A node: what takes requests, and what carries messages out.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Use cases.
+    pub core: Core,
+    /// The loops.
+    pub dispatch: Dispatch,
+}
+
+impl Node {
+    /// Puts a node together on an open database. Nothing runs yet.
+    pub fn new(store: Arc<dyn Store>, sealer: Sealer, ids: Ids, config: DispatchConfig) -> anyhow::Result<Self> {
+        let dispatch = Dispatch::new(Arc::clone(&store), registry(), sealer.clone(), ids, config)?;
+        let core = Core::new(Parts { store, outbound: Arc::new(dispatch.clone()), registry: registry(), services: dispatch.services(), sealer });
+        Ok(Self { core, dispatch })
+    }
+}
+
+/// Dispatch's part of the settings.
+pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
+    let embedded = config.storage.database.is_empty();
+    Ok(DispatchConfig {
+        sole: embedded,
+        compare_clocks: !embedded,
+        receipt_wait: Duration::from_secs(config.dispatch.receipt_wait_seconds),
+        guard: config.guard().map_err(anyhow::Error::msg)?,
+    })
+}

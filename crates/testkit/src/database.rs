@@ -1,0 +1,103 @@
+//! A database for one test.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nuncio_domain::Redacted;
+use nuncio_store_sql::Target;
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use tempfile::TempDir;
+
+/// The superuser URL of a PostgreSQL server for tests.
+const SERVER: &str = "NUNCIO_TEST_PG";
+
+/// Which kind of database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backend {
+    /// Embedded.
+    Sqlite,
+    /// A server.
+    Postgres,
+}
+
+impl Backend {
+    /// Every kind that can be had here. Says loudly when PostgreSQL cannot.
+    pub fn all() -> Vec<Self> {
+        if std::env::var(SERVER).is_ok() {
+            return vec![Self::Sqlite, Self::Postgres];
+        }
+        eprintln!("SKIPPED on PostgreSQL: {SERVER} is not set");
+        vec![Self::Sqlite]
+    }
+}
+
+/// A database that goes with its owner.
+#[derive(Debug)]
+pub enum Database {
+    /// A file in a folder of its own.
+    Sqlite(TempDir),
+    /// A database on the test server.
+    Postgres {
+        /// URL of the server's maintenance database.
+        server: String,
+        /// Name of the database.
+        name: String,
+    },
+}
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+impl Database {
+    /// Makes an empty one.
+    pub async fn make(backend: Backend) -> Self {
+        if backend == Backend::Sqlite {
+            return Self::Sqlite(TempDir::with_prefix("nuncio-test-").expect("a temporary folder"));
+        }
+        let server = std::env::var(SERVER).expect("the URL of a PostgreSQL server");
+        let name = format!("nuncio_app_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        execute(&server, format!("CREATE DATABASE {name}")).await;
+        Self::Postgres { server, name }
+    }
+
+    /// How the store finds it.
+    pub fn target(&self) -> Target {
+        match self {
+            Self::Sqlite(folder) => Target::Sqlite(folder.path().join("nuncio.db")),
+            Self::Postgres { .. } => Target::Postgres(Redacted::new(self.url())),
+        }
+    }
+
+    /// URL of the database; empty for an embedded one.
+    pub fn url(&self) -> String {
+        match self {
+            Self::Sqlite(_) => String::new(),
+            Self::Postgres { server, name } => {
+                let base = server.rsplit_once('/').map_or(server.as_str(), |(base, _)| base);
+                format!("{base}/{name}")
+            }
+        }
+    }
+
+    /// The folder of an embedded database.
+    pub fn folder(&self) -> Option<&Path> {
+        if let Self::Sqlite(folder) = self { Some(folder.path()) } else { None }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let Self::Postgres { server, name } = self else { return };
+        let (server, name) = (server.clone(), name.clone());
+        // A runtime of its own: the test's may be ending.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(execute(&server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")));
+        });
+        let _ = dropping.join();
+    }
+}
+
+async fn execute(server: &str, statement: String) {
+    let mut conn = PgConnection::connect(server).await.expect("the PostgreSQL server of the tests answers");
+    conn.execute(sqlx::AssertSqlSafe(statement)).await.expect("the statement runs");
+}

@@ -1,0 +1,50 @@
+//! A clock that stands still, and randomness that follows from a seed.
+
+use std::time::Duration;
+
+use nuncio_domain::{Clock, Entropy, Timestamp};
+use parking_lot::Mutex;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+
+/// A clock that moves when it is told to. Begins at 2026-01-01T00:00:00Z.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    passed: Mutex<Duration>,
+}
+
+const BEGINNING: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+impl ManualClock {
+    /// Moves wall time and monotonic time.
+    pub fn advance(&self, by: Duration) {
+        *self.passed.lock() += by;
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        BEGINNING.plus(*self.passed.lock())
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_secs(3_600) + *self.passed.lock()
+    }
+}
+
+/// Randomness that is the same in every run.
+#[derive(Debug)]
+pub struct SeededEntropy(Mutex<ChaCha20Rng>);
+
+impl SeededEntropy {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(Mutex::new(ChaCha20Rng::seed_from_u64(seed)))
+    }
+}
+
+impl Entropy for SeededEntropy {
+    fn fill(&self, out: &mut [u8]) {
+        self.0.lock().fill_bytes(out);
+    }
+}

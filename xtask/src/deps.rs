@@ -1,0 +1,96 @@
+//! Who may depend on whom.
+
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::bail;
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+
+/// What a crate may use of the house, and what it must never reach, however indirectly.
+struct Rule {
+    name: &'static str,
+    may_use: &'static [&'static str],
+    never: &'static [&'static str],
+}
+
+const CHANNEL: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel"];
+const CHANNEL_NEVER: &[&str] = &["nuncio-store", "nuncio-core", "axum", "sqlx", "rusqlite"];
+
+const RULES: &[Rule] = &[
+    Rule { name: "nuncio-domain", may_use: &[], never: &["tokio", "axum", "sqlx", "rusqlite", "reqwest"] },
+    Rule { name: "nuncio-store", may_use: &["nuncio-domain"], never: &["sqlx", "rusqlite", "axum", "reqwest"] },
+    Rule { name: "nuncio-store-sql", may_use: &["nuncio-domain", "nuncio-store"], never: &["axum", "reqwest", "nuncio-channel", "nuncio-core"] },
+    Rule { name: "nuncio-net", may_use: &["nuncio-domain"], never: &["nuncio-store", "axum", "sqlx"] },
+    Rule { name: "nuncio-channel", may_use: &["nuncio-domain", "nuncio-net"], never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-sim", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-smtp", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-core", may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel"], never: &["sqlx", "rusqlite", "axum", "reqwest"] },
+    Rule {
+        name: "nuncio-dispatch",
+        may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel", "nuncio-net", "nuncio-core"],
+        never: &["sqlx", "rusqlite", "axum"],
+    },
+    Rule { name: "nuncio-api", may_use: &["nuncio-domain", "nuncio-core"], never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre"] },
+    // The binary, and what is never part of it.
+    Rule {
+        name: "nuncio",
+        may_use: &[
+            "nuncio-domain",
+            "nuncio-store",
+            "nuncio-store-sql",
+            "nuncio-net",
+            "nuncio-channel",
+            "nuncio-channel-sim",
+            "nuncio-channel-smtp",
+            "nuncio-core",
+            "nuncio-dispatch",
+            "nuncio-api",
+        ],
+        never: &["openssl-sys", "native-tls", "aws-lc-sys"],
+    },
+];
+
+/// Crates that are built for tests and tools only.
+const TOOLS: &[&str] = &["nuncio-testkit", "nuncio-bench", "xtask"];
+
+pub(crate) fn check() -> anyhow::Result<()> {
+    let metadata = MetadataCommand::new().exec()?;
+    let uses: HashMap<&str, BTreeSet<&str>> = metadata.packages.iter().map(|p| (p.name.as_str(), direct(p))).collect();
+    let mut faults = Vec::new();
+    for package in metadata.workspace_packages() {
+        let name = package.name.as_str();
+        if TOOLS.contains(&name) {
+            continue;
+        }
+        let Some(rule) = RULES.iter().find(|r| r.name == name) else {
+            faults.push(format!("{name} stands in no rule: add it to xtask/src/deps.rs and docs/ARCHITECTURE.md"));
+            continue;
+        };
+        for used in direct(package).iter().filter(|d| d.starts_with("nuncio")) {
+            if !rule.may_use.contains(used) {
+                faults.push(format!("{name} may not use {used}"));
+            }
+        }
+        let reached = reach(name, &uses);
+        faults.extend(rule.never.iter().filter(|never| reached.contains(*never)).map(|never| format!("{name} must never reach {never}")));
+    }
+    if faults.is_empty() { Ok(()) } else { bail!("dependencies:\n  {}", faults.join("\n  ")) }
+}
+
+/// What a package needs to be built, without its tests. Optional dependencies count only by what the lock file resolves, so
+/// features that are off are left out by naming the crates that matter.
+fn direct(package: &Package) -> BTreeSet<&str> {
+    package.dependencies.iter().filter(|d| d.kind == DependencyKind::Normal && !d.optional).map(|d| d.name.as_str()).collect()
+}
+
+fn reach<'a>(name: &'a str, uses: &HashMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![name];
+    while let Some(next) = open.pop() {
+        for used in uses.get(next).into_iter().flatten() {
+            if reached.insert(*used) {
+                open.push(used);
+            }
+        }
+    }
+    reached
+}
