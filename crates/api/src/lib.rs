@@ -1,1 +1,37 @@
-//! Placeholder while the workspace is laid out.
+//! The HTTP API.
+//!
+//! A request passes the [shell](shell) first: it gets an id, is authenticated, counted against its world's rate limit, and
+//! checked against the permission of its operation, all before the handler sees it. Handlers take their input through the
+//! [extractors](extract), which tell every fault of a body or query at once, call [`nuncio_core::Core`], and render. What is
+//! common to all operations (security, errors, headers) is added to the [document](document) in one place, so that a new
+//! endpoint is a file under `v1`, a line in its `mod.rs`, and a row in [`OPERATIONS`].
+
+mod budget;
+mod document;
+mod error;
+mod extract;
+mod node;
+mod operations;
+mod rate;
+mod reply;
+mod shell;
+mod state;
+mod v1;
+
+pub use document::openapi;
+pub use operations::OPERATIONS;
+pub use state::{ApiLimits, ApiState};
+
+/// The routes of the API, ready to be served.
+///
+/// Serve it with `ConnectInfo<SocketAddr>`: failed authentications are counted per address. Without one they all count together.
+pub fn router(state: ApiState) -> axum::Router {
+    let (routes, document) = document::build();
+    let app = state::App::new(state, &document);
+    routes
+        .merge(node::routes(&document))
+        .fallback(node::not_found)
+        .method_not_allowed_fallback(node::method_not_allowed)
+        .layer(axum::middleware::from_fn_with_state(app.clone(), shell::shell))
+        .with_state(app)
+}

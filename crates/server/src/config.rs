@@ -67,7 +67,7 @@ pub struct ApiConfig {
     /// Requests of one world on this node.
     pub rate_limit: RateLimitConfig,
     /// Bytes that large request bodies may hold in memory together.
-    pub max_in_flight_bytes: u64,
+    pub max_in_flight_bytes: usize,
 }
 
 impl Default for ApiConfig {
@@ -81,9 +81,9 @@ impl Default for ApiConfig {
 #[serde(default)]
 pub struct RateLimitConfig {
     /// Sustained requests a minute; 0 switches the limit off.
-    pub per_minute: u64,
+    pub per_minute: u32,
     /// Requests at once after a pause.
-    pub burst: u64,
+    pub burst: u32,
 }
 
 impl Default for RateLimitConfig {

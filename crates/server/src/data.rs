@@ -1,12 +1,11 @@
 //! The data folder: its lock, its key file, its database.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use fs4::FileExt as _;
 use nuncio_core::Sealer;
 use nuncio_domain::{Entropy, Redacted};
 use nuncio_store_sql::Target;
@@ -39,10 +38,10 @@ impl DataDir {
     pub(crate) fn lock(&self) -> anyhow::Result<Option<Lock>> {
         let path = self.path.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).with_context(|| path.display().to_string())?;
-        match FileExt::try_lock(&file) {
+        match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(fs4::TryLockError::WouldBlock) => Ok(None),
-            Err(fs4::TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
         }
     }
 

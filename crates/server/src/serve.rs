@@ -54,7 +54,7 @@ impl Server {
             burst: config.api.rate_limit.burst,
             max_in_flight_bytes: config.api.max_in_flight_bytes,
         };
-        let state = ApiState::new(node.core.clone(), std::sync::Arc::new(move || metrics.render()), limits);
+        let state = ApiState { core: node.core.clone(), metrics: std::sync::Arc::new(move || metrics.render()), limits };
         let (stop, stopped) = watch::channel(false);
         let http = tokio::spawn(serve_http(listener, nuncio_api::router(state), stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);

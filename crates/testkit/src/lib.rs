@@ -52,11 +52,11 @@ pub struct TestApp {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Requests a minute and world; 0 for no limit, the default.
-    pub per_minute: u64,
+    pub per_minute: u32,
     /// Requests at once.
-    pub burst: u64,
+    pub burst: u32,
     /// Bytes of large bodies at once.
-    pub max_in_flight_bytes: u64,
+    pub max_in_flight_bytes: usize,
     /// Dispatch.
     pub dispatch: DispatchConfig,
 }
@@ -239,6 +239,6 @@ async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Route
     node.dispatch.start().await.expect("the node enters");
     let limits =
         ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
-    let state = ApiState::new(node.core.clone(), Arc::new(|| "# no metrics\n".to_owned()), limits);
+    let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio_api::router(state))
 }

@@ -1,0 +1,189 @@
+//! From the violations of a schema to sentences for people.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{ValidationError, Validator};
+use nuncio_domain::FieldError;
+use serde_json::Value;
+
+use super::FAULTS;
+
+/// The most characters that are shown of a value.
+const SHOWN: usize = 64;
+
+/// What is wrong with a body.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Everything but unknown fields.
+    pub(super) faults: Vec<FieldError>,
+    /// Unknown fields.
+    pub(super) unknown: Vec<Unknown>,
+}
+
+/// A field that the schema does not know.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    /// JSON pointer of the object that has it.
+    pub(super) object: String,
+    /// Its name.
+    pub(super) name: String,
+    /// What to say of it.
+    pub(super) fault: FieldError,
+}
+
+impl Found {
+    /// Holds `value` against the schema that `validator` was compiled from.
+    pub(super) fn new(validator: &Validator, schema: &Value, value: &Value) -> Self {
+        let mut found = Self::default();
+        for error in validator.iter_errors(value) {
+            found.add(schema, &error);
+            if found.faults.len() + found.unknown.len() >= FAULTS {
+                break;
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, schema: &Value, error: &ValidationError<'_>) {
+        let at = path(error.instance_path());
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(schema, error, &at, unexpected),
+            ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
+                self.alternatives(schema, error, context)
+            }
+            ValidationErrorKind::Required { property } => {
+                self.faults.push(FieldError::new(member(&at, property.as_str().unwrap_or_default()), "is required"));
+            }
+            // That it has the wrong type is told by itself.
+            ValidationErrorKind::Enum { .. } if !error.instance().is_string() => {}
+            kind => self.faults.push(FieldError::new(or_body(&at), sentence(kind, error, &at))),
+        }
+    }
+
+    fn unknown(&mut self, schema: &Value, error: &ValidationError<'_>, at: &str, unexpected: &[String]) {
+        let known = known_fields(schema, error.schema_path());
+        for name in unexpected.iter().take(FAULTS) {
+            let fault = FieldError::new(member(at, name), format!("is unknown; {known}"));
+            self.unknown.push(Unknown { object: error.instance_path().as_str().to_owned(), name: name.clone(), fault });
+        }
+    }
+
+    /// Reports the alternative that the value was meant for: the first one of its type.
+    fn alternatives(&mut self, schema: &Value, error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) {
+        let own = |e: &&ValidationError<'_>| e.instance_path() == error.instance_path();
+        let wrong_type = |e: &ValidationError<'_>| matches!(e.kind(), ValidationErrorKind::Type { .. });
+        if let Some(meant) = context.iter().find(|errors| !errors.iter().filter(own).any(wrong_type)) {
+            meant.iter().for_each(|e| self.add(schema, e));
+            return;
+        }
+        let mut types = Vec::new();
+        for e in context.iter().flatten().filter(own) {
+            if let ValidationErrorKind::Type { kind } = e.kind() {
+                types.extend(type_names(kind));
+            }
+        }
+        let at = path(error.instance_path());
+        let message = format!("is {}; must be {}", value(error.instance(), &at), types.join(" or "));
+        self.faults.push(FieldError::new(or_body(&at), message));
+    }
+}
+
+/// The beginning of a text that came with a request.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Where a value is, as the caller wrote it: `content.buttons[2].title`.
+pub(super) fn path(location: &Location) -> String {
+    location.segments().fold(String::new(), |path, segment| match segment {
+        LocationSegment::Property(name) => member(&path, &name),
+        LocationSegment::Index(index) => format!("{path}[{index}]"),
+    })
+}
+
+/// The path of a member of the object at `path`.
+pub(super) fn member(path: &str, name: &str) -> String {
+    let name = shown(name);
+    if path.is_empty() { name } else { format!("{path}.{name}") }
+}
+
+/// The root has no name of its own.
+pub(super) fn or_body(path: &str) -> &str {
+    if path.is_empty() { "body" } else { path }
+}
+
+fn known_fields(schema: &Value, keyword: &Location) -> String {
+    let object = keyword.as_str().rsplit_once('/').map_or("", |(object, _)| object);
+    let properties = schema.pointer(object).and_then(|s| s["properties"].as_object());
+    let names: Vec<_> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() { "there are no fields here".to_owned() } else { format!("known are {}", names.join(", ")) }
+}
+
+fn sentence(kind: &ValidationErrorKind, error: &ValidationError<'_>, at: &str) -> String {
+    let instance = error.instance();
+    let shown = || value(instance, at);
+    match kind {
+        ValidationErrorKind::Type { kind } => format!("is {}; must be {}", shown(), type_names(kind).join(" or ")),
+        ValidationErrorKind::Enum { options } => {
+            let names: Vec<_> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            format!("is {}; must be one of {}", shown(), names.join(", "))
+        }
+        ValidationErrorKind::MinLength { limit } => format!("has {} characters; must have at least {limit}", characters(instance)),
+        ValidationErrorKind::MaxLength { limit } => format!("has {} characters; must have at most {limit}", characters(instance)),
+        ValidationErrorKind::MinItems { limit } => format!("has {} items; must have at least {limit}", items(instance)),
+        ValidationErrorKind::MaxItems { limit } => format!("has {} items; must have at most {limit}", items(instance)),
+        ValidationErrorKind::MinProperties { limit } => format!("has {} entries; must have at least {limit}", items(instance)),
+        ValidationErrorKind::MaxProperties { limit } => format!("has {} entries; must have at most {limit}", items(instance)),
+        ValidationErrorKind::Minimum { limit } => format!("is {}; must be at least {limit}", shown()),
+        ValidationErrorKind::Maximum { limit } => format!("is {}; must be at most {limit}", shown()),
+        ValidationErrorKind::Pattern { pattern } => format!("is {}; must match {pattern}", shown()),
+        ValidationErrorKind::Format { format } if format == "date-time" => {
+            format!("is {}; must be an ISO 8601 date-time with an offset, such as 2030-01-31T09:30:00.000Z", shown())
+        }
+        ValidationErrorKind::Format { format } => format!("is {}; must be a {format}", shown()),
+        ValidationErrorKind::UniqueItems => "has the same item twice".to_owned(),
+        _ => error.masked_with("the value").to_string(),
+    }
+}
+
+fn type_names(kind: &TypeKind) -> Vec<&'static str> {
+    use jsonschema::JsonType;
+    let name = |one: JsonType| match one {
+        JsonType::Array => Some("an array"),
+        JsonType::Boolean => Some("true or false"),
+        JsonType::Integer => Some("a whole number"),
+        JsonType::Number => Some("a number"),
+        JsonType::Object => Some("an object"),
+        JsonType::String => Some("a string"),
+        JsonType::Null => None, // the same as leaving the field out
+    };
+    match kind {
+        TypeKind::Single(one) => name(*one).into_iter().collect(),
+        TypeKind::Multiple(many) => many.iter().filter_map(name).collect(),
+    }
+}
+
+/// A value in short; never that of a field that may hold a secret.
+fn value(value: &Value, at: &str) -> String {
+    let at = at.to_ascii_lowercase();
+    if ["secret", "password", "token"].iter().any(|word| at.contains(word)) {
+        return "something else".to_owned();
+    }
+    match value {
+        Value::String(text) => format!("{:?}", shown(text)),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        scalar => scalar.to_string(),
+    }
+}
+
+fn characters(value: &Value) -> usize {
+    value.as_str().map_or(0, |text| text.chars().count())
+}
+
+fn items(value: &Value) -> usize {
+    value.as_array().map(Vec::len).or(value.as_object().map(serde_json::Map::len)).unwrap_or_default()
+}

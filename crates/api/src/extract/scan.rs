@@ -1,0 +1,66 @@
+//! A look at the bytes of a JSON body before it is parsed.
+
+use memchr::memchr2;
+
+/// What the bytes of a JSON text say of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Scan {
+    /// How deep arrays and objects are nested.
+    pub(super) depth: usize,
+    /// Whether a string holds U+0000, which PostgreSQL cannot store. In JSON it can only be written `\u0000`.
+    pub(super) nul: bool,
+}
+
+/// Scans `json` in one pass. Of what is no JSON it says something or other; the parser refuses that afterwards.
+pub(super) fn scan(json: &[u8]) -> Scan {
+    let (mut found, mut depth, mut at) = (Scan::default(), 0_usize, 0);
+    while let Some(byte) = json.get(at) {
+        at += 1;
+        match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                found.depth = found.depth.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' => at = string(json, at, &mut found),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Skips a string that begins at `at`, and answers where it ends.
+fn string(json: &[u8], mut at: usize, found: &mut Scan) -> usize {
+    while let Some(special) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += special;
+        if json[at] == b'"' {
+            return at + 1;
+        }
+        found.nul |= json[at..].starts_with(b"\\u0000");
+        at += 2;
+    }
+    json.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_and_nul_are_found_outside_of_traps() {
+        for (json, depth, nul) in [
+            (r#"{"a":[{"b":1}],"c":{}}"#, 3, false),
+            (r#""[[[[""#, 0, false),
+            (r#"["\"[[["]"#, 1, false),
+            (r#"{"a":"x\u0000y"}"#, 1, true),
+            (r#"{"a\u0000":1}"#, 1, true),
+            (r#"{"a":"\\u0000"}"#, 1, false),
+            (r#"{"a":"\\\u0000"}"#, 1, true),
+            (r#"]]["#, 1, false),
+            (r#""unfinished \"#, 0, false),
+            ("", 0, false),
+        ] {
+            assert_eq!(scan(json.as_bytes()), Scan { depth, nul }, "{json}");
+        }
+    }
+}

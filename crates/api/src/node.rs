@@ -1,0 +1,49 @@
+//! What is not part of the API proper: the document, health, metrics, and paths that lead nowhere.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use nuncio_core::Core;
+use nuncio_domain::ErrorCode;
+use serde_json::{Value, json};
+use utoipa::openapi::OpenApi;
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use crate::error::ApiError;
+use crate::reply::{Reply, Result};
+use crate::state::App;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// <https://prometheus.io/docs/instrumenting/exposition_formats>
+const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
+    let document = Bytes::from(serde_json::to_vec(document).expect("the document has string keys only"));
+    axum::Router::new()
+        .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.json")))
+        .route("/openapi.json", get(move || std::future::ready(([(CONTENT_TYPE, JSON)], document))))
+        .route("/healthz", get(async || Reply::ok(json!({"status": "ok"}))))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+}
+
+/// Whether this node should be given requests.
+async fn readyz(State(core): State<Core>) -> Result<Reply<Value>> {
+    core.ready().await?;
+    Ok(Reply::ok(json!({"status": "ready"})))
+}
+
+async fn metrics(State(app): State<App>) -> Response {
+    ([(CONTENT_TYPE, METRICS)], (app.metrics)()).into_response()
+}
+
+pub(crate) async fn not_found() -> ApiError {
+    ApiError::new(ErrorCode::NotFound, "nothing is served at this path; /docs shows what is")
+}
+
+pub(crate) async fn method_not_allowed() -> ApiError {
+    ApiError::new(ErrorCode::MethodNotAllowed, "the path does not support this method; the header Allow lists those it does")
+}

@@ -1,0 +1,63 @@
+//! Every operation, and who may call it.
+
+use std::collections::HashMap;
+
+use axum::extract::MatchedPath;
+use axum::http::{Method, Request};
+use nuncio_domain::Permission;
+use utoipa::openapi::path::{Operation as Documented, ParameterIn, PathItem};
+use utoipa::openapi::{OpenApi, RefOr};
+
+/// The permission that each operation needs, by operation id; `None` admits every key.
+///
+/// The shell looks here before anything else of a request is read. An operation without a row is refused.
+pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
+    ("send_message", Some(Permission::MessagesSend)),
+    ("list_messages", Some(Permission::MessagesRead)),
+    ("get_message", Some(Permission::MessagesRead)),
+    ("cancel_message", Some(Permission::MessagesSend)),
+    ("resolve_message", Some(Permission::MessagesSend)),
+    ("get_me", None),
+];
+
+/// What the shell must know of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Operation {
+    pub(crate) id: &'static str,
+    pub(crate) permission: Option<Permission>,
+    /// Whether it documents query parameters; one that does not takes none.
+    pub(crate) has_query: bool,
+}
+
+/// The operations by path template and method.
+#[derive(Debug)]
+pub(crate) struct Operations(HashMap<String, Vec<(Method, Operation)>>);
+
+impl Operations {
+    pub(crate) fn of(document: &OpenApi) -> Self {
+        let of_path =
+            |item: &PathItem| by_method(item).into_iter().filter_map(|(method, documented)| Some((method, known(documented)?))).collect();
+        Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), of_path(item))).collect())
+    }
+
+    /// The operation that a request is for, once it was routed.
+    pub(crate) fn find<B>(&self, request: &Request<B>) -> Option<Operation> {
+        let path = request.extensions().get::<MatchedPath>()?;
+        // A HEAD request is served by the handler of GET.
+        let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        self.0.get(path.as_str())?.iter().find(|(m, _)| m == method).map(|(_, operation)| *operation)
+    }
+}
+
+fn known(documented: &Documented) -> Option<Operation> {
+    let id = documented.operation_id.as_deref()?;
+    let (id, permission) = *OPERATIONS.iter().find(|(known, _)| *known == id)?;
+    let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
+    Some(Operation { id, permission, has_query })
+}
+
+fn by_method(item: &PathItem) -> Vec<(Method, &Documented)> {
+    let PathItem { get, post, put, patch, delete, .. } = item;
+    let all = [(Method::GET, get), (Method::POST, post), (Method::PUT, put), (Method::PATCH, patch), (Method::DELETE, delete)];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?))).collect()
+}

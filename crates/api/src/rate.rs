@@ -1,0 +1,121 @@
+//! Token buckets.
+//!
+//! A bucket is kept as the moment when it will be full again (the generic cell rate algorithm), so that it needs neither a
+//! refill task nor fractions of tokens. All moments are on the monotonic clock.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// The most buckets that are kept; full ones go first.
+const BUCKETS: usize = 10_000;
+
+/// How a bucket fills.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Quota {
+    per_minute: u32,
+    burst: u32,
+    interval: Duration,
+}
+
+impl Quota {
+    /// A quota, or `None` for 0 tokens a minute: no limit.
+    pub(crate) fn new(per_minute: u32, burst: u32) -> Option<Self> {
+        let interval = Duration::from_secs(60).checked_div(per_minute)?;
+        Some(Self { per_minute, burst: burst.max(1), interval })
+    }
+}
+
+/// What became of taking one token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Taken {
+    /// Tokens a minute.
+    pub(crate) limit: u32,
+    /// Tokens left.
+    pub(crate) remaining: u32,
+    /// When the bucket is full again, from now.
+    pub(crate) full_in: Duration,
+    /// When the next token comes, from now, if none was there to be taken.
+    pub(crate) wait: Option<Duration>,
+}
+
+/// A bucket per key.
+#[derive(Debug)]
+pub(crate) struct Buckets<K> {
+    quota: Option<Quota>,
+    full_at: Mutex<HashMap<K, Duration>>,
+}
+
+impl<K: Eq + Hash> Buckets<K> {
+    pub(crate) fn new(quota: Option<Quota>) -> Self {
+        Self { quota, full_at: Mutex::new(HashMap::new()) }
+    }
+
+    /// Takes a token; `None` when there is no limit.
+    pub(crate) fn take(&self, key: K, now: Duration) -> Option<Taken> {
+        let Quota { per_minute, burst, interval } = self.quota?;
+        let capacity = interval * burst;
+        let mut buckets = self.full_at.lock();
+        if buckets.len() >= BUCKETS && !buckets.contains_key(&key) {
+            make_room(&mut buckets, now);
+        }
+        let full_at = buckets.entry(key).or_insert(now);
+        let debt = full_at.saturating_sub(now);
+        let (debt, wait) = match (debt + interval).checked_sub(capacity) {
+            Some(wait) if !wait.is_zero() => (debt, Some(wait)),
+            _ => {
+                *full_at = now + debt + interval;
+                (debt + interval, None)
+            }
+        };
+        let remaining = (capacity - debt).as_nanos() / interval.as_nanos().max(1);
+        Some(Taken { limit: per_minute, remaining: remaining as u32, full_in: debt, wait })
+    }
+}
+
+fn make_room<K: Eq + Hash>(buckets: &mut HashMap<K, Duration>, now: Duration) {
+    buckets.retain(|_, full_at| *full_at > now);
+    if buckets.len() >= BUCKETS {
+        buckets.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_bucket_empties_refuses_and_fills_again() {
+        let buckets = Buckets::new(Quota::new(60, 3));
+        for remaining in [2, 1, 0] {
+            let taken = buckets.take("a", ms(5_000)).map(|t| (t.remaining, t.wait));
+            assert_eq!(taken, Some((remaining, None)));
+        }
+        let refused = Taken { limit: 60, remaining: 0, full_in: ms(2_600), wait: Some(ms(600)) };
+        assert_eq!(buckets.take("a", ms(5_400)), Some(refused), "a refused request takes nothing");
+        let taken = Taken { limit: 60, remaining: 0, full_in: ms(3_000), wait: None };
+        assert_eq!(buckets.take("a", ms(6_000)), Some(taken));
+        assert_eq!(buckets.take("b", ms(6_000)).map(|t| t.remaining), Some(2), "keys do not share");
+        assert_eq!(buckets.take("a", ms(60_000)).map(|t| t.remaining), Some(2), "no more than the burst is saved up");
+    }
+
+    #[test]
+    fn zero_is_off() {
+        assert_eq!(Buckets::new(Quota::new(0, 5)).take(1, ms(0)), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let buckets = Buckets::new(Quota::new(60, 1));
+        for key in 0..3 * BUCKETS {
+            buckets.take(key, ms(0));
+        }
+        assert!(buckets.full_at.lock().len() <= BUCKETS);
+    }
+}

@@ -1,0 +1,68 @@
+//! Answers.
+
+use axum::body::Body;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use nuncio_domain::Error;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+
+/// Most answers fit into this many bytes.
+const USUAL_BYTES: usize = 1_536;
+
+/// What handlers give back.
+pub(crate) type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+/// A JSON answer with its status.
+#[derive(Debug)]
+pub(crate) struct Reply<T>(StatusCode, T);
+
+impl<T: Serialize> Reply<T> {
+    /// 200.
+    pub(crate) const fn ok(body: T) -> Self {
+        Self(StatusCode::OK, body)
+    }
+
+    /// 202: what is carried out later.
+    pub(crate) const fn accepted(body: T) -> Self {
+        Self(StatusCode::ACCEPTED, body)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Reply<T> {
+    fn into_response(self) -> Response {
+        json(self.0, &self.1)
+    }
+}
+
+/// Serialises straight to bytes, so that the length is known.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    if let Err(error) = serde_json::to_writer(&mut bytes, body) {
+        return ApiError::from(Error::internal(error)).into_response();
+    }
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A page of a list, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Page<T: ToSchema> {
+    /// The page.
+    items: Vec<T>,
+    /// The `cursor` of the next page; null on the last one.
+    #[schema(required)]
+    next_cursor: Option<String>,
+}
+
+impl<T: ToSchema> From<(Vec<T>, Option<String>)> for Page<T> {
+    fn from((items, next_cursor): (Vec<T>, Option<String>)) -> Self {
+        Self { items, next_cursor }
+    }
+}

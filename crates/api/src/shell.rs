@@ -1,0 +1,243 @@
+//! What happens around every handler.
+//!
+//! In this order: the request gets an id; if it is for an operation, its key is looked up, a token of its world is taken, and
+//! permission, `Accept` and query are checked; the handler runs, and a panic of it becomes a 500; headers are set, and a
+//! failure is logged with the request's id. All of it is one layer: each further one would cost every request an allocation.
+
+use std::any::Any;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt as _;
+use nuncio_domain::{Error, ErrorCode, FieldError, Ids};
+
+use crate::error::{ApiError, Failure};
+use crate::extract::{lenient, pairs, shown};
+use crate::operations::Operation;
+use crate::rate::Taken;
+use crate::state::App;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
+
+/// Longest request id that is taken over, in bytes.
+const REQUEST_ID_BYTES: usize = 128;
+
+pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let id = request_id(request.headers(), app.core.ids());
+    let operation = app.operations.find(&request);
+    let mut taken = None;
+    let admitted = match operation {
+        Some(operation) => admit(&app, operation, &mut request, &mut taken).await,
+        None => Ok(()),
+    };
+    let mut response = match admitted {
+        Ok(()) => run(next, request).await,
+        Err(error) => error.into_response(),
+    };
+    let name = operation.map_or("other", |operation| operation.id);
+    metrics::counter!("nuncio_http_requests_total", "operation" => name, "status" => class(response.status())).increment(1);
+    if let Some(Failure(error)) = response.extensions_mut().remove() {
+        log(&id, name, &error);
+        if error.code() == ErrorCode::InternalError {
+            response = with_request_id(response, &id, &error);
+        }
+    }
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id);
+    headers.insert(NOSNIFF, HeaderValue::from_static("nosniff"));
+    if let Some(taken) = taken {
+        let full_at = app.core.ids().clock.now().plus(taken.full_in);
+        headers.insert(LIMIT, taken.limit.into());
+        headers.insert(REMAINING, taken.remaining.into());
+        headers.insert(RESET, full_at.millis().into());
+    }
+    response
+}
+
+/// Lets a request through to its handler, who finds the caller in the extensions.
+async fn admit(app: &App, operation: Operation, request: &mut Request, taken: &mut Option<Taken>) -> Result<(), ApiError> {
+    let now = app.core.ids().clock.monotonic();
+    let caller = match app.core.authenticate(bearer(request.headers())).await {
+        Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, request, error, now)),
+        result => result?,
+    };
+    *taken = app.requests.take(caller.tenant, now);
+    if let Some(Taken { wait: Some(wait), .. }) = *taken {
+        return Err(ApiError::too_many("this world has used up its requests; Retry-After says when to come back", wait));
+    }
+    if let Some(permission) = operation.permission {
+        caller.require(permission)?;
+    }
+    if !accepts_json(request.headers()) {
+        return Err(ApiError::new(ErrorCode::NotAcceptable, "the answer is application/json, which the header Accept excludes"));
+    }
+    if !operation.has_query {
+        no_query(request)?;
+    }
+    request.extensions_mut().insert(caller);
+    Ok(())
+}
+
+/// A wrong key takes a token of the address. A good key never needs one: behind a proxy, strangers share an address.
+fn refused(app: &App, request: &Request, error: Error, now: std::time::Duration) -> ApiError {
+    match app.failures.take(address(request), now).and_then(|taken| taken.wait) {
+        Some(wait) => ApiError::too_many("too many failed authentications from this address", wait),
+        None => error.into(),
+    }
+}
+
+fn address(request: &Request) -> IpAddr {
+    match request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical()) {
+        // One subscriber has at least a /64 of IPv6 addresses (RFC 6177).
+        Some(IpAddr::V6(ip)) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        Some(ip) => ip,
+        None => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// The token of `Authorization: Bearer` (RFC 6750 §2.1), or `""`, which is no key.
+fn bearer(headers: &HeaderMap) -> &str {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match header.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim_matches(' '),
+        _ => "",
+    }
+}
+
+/// Whether `Accept` (RFC 9110 §12.5.1) admits `application/json`: the most specific range that matches decides.
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let mut best = None;
+    let mut any = false;
+    for range in headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        if name.is_empty() {
+            continue;
+        }
+        any = true;
+        let Some(specific) = ["*/*", "application/*", "application/json"].iter().position(|range| name.eq_ignore_ascii_case(range)) else {
+            continue;
+        };
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q="))).and_then(|q| q.parse::<f32>().ok());
+        best = best.max(Some((specific, weight.is_none_or(|q| q > 0.0))));
+    }
+    !any || best.is_some_and(|(_, accepted)| accepted)
+}
+
+fn no_query(request: &Request) -> Result<(), ApiError> {
+    let query = request.uri().query().unwrap_or_default();
+    if query.is_empty() || lenient(request.headers()) {
+        return Ok(());
+    }
+    let fault = |name: &str| FieldError::new(format!("query.{}", shown(name)), "is unknown; this operation takes no query parameters");
+    let faults: Vec<_> = pairs(query).take(crate::extract::FAULTS).map(|(name, _)| fault(&name)).collect();
+    if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults).into()) }
+}
+
+async fn run(next: Next, request: Request) -> Response {
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(panic) => ApiError::from(Error::internal(format!("panic: {}", panic_text(&*panic)))).into_response(),
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("of an unknown kind")
+}
+
+fn log(id: &HeaderValue, operation: &str, error: &Error) {
+    let id = id.to_str().unwrap_or_default();
+    let causes = chain(error);
+    if error.code() == ErrorCode::Unavailable {
+        tracing::warn!(request.id = id, operation, cause = causes, "request {id} was turned away: {error}");
+    } else {
+        tracing::error!(request.id = id, operation, cause = causes, "request {id} failed: {causes}");
+    }
+}
+
+/// Everything below the public message.
+fn chain(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// The same answer, with the id by which the operator finds the cause.
+fn with_request_id(mut response: Response, id: &HeaderValue, error: &Error) -> Response {
+    let mut body = error.to_body();
+    body["details"]["requestId"] = id.to_str().unwrap_or_default().into();
+    *response.body_mut() = Body::from(body.to_string());
+    debug_assert!(response.headers().contains_key(CONTENT_TYPE));
+    response
+}
+
+const fn class(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
+}
+
+/// The request's own id if it is short and plain, so that it can go to logs as it is; else a new one.
+fn request_id(headers: &HeaderMap, ids: &Ids) -> HeaderValue {
+    let sane = |value: &&HeaderValue| {
+        (1..=REQUEST_ID_BYTES).contains(&value.len())
+            && value.as_bytes().iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+    };
+    headers.get(REQUEST_ID).filter(sane).cloned().unwrap_or_else(|| new_request_id(ids))
+}
+
+fn new_request_id(ids: &Ids) -> HeaderValue {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut random = [0_u8; 16];
+    ids.entropy.fill(&mut random);
+    let mut text = *b"req_00000000000000000000000000000000";
+    for (pair, byte) in text[4..].chunks_exact_mut(2).zip(random) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static("req_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (name.clone(), HeaderValue::from_str(value).expect("a header value"))).collect()
+    }
+
+    #[test]
+    fn accept_is_decided_by_the_most_specific_range() {
+        for (accept, expected) in [
+            (&[][..], true),
+            (&["*/*"], true),
+            (&["text/html", "application/*;q=0.1"], true),
+            (&["Application/JSON"], true),
+            (&["text/html"], false),
+            (&["application/json;q=0, */*"], false),
+            (&["application/json;v=1;q=0.5, */*;q=0"], true),
+            (&["*/*; q=0.0"], false),
+        ] {
+            assert_eq!(accepts_json(&headers(ACCEPT, accept)), expected, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn the_bearer_scheme_is_read_in_any_case() {
+        for (header, token) in [("Bearer abc", "abc"), ("bearer  abc", "abc"), ("Basic abc", ""), ("abc", "")] {
+            assert_eq!(bearer(&headers(AUTHORIZATION, &[header])), token);
+        }
+    }
+}

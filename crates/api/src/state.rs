@@ -1,0 +1,96 @@
+//! What handlers, extractors and the shell share.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use nuncio_core::Core;
+use nuncio_domain::TenantId;
+use utoipa::openapi::OpenApi;
+
+use crate::budget::Budget;
+use crate::extract::Validators;
+use crate::operations::Operations;
+use crate::rate::{Buckets, Quota};
+
+/// Failed authentications that an address has a minute.
+const FAILED_AUTHENTICATIONS: u32 = 60;
+
+/// Limits of the API as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ApiLimits {
+    /// Requests of one world a minute, in the long run. 0 turns the limit off, and the headers that tell of it.
+    pub per_minute: u32,
+    /// Requests of one world at once, after a pause. At least 1.
+    pub burst: u32,
+    /// Bytes of request bodies above 256 KB each that may be held at a time; beyond it `503 unavailable`.
+    pub max_in_flight_bytes: usize,
+}
+
+impl Default for ApiLimits {
+    fn default() -> Self {
+        Self { per_minute: 60_000, burst: 2_000, max_in_flight_bytes: 256 * 1024 * 1024 }
+    }
+}
+
+/// What a [`router`](crate::router) is made of.
+#[derive(Clone)]
+pub struct ApiState {
+    /// The use cases.
+    pub core: Core,
+    /// Renders the metrics in the Prometheus text format.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Limits of the API as a whole.
+    pub limits: ApiLimits,
+}
+
+impl fmt::Debug for ApiState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiState").field("core", &self.core).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// The state behind every route.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) core: Core,
+    pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub(crate) operations: Operations,
+    /// Requests of worlds.
+    pub(crate) requests: Buckets<TenantId>,
+    /// Failed authentications of addresses.
+    pub(crate) failures: Buckets<IpAddr>,
+    pub(crate) budget: Budget,
+    pub(crate) validators: Validators,
+}
+
+impl App {
+    pub(crate) fn new(state: ApiState, document: &OpenApi) -> Self {
+        let ApiState { core, metrics, limits } = state;
+        Self(Arc::new(Shared {
+            core,
+            metrics,
+            operations: Operations::of(document),
+            requests: Buckets::new(Quota::new(limits.per_minute, limits.burst)),
+            failures: Buckets::new(Quota::new(FAILED_AUTHENTICATIONS, FAILED_AUTHENTICATIONS)),
+            budget: Budget::new(limits.max_in_flight_bytes),
+            validators: Validators::default(),
+        }))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl FromRef<App> for Core {
+    fn from_ref(app: &App) -> Self {
+        app.core.clone()
+    }
+}

@@ -1,0 +1,64 @@
+//! `GET /v1/me`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_domain::{Environment, KeyId, Permissions, ProjectId, TeamId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::Auth;
+use crate::reply::{Reply, Result};
+
+/// What an API key opens.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Me {
+    project: Project,
+    team: Team,
+    api_key: ApiKey,
+    /// Whether the key opens the test world.
+    is_test_mode: bool,
+}
+
+/// A project.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Project {
+    #[schema(value_type = String)]
+    id: ProjectId,
+    name: String,
+    /// Always false.
+    is_sub_account: bool,
+}
+
+/// The team that owns a project.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Team {
+    #[schema(value_type = String)]
+    id: TeamId,
+    name: String,
+}
+
+/// The API key of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApiKey {
+    #[schema(value_type = String)]
+    id: KeyId,
+    name: String,
+    /// What it may do; `*` is everything.
+    #[schema(value_type = Vec<String>)]
+    permissions: Permissions,
+}
+
+/// Show what the API key opens
+#[utoipa::path(get, path = "/v1/me", tag = "Account", responses((status = 200, description = "Project, team and key.", body = Me)))]
+pub(crate) async fn get_me(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<Me>> {
+    let world = core.world(caller.tenant).await?;
+    let project = &world.project;
+    Ok(Reply::ok(Me {
+        project: Project { id: project.id, name: project.name.clone(), is_sub_account: false },
+        team: Team { id: project.team, name: project.team_name.clone() },
+        api_key: ApiKey { id: caller.key, name: caller.key_name, permissions: caller.permissions },
+        is_test_mode: caller.environment == Environment::Test,
+    }))
+}

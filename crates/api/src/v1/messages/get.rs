@@ -1,0 +1,20 @@
+//! `GET /v1/messages/{id}`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+
+use super::MessageBody;
+use crate::extract::{Auth, Path};
+use crate::reply::{Reply, Result};
+
+/// Get a message
+///
+/// Where it stands, and what was tried so far.
+#[utoipa::path(
+    get, path = "/v1/messages/{id}", tag = "Messages",
+    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The message.", body = MessageBody)),
+)]
+pub(crate) async fn get_message(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<MessageBody>> {
+    Ok(Reply::ok(core.get_message(&caller, &id).await?.into()))
+}

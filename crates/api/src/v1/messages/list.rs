@@ -1,0 +1,24 @@
+//! `GET /v1/messages`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::messages::{ListMessages, MessageView};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Page, Reply, Result};
+
+/// List messages
+///
+/// Newest first. The filters `status` (other than `failed`), `channel`, `direction` and `metadata` need `to`, or a `since` within
+/// the last 7 days.
+#[utoipa::path(
+    get, path = "/v1/messages", tag = "Messages", params(ListMessages),
+    responses((status = 200, description = "A page of messages.", body = Page<MessageView>)),
+)]
+pub(crate) async fn list_messages(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListMessages>,
+) -> Result<Reply<Page<MessageView>>> {
+    Ok(Reply::ok(core.list_messages(&caller, &list).await?.into()))
+}

@@ -1,0 +1,36 @@
+//! Messages.
+
+mod cancel;
+mod get;
+mod list;
+mod resolve;
+mod send;
+
+use nuncio_core::messages::MessageView;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(send::send_message, list::list_messages))
+        .routes(routes!(get::get_message))
+        .routes(routes!(cancel::cancel_message))
+        .routes(routes!(resolve::resolve_message))
+}
+
+/// A message under its name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OneMessage)]
+pub(crate) struct MessageBody {
+    message: MessageView,
+}
+
+impl From<MessageView> for MessageBody {
+    fn from(message: MessageView) -> Self {
+        Self { message }
+    }
+}

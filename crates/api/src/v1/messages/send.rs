@@ -1,0 +1,78 @@
+//! `POST /v1/messages`.
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use nuncio_core::Core;
+use nuncio_core::messages::{MessageView, Plan, SendMessage, SendOptions};
+use nuncio_domain::limits;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::MessageBody;
+use crate::error::{Code, Details, ErrorObject};
+use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
+use crate::reply::{Reply, Result};
+
+/// How to treat a message.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub(crate) struct SendQuery {
+    /// Only tells what would happen. Nothing is written or sent.
+    dry_run: bool,
+}
+
+/// What would happen to a message.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OnePlan)]
+pub(crate) struct PlanBody {
+    plan: Plan,
+}
+
+/// The message that an idempotency key was used for.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct MessageConflict {
+    /// The original message.
+    message: MessageView,
+    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    details: Details,
+    error: ErrorObject,
+}
+
+/// Send a message
+///
+/// When this answers 202, the message is on disk and will be sent, or fail with a reason, whatever happens to the server.
+/// A repeated idempotency key sends nothing: the answer is 409 with the original message.
+#[utoipa::path(
+    post, path = "/v1/messages", tag = "Messages", request_body = SendMessage,
+    params(
+        SendQuery,
+        ("Service-Sender" = Option<String>, Header, description = "The sender to send as; by default the world's default sender."),
+        ("Idempotency-Key" = Option<String>, Header, description = "Sends at most one message per key, 1 to 255 characters. Same as `idempotencyKey` in the body."),
+    ),
+    responses(
+        (status = 202, description = "The message was accepted.", body = MessageBody),
+        (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
+        (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = crate::error::ErrorBody),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+    ),
+)]
+pub(crate) async fn send_message(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Lenient(lenient): Lenient,
+    IdempotencyKey(idempotency_key): IdempotencyKey,
+    ServiceSender(sender): ServiceSender,
+    Query(query): Query<SendQuery>,
+    Body { value: command, .. }: Body<SendMessage, { limits::MESSAGE_BODY_BYTES }>,
+) -> Result<Response> {
+    let options = SendOptions { sender, idempotency_key, lenient };
+    if query.dry_run {
+        let plan = core.plan_message(&caller, command, options).await?;
+        return Ok(Reply::ok(PlanBody { plan }).into_response());
+    }
+    let message = core.send_message(&caller, command, options).await?;
+    Ok(Reply::accepted(MessageBody::from(message)).into_response())
+}

@@ -1,0 +1,13 @@
+//! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
+
+mod me;
+mod messages;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default().merge(messages::routes()).routes(routes!(me::get_me))
+}

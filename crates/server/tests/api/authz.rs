@@ -1,0 +1,118 @@
+//! Who may do what: a row for every operation of the document.
+
+use nuncio_domain::Environment;
+use nuncio_testkit::TestApp;
+use serde_json::{Value, json};
+
+/// Operation, method, path, body, permission; `{id}` stands for a message of the test world.
+const ROWS: &[(&str, &str, &str, Option<&str>, Option<&str>)] = &[
+    ("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
+    ("list_messages", "GET", "/v1/messages", None, Some("messages:read")),
+    ("get_message", "GET", "/v1/messages/{id}", None, Some("messages:read")),
+    ("cancel_message", "POST", "/v1/messages/{id}/cancel", None, Some("messages:send")),
+    ("resolve_message", "POST", "/v1/messages/{id}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
+    ("get_me", "GET", "/v1/me", None, None),
+];
+
+async fn call(app: &TestApp, row: &(&str, &str, &str, Option<&str>, Option<&str>), id: &str, key: Option<&str>) -> (u16, Value) {
+    let path = row.2.replace("{id}", id);
+    let auth = key.map(|k| format!("Bearer {k}"));
+    let headers: Vec<(&str, &str)> = auth.iter().map(|a| ("authorization", a.as_str())).collect();
+    let body = row.3.map(|b| serde_json::from_str(b).expect("a body"));
+    let answer = app.send(row.1, &path, &headers, body).await;
+    (answer.status.as_u16(), answer.json())
+}
+
+#[tokio::test]
+async fn every_operation_has_a_row() {
+    let app = TestApp::start().await;
+    let document = app.get("/openapi.json").await.expect(200).json();
+    let mut documented: Vec<String> = Vec::new();
+    for operations in document["paths"].as_object().expect("paths").values() {
+        documented.extend(operations.as_object().expect("operations").values().filter_map(|o| o["operationId"].as_str()).map(str::to_owned));
+    }
+    documented.retain(|id| !matches!(id.as_str(), "healthz" | "readyz" | "metrics" | "openapi" | "docs" | "get_openapi"));
+    documented.sort();
+    let mut rows: Vec<String> = ROWS.iter().map(|r| r.0.to_owned()).collect();
+    rows.sort();
+    assert_eq!(documented, rows);
+}
+
+#[tokio::test]
+async fn without_a_good_key_nothing_is_told() {
+    let app = TestApp::start().await;
+    let revoked = app.key(Environment::Test, &[]).await;
+    let hash = nuncio_domain::key::hash(&revoked);
+    let id = app.store().read().await.expect("a reader").find_key(&hash).await.expect("a look").expect("the key").0.id;
+    app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
+    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    for row in ROWS {
+        for key in [None, Some(revoked.as_str()), Some("nonsense"), Some("svc_test_00000000000000000000000000000000000000")] {
+            let (status, body) = call(&app, row, &message, key).await;
+            assert_eq!((status, body["code"].as_str(), body["error"]["code"].as_str()), (401, Some("unauthorized"), Some("unauthorized")), "{} {key:?}", row.0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_operation_needs_its_permission() {
+    let app = TestApp::start().await;
+    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let weak = app.key(Environment::Test, &["templates:read"]).await;
+    for row in ROWS {
+        let (status, body) = call(&app, row, &message, Some(&weak)).await;
+        let Some(permission) = row.4 else {
+            assert_eq!(status, 200, "{}", row.0);
+            continue;
+        };
+        assert_eq!((status, body["details"]["required"].as_str()), (403, Some(permission)), "{}", row.0);
+        let strong = app.key(Environment::Test, &[permission]).await;
+        let (status, _) = call(&app, row, &message, Some(&strong)).await;
+        assert!(!matches!(status, 401 | 403 | 404), "{} {status}", row.0);
+    }
+}
+
+#[tokio::test]
+async fn another_worlds_message_is_not_found() {
+    let app = TestApp::start().await;
+    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let other = app.node.core.create_project("other").await.expect("a project");
+    let foreign = app.node.core.create_key(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL).await.expect("a key");
+    for row in ROWS.iter().filter(|r| r.2.contains("{id}")) {
+        for key in [app.live_key.as_str(), foreign.secret.expose().as_str()] {
+            let (status, body) = call(&app, row, &message, Some(key)).await;
+            assert_eq!((status, body["code"].as_str()), (404, Some("not_found")), "{}", row.0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sender_of_another_world_is_not_found() {
+    let app = TestApp::start().await;
+    let live = app.node.core.world(app.project.live).await.expect("the live world").default_sender().expect("a sender").id.to_string();
+    let auth = format!("Bearer {}", app.test_key);
+    let body = json!({"to": "+34600111222", "text": "x"});
+    for sender in [live.as_str(), "snd_nonsense"] {
+        let answer = app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", sender)], Some(body.clone())).await.expect(404);
+        assert_eq!(answer.json()["details"]["errors"][0]["path"], "header.Service-Sender");
+    }
+}
+
+#[tokio::test]
+async fn guessing_keys_is_slowed_down() {
+    let app = TestApp::start().await;
+    let mut statuses = Vec::new();
+    for _ in 0..80 {
+        statuses.push(app.send("GET", "/v1/me", &[("authorization", "Bearer svc_test_x")], None).await.status.as_u16());
+    }
+    assert_eq!((statuses[0], statuses[79]), (401, 429));
+    app.get("/v1/me").await.expect(200);
+}
+
+#[tokio::test]
+async fn live_messages_need_a_connected_provider() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.live_key);
+    let answer = app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400);
+    assert_eq!(answer.json()["code"], "sender_not_configured");
+}

@@ -1,0 +1,67 @@
+//! What every response has, whatever the endpoint.
+
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn request_ids_are_taken_or_made() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let given = app.send("GET", "/v1/me", &[("authorization", &auth), ("x-request-id", "abc-123")], None).await;
+    assert_eq!(given.header("x-request-id"), "abc-123");
+    for bad in ["with space", "", &"x".repeat(129)] {
+        let made = app.send("GET", "/v1/me", &[("authorization", &auth), ("x-request-id", bad)], None).await;
+        assert!(!made.header("x-request-id").is_empty() && made.header("x-request-id") != bad, "{bad}");
+    }
+    assert!(!app.send("GET", "/nowhere", &[], None).await.header("x-request-id").is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_there_or_not_allowed_is_told_in_the_same_shape() {
+    let app = TestApp::start().await;
+    let missing = app.get("/v1/nowhere").await.expect(404);
+    assert_eq!(missing.json()["code"], "not_found");
+    let wrong = app.request("DELETE", "/v1/messages", None).await.expect(405);
+    assert_eq!(wrong.json()["code"], "method_not_allowed");
+    assert!(wrong.header("allow").contains("POST"), "{}", wrong.header("allow"));
+    let auth = format!("Bearer {}", app.test_key);
+    let xml = app.send("GET", "/v1/me", &[("authorization", &auth), ("accept", "text/xml")], None).await.expect(406);
+    assert_eq!(xml.json()["code"], "not_acceptable");
+    let text = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "text/plain")], b"{}".to_vec()).await.expect(415);
+    assert_eq!(text.json()["code"], "unsupported_media_type");
+    let unauthorized = app.send("GET", "/v1/me", &[], None).await.expect(401);
+    assert_eq!(unauthorized.header("www-authenticate"), "Bearer");
+    for answer in [missing, wrong, xml, text, unauthorized] {
+        assert_eq!(answer.header("x-should-retry"), "false");
+    }
+}
+
+#[tokio::test]
+async fn the_rate_limit_is_a_bucket_per_world() {
+    let app = TestApp::with(Backend::Sqlite, Options { per_minute: 60, burst: 3, ..Options::default() }).await;
+    for left in ["2", "1", "0"] {
+        let answer = app.get("/v1/me").await.expect(200);
+        assert_eq!((answer.header("x-ratelimit-remaining"), answer.header("x-ratelimit-limit")), (left, "60"));
+    }
+    let refused = app.get("/v1/me").await.expect(429);
+    assert_eq!((refused.header("retry-after"), refused.json()["error"]["code"].as_str()), ("1", Some("rate_limit_exceeded")));
+    assert_eq!(refused.header("x-should-retry"), "");
+    app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {}", app.live_key))], None).await.expect(200);
+    app.clock.advance(std::time::Duration::from_secs(1));
+    app.get("/v1/me").await.expect(200);
+}
+
+#[tokio::test]
+async fn without_a_limit_there_are_no_headers_of_one() {
+    let app = TestApp::start().await;
+    assert_eq!(app.get("/v1/me").await.expect(200).header("x-ratelimit-limit"), "");
+}
+
+#[tokio::test]
+async fn large_bodies_share_a_budget() {
+    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 300 * 1024, ..Options::default() }).await;
+    let body = json!({"to": "a@example.org", "subject": "s", "text": "x".repeat(400 * 1024)});
+    let answer = app.post("/v1/messages", body).await.expect(503);
+    assert_eq!(answer.json()["code"], "unavailable");
+    app.post("/v1/messages", json!({"to": "+34600111222", "text": "x"})).await.expect(202);
+}

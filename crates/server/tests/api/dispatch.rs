@@ -1,0 +1,104 @@
+//! Crashes, recovery, and lanes that do not get in each other's way.
+
+use std::time::Duration;
+
+use nuncio_domain::Channel;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+async fn unguarded(app: &TestApp) -> i64 {
+    app.store().read().await.expect("a reader").count_unguarded_messages().await.expect("a count")
+}
+
+#[tokio::test]
+async fn what_a_dead_process_had_under_way_is_unknown_and_resent() {
+    for backend in Backend::all() {
+        let mut app = TestApp::on(backend).await;
+        app.connect(Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}), json!({})).await;
+        // Started, but dispatch is never given the time to run before the process dies.
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        app.crash().await;
+        let message = app.message(&id).await;
+        let first = message["attempts"][0]["status"].as_str().map(str::to_owned);
+        assert!(matches!(first.as_deref(), Some("unknown" | "accepted" | "delivered")), "{message}");
+        app.advance(Duration::from_secs(10)).await;
+        let message = app.message(&id).await;
+        assert_eq!(message["status"], "delivered");
+        assert_eq!(message["possibleDuplicate"].as_bool(), Some(first.as_deref() == Some("unknown")));
+        assert_eq!(unguarded(&app).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_database_found_stale_sends_nothing_by_itself() {
+    let mut app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
+    app.clock.advance(Duration::from_secs(7_200));
+    app.crash().await;
+    app.advance(Duration::from_secs(86_400)).await;
+    let message = app.message(&id).await;
+    assert_eq!((message["status"].as_str(), message["heldReason"].as_str()), (Some("scheduled"), Some("stale_database")));
+}
+
+#[tokio::test]
+async fn a_dead_provider_delays_nobody_else_and_is_waited_for() {
+    let app = TestApp::start().await;
+    app.connect(Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}), json!({})).await;
+    let live = [("authorization", format!("Bearer {}", app.live_key))];
+    let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    let mut waiting = Vec::new();
+    for n in 0..30 {
+        let body = json!({"to": format!("r{n}@example.net"), "subject": "s", "text": "x"});
+        waiting.push(app.send("POST", "/v1/messages", &live, Some(body)).await.expect(202).json()["message"]["id"].as_str().unwrap_or_default().to_owned());
+    }
+    app.advance(Duration::from_secs(30)).await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "quick"})).await;
+    app.drain().await;
+    assert_eq!(app.message(&id).await["status"], "delivered");
+    for id in waiting {
+        let message = app.send("GET", &format!("/v1/messages/{id}"), &live, None).await.expect(200).json();
+        assert!(matches!(message["message"]["status"].as_str(), Some("sending" | "queued")), "{message}");
+    }
+    assert_eq!(unguarded(&app).await, 0);
+}
+
+#[tokio::test]
+async fn messages_over_the_window_wait_their_turn_and_arrive() {
+    let app = TestApp::start().await;
+    let mut ids = Vec::new();
+    for n in 0..600 {
+        ids.push(app.send_message(json!({"to": format!("+3460{n:07}"), "text": "x"})).await);
+    }
+    app.drain().await;
+    for id in ids {
+        assert_eq!(app.message(&id).await["status"], "delivered");
+    }
+}
+
+#[tokio::test]
+async fn metrics_of_the_contact_channel_add_up() {
+    let app = TestApp::start().await;
+    for _ in 0..3 {
+        app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    }
+    app.drain().await;
+    let recipient = nuncio_domain::Recipient { kind: nuncio_domain::AddressKind::Phone, identifier: "+34600111222".into() };
+    let mut tx = app.store().read().await.expect("a reader");
+    let (address, _) = tx.find_address(app.tenant(), &recipient).await.expect("a look").expect("an address");
+    let metrics = tx.channel_metrics(app.tenant(), address).await.expect("metrics");
+    assert_eq!((metrics.len(), metrics[0].channel, metrics[0].sums.successes), (1, Channel::Sms, 3));
+}
+
+#[tokio::test]
+async fn events_tell_the_whole_life_in_order() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    app.drain().await;
+    let events = app.store().read().await.expect("a reader").list_message_events(app.tenant(), id.parse().expect("an id")).await.expect("events");
+    let statuses: Vec<_> = events.iter().flat_map(|e| &e.changes).map(|c| c.status.as_str()).collect();
+    assert_eq!(statuses, ["queued", "sending", "sent", "delivered"]);
+    assert_eq!(events.iter().map(|e| (e.sequence, e.changes.len())).fold(1, |next, (at, count)| {
+        assert_eq!(at, next);
+        next + count as i64
+    }), 5);
+}

@@ -1,0 +1,86 @@
+//! One key, one message.
+
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_repeat_gets_the_original_and_sends_nothing() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"to": "+34600111222", "text": "once", "idempotencyKey": "order-7"});
+        let id = app.send_message(body.clone()).await;
+        app.drain().await;
+        let repeat = app.post("/v1/messages", body.clone()).await.expect(409);
+        assert_eq!(repeat.header("x-should-retry"), "false");
+        let repeat = repeat.json();
+        assert_eq!((repeat["message"]["id"].as_str(), repeat["code"].as_str()), (Some(id.as_str()), Some("idempotency_conflict")));
+        assert_eq!(repeat["error"]["code"], "idempotency_conflict");
+        assert_eq!(repeat["message"]["status"], "delivered");
+        let other = app.post("/v1/messages", json!({"to": "+34600111222", "text": "twice", "idempotencyKey": "order-7"})).await.expect(409).json();
+        assert_eq!((other["code"].as_str(), other["message"]["id"].as_str()), (Some("idempotency_key_reused"), Some(id.as_str())));
+        assert_eq!(app.get("/v1/messages").await.json()["items"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+#[tokio::test]
+async fn body_and_header_are_the_same_key() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let body = json!({"to": "+34600111222", "text": "once"});
+    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+    app.send("POST", "/v1/messages", &headers, Some(body.clone())).await.expect(202);
+    app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"}))).await.expect(409);
+    let differ = app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "other"}))).await;
+    assert_eq!(differ.expect(400).json()["details"]["errors"][0]["path"], "idempotencyKey");
+}
+
+#[tokio::test]
+async fn members_in_another_order_and_defaults_written_out_are_the_same_request() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let raw = async |body: &str| {
+        app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec()).await
+    };
+    raw(r#"{"to":"+34600111222","text":"x","metadata":{"a":1,"b":2},"idempotencyKey":"k"}"#).await.expect(202);
+    let same = raw(r#"{"metadata":{"b":2,"a":1},"idempotencyKey":"k","subject":null,"text":"x","to":"+34600111222"}"#).await.expect(409);
+    assert_eq!(same.json()["code"], "idempotency_conflict");
+}
+
+#[tokio::test]
+async fn a_refused_request_does_not_use_up_its_key() {
+    let app = TestApp::start().await;
+    app.post("/v1/messages", json!({"to": "nonsense", "text": "x", "idempotencyKey": "k"})).await.expect(400);
+    app.post("/v1/messages", json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"})).await.expect(202);
+}
+
+#[tokio::test]
+async fn keys_of_the_two_worlds_do_not_meet() {
+    let app = TestApp::start().await;
+    app.connect(nuncio_domain::Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 1, "tls": "none", "from": "a@example.org"}), json!({})).await;
+    let body = json!({"to": "b@example.net", "subject": "s", "text": "x", "idempotencyKey": "k"});
+    app.post("/v1/messages", body.clone()).await.expect(202);
+    app.send("POST", "/v1/messages", &[("authorization", &format!("Bearer {}", app.live_key))], Some(body)).await.expect(202);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_parallel_requests_with_one_key_make_one_message() {
+    for backend in Backend::all() {
+        let app = std::sync::Arc::new(TestApp::on(backend).await);
+        let requests: Vec<_> = (0..100)
+            .map(|_| {
+                let app = app.clone();
+                tokio::spawn(async move { app.post("/v1/messages", json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"})).await })
+            })
+            .collect();
+        let mut answers = Vec::new();
+        for request in requests {
+            let answer = request.await.expect("the request ends");
+            answers.push((answer.status.as_u16(), answer.json()["message"]["id"].as_str().map(str::to_owned)));
+        }
+        assert_eq!(answers.iter().filter(|(status, _)| *status == 202).count(), 1);
+        assert_eq!(answers.iter().filter(|(status, _)| *status == 409).count(), 99);
+        assert!(answers.iter().all(|(_, id)| id.is_some() && *id == answers[0].1), "{answers:?}");
+        app.drain().await;
+        assert_eq!(app.get("/v1/messages").await.json()["items"].as_array().map(Vec::len), Some(1));
+    }
+}

@@ -1,0 +1,146 @@
+//! `POST /v1/messages`, `GET /v1/messages/{id}`, `GET /v1/messages`, `GET /v1/me`.
+
+use insta::assert_json_snapshot;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_message_is_accepted_sent_and_delivered() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let answer = app.post("/v1/messages", json!({"to": "+34600111222", "text": "hello", "metadata": {"order": 7}})).await.expect(202);
+        let message = answer.json()["message"].clone();
+        assert_eq!((&message["status"], &message["channel"], &message["direction"]), (&json!("sending"), &json!("sms"), &json!("outbound")));
+        app.drain().await;
+        let delivered = app.message(message["id"].as_str().unwrap_or_default()).await;
+        assert_eq!(delivered["status"], "delivered");
+        assert_eq!(delivered["metadata"], json!({"order": 7}));
+        assert_eq!(delivered["contactId"], message["contactId"], "{delivered}");
+        assert_eq!(delivered["attempts"].as_array().map(Vec::len), Some(1));
+        assert_eq!(app.store().read().await.expect("a reader").count_unguarded_messages().await.expect("a count"), 0);
+    }
+}
+
+#[tokio::test]
+async fn the_whole_message_as_it_is_shown() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "Ada@EXAMPLE.org", "subject": "Grüße", "text": "hello", "replyTo": "b@example.org"})).await;
+    app.drain().await;
+    assert_json_snapshot!(app.message(&id).await);
+}
+
+#[tokio::test]
+async fn two_messages_to_one_recipient_belong_to_one_contact() {
+    let app = TestApp::start().await;
+    let first = app.send_message(json!({"to": "+34600111222", "text": "one"})).await;
+    let second = app.send_message(json!({"to": "+34600111222", "text": "two", "channel": "voice"})).await;
+    let other = app.send_message(json!({"to": "+34600111223", "text": "three"})).await;
+    let contacts = [app.message(&first).await, app.message(&second).await, app.message(&other).await].map(|m| m["contactId"].clone());
+    assert_eq!(contacts[0], contacts[1]);
+    assert_ne!(contacts[0], contacts[2]);
+}
+
+#[tokio::test]
+async fn dry_run_says_what_would_happen_and_writes_nothing() {
+    let app = TestApp::start().await;
+    let plan = app.post("/v1/messages?dryRun=true", json!({"to": "+34600111222", "text": "hi"})).await.expect(200).json()["plan"].clone();
+    assert_eq!((&plan["channel"], &plan["suppressed"]), (&json!("sms"), &json!(false)));
+    assert_eq!(app.get("/v1/messages").await.expect(200).json()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn pages_hold_every_message_once_newest_first() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let mut sent = Vec::new();
+        for n in 0..7 {
+            app.clock.advance(std::time::Duration::from_millis(1));
+            sent.push(app.send_message(json!({"to": "+34600111222", "text": n.to_string()})).await);
+        }
+        sent.reverse();
+        let mut seen = Vec::new();
+        let mut path = "/v1/messages?limit=3".to_owned();
+        loop {
+            let page = app.get(&path).await.expect(200).json();
+            seen.extend(page["items"].as_array().expect("items").iter().map(|m| m["id"].as_str().unwrap_or_default().to_owned()));
+            let Some(cursor) = page["nextCursor"].as_str() else { break };
+            path = format!("/v1/messages?limit=2&cursor={cursor}");
+        }
+        assert_eq!(seen, sent);
+    }
+}
+
+#[tokio::test]
+async fn lists_filter() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let sms = app.send_message(json!({"to": "+34600111222", "text": "a", "metadata": {"campaign": "spring", "n": 5}, "idempotencyKey": "k1"})).await;
+        let email = app.send_message(json!({"to": "a@example.org", "subject": "s", "text": "b"})).await;
+        let failed = app.send_message(json!({"to": "+12125550001", "text": "c"})).await;
+        app.drain().await;
+        for (query, expected) in [
+            ("to=+34600111222", vec![&sms]),
+            ("to=%2B34600111222&channel=sms,voice", vec![&sms]),
+            ("status=failed", vec![&failed]),
+            ("since=2026-01-01T00:00:00Z&channel=email", vec![&email]),
+            ("since=2026-01-01T00:00:00Z&metadata[campaign]=spring", vec![&sms]),
+            ("since=2026-01-01T00:00:00Z&metadata[n]=5", vec![&sms]),
+            ("since=2026-01-01T00:00:00Z&direction=inbound", vec![]),
+            ("idempotencyKey=k1", vec![&sms]),
+            ("until=2026-01-01T00:00:00Z", vec![]),
+        ] {
+            let page = app.get(&format!("/v1/messages?{query}")).await.expect(200).json();
+            let ids: Vec<_> = page["items"].as_array().expect("items").iter().map(|m| m["id"].clone()).collect();
+            assert_eq!(ids, expected, "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn filters_that_no_index_serves_need_a_narrow_time() {
+    let app = TestApp::start().await;
+    for query in ["status=delivered", "channel=sms", "direction=outbound", "metadata[a]=b", "since=2025-01-01T00:00:00Z&channel=sms"] {
+        let answer = app.get(&format!("/v1/messages?{query}")).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], "query.since", "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_is_bound_to_its_list() {
+    let app = TestApp::start().await;
+    for n in 0..3 {
+        app.send_message(json!({"to": "+34600111222", "text": n.to_string()})).await;
+    }
+    let cursor = app.get("/v1/messages?limit=1").await.expect(200).json()["nextCursor"].as_str().expect("a cursor").to_owned();
+    app.get(&format!("/v1/messages?limit=2&cursor={cursor}")).await.expect(200);
+    app.get(&format!("/v1/messages?to=%2B34600111222&cursor={cursor}")).await.expect(400);
+    app.get(&format!("/v1/messages?cursor=x{cursor}")).await.expect(400);
+    app.send("GET", &format!("/v1/messages?cursor={cursor}"), &[("authorization", &format!("Bearer {}", app.live_key))], None).await.expect(400);
+}
+
+#[tokio::test]
+async fn unknown_ids_are_404_whatever_they_look_like() {
+    let app = TestApp::start().await;
+    for id in ["msg_00000000000000000000000000", "nonsense", "msg_", "con_00000000000000000000000000", "%00", "msg_🦀"] {
+        let answer = app.get(&format!("/v1/messages/{}", id.replace('🦀', "%F0%9F%A6%80"))).await;
+        assert_eq!((answer.status.as_u16(), answer.json()["code"].as_str()), (404, Some("not_found")), "{id}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn large_messages_go_through_the_spool_and_come_back_whole() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let text = "é".repeat(400_000);
+        let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": text})).await;
+        app.drain().await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["text"].as_str()), (Some("delivered"), Some(text.as_str())));
+    }
+}
+
+#[tokio::test]
+async fn me_names_project_team_and_key() {
+    let app = TestApp::start().await;
+    assert_json_snapshot!(app.get("/v1/me").await.expect(200).json());
+}

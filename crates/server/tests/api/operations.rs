@@ -1,0 +1,36 @@
+//! What operators and load balancers ask.
+
+use nuncio_testkit::TestApp;
+
+#[tokio::test]
+async fn health_readiness_and_documents() {
+    let app = TestApp::start().await;
+    app.send("GET", "/healthz", &[], None).await.expect(200);
+    app.send("GET", "/readyz", &[], None).await.expect(200);
+    app.send("GET", "/metrics", &[], None).await.expect(200);
+    let document = app.send("GET", "/openapi.json", &[], None).await.expect(200).json();
+    assert_eq!(document["openapi"].as_str().map(|v| &v[..3]), Some("3.1"));
+    let docs = app.send("GET", "/docs/", &[], None).await.expect(200);
+    assert!(docs.text.contains("swagger"), "{}", docs.text);
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_show_that_it_lives_accepts_nothing() {
+    let app = TestApp::start().await;
+    app.clock.advance(std::time::Duration::from_secs(6));
+    app.send("GET", "/readyz", &[], None).await.expect(503);
+    let answer = app.post("/v1/messages", serde_json::json!({"to": "+34600111222", "text": "x"})).await.expect(503);
+    assert!(!answer.header("retry-after").is_empty());
+    app.node.dispatch.tick().await.expect("a tick");
+    app.post("/v1/messages", serde_json::json!({"to": "+34600111222", "text": "x"})).await.expect(202);
+}
+
+#[tokio::test]
+async fn a_closed_store_answers_503() {
+    let app = TestApp::start().await;
+    app.get("/v1/me").await.expect(200);
+    app.store().close().await;
+    app.post("/v1/messages", serde_json::json!({"to": "+34600111222", "text": "x"})).await.expect(503);
+    app.send("GET", "/readyz", &[], None).await.expect(503);
+    app.send("GET", "/healthz", &[], None).await.expect(200);
+}

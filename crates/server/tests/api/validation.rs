@@ -1,0 +1,130 @@
+//! Bad input: told field by field, all of it at once, and nothing is written.
+
+use nuncio_testkit::TestApp;
+use serde_json::{Value, json};
+
+/// The paths that a request is refused for.
+async fn faults(app: &TestApp, body: Value) -> Vec<String> {
+    let answer = app.post("/v1/messages", body.clone()).await;
+    assert_eq!(answer.status.as_u16(), 400, "{body} → {}", answer.text);
+    let errors = answer.json()["details"]["errors"].as_array().cloned().unwrap_or_default();
+    assert!(errors.iter().all(|e| e["message"].as_str().is_some_and(|m| !m.is_empty())), "{errors:?}");
+    let mut paths: Vec<String> = errors.iter().map(|e| e["path"].as_str().unwrap_or_default().to_owned()).collect();
+    paths.sort();
+    paths
+}
+
+#[tokio::test]
+async fn each_fault_is_named() {
+    let app = TestApp::start().await;
+    let button = |id: &str, title: &str| json!({"id": id, "title": title});
+    for (body, expected) in [
+        (json!({"to": "+34600111222"}), vec!["text"]),
+        (json!({"text": "x"}), vec!["to"]),
+        (json!({"to": "34600111222", "text": "x"}), vec!["to"]),
+        (json!({"to": "+1", "text": "x"}), vec!["to"]),
+        (json!({"to": "+34600111222", "text": "x", "channel": "email"}), vec!["to"]),
+        (json!({"to": "a@example.org", "text": "x", "subject": "s", "channel": "sms"}), vec!["to"]),
+        (json!({"to": "a@example.org", "text": "x"}), vec!["subject"]),
+        (json!({"to": "a@example.org", "subject": "a\r\nBcc: x@example.org", "text": "x"}), vec!["subject"]),
+        (json!({"to": "a@example.org", "subject": "s"}), vec!["text"]),
+        (json!({"to": "a@example.org", "subject": "s", "text": "x", "replyTo": "nobody"}), vec!["replyTo"]),
+        (json!({"to": "+34600111222", "text": "x".repeat(1_601)}), vec!["text"]),
+        (json!({"to": "+34600111222", "text": "x", "subject": "s", "htmlBody": "<p>"}), vec!["htmlBody", "subject"]),
+        (json!({"to": "+34600111222", "text": "x", "voiceLanguage": "es"}), vec!["voiceLanguage"]),
+        (json!({"to": "+34600111222", "text": "x", "channel": "voice", "voiceLanguage": "e_S"}), vec!["voiceLanguage"]),
+        (json!({"to": "+34600111222", "text": "x", "validitySeconds": 29}), vec!["validitySeconds"]),
+        (json!({"to": "+34600111222", "text": "x", "idempotencyKey": ""}), vec!["idempotencyKey"]),
+        (json!({"to": "+34600111222", "messageType": "image"}), vec!["content.mediaUrl"]),
+        (json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "ftp://x"}}), vec!["content.mediaUrl"]),
+        (json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://x.example/a.png", "emoji": "x"}}), vec!["content.emoji"]),
+        (json!({"to": "+34600111222", "messageType": "location", "content": {"latitude": 91, "longitude": 0}}), vec!["content.latitude"]),
+        (
+            json!({"to": "+34600111222", "text": "x", "messageType": "buttons", "content": {"buttons": [button("a", "a"), button("a", "b"), button("c", &"c".repeat(21)), button("d", "d")]}}),
+            vec!["content.buttons", "content.buttons[1].id", "content.buttons[2].title"],
+        ),
+        (json!({"to": "+34600111222", "messageType": "sticker", "channel": "sms", "content": {"mediaId": "1"}}), vec!["messageType"]),
+        (json!({"to": "+34600111222", "text": "x", "metadata": {"a": {"b": {"c": {"d": {"e": {}}}}}}}), vec!["metadata"]),
+        (json!({"to": "+34600111222", "text": "x", "metadata": {"a": "x".repeat(17_000)}}), vec!["metadata"]),
+        (json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.pdf"}]}), vec!["attachments[0]"]),
+        (json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.pdf", "content": "%%%"}]}), vec!["attachments[0].content"]),
+    ] {
+        assert_eq!(faults(&app, body.clone()).await, expected, "{body}");
+    }
+    assert_eq!(app.get("/v1/messages").await.json()["items"], json!([]));
+}
+
+#[tokio::test]
+async fn wrong_types_and_unknown_fields_are_all_told_at_once() {
+    let app = TestApp::start().await;
+    let body = json!({"to": 5, "text": ["x"], "chanel": "sms", "channel": "pigeon", "content": {"mediaURL": "x"}, "attachments": [{"filename": 1}]});
+    let paths = faults(&app, body).await;
+    for expected in ["attachments[0].filename", "chanel", "channel", "content.mediaURL", "text", "to"] {
+        assert!(paths.iter().any(|p| p == expected), "{expected} in {paths:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_json_is_told_so() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    for body in ["", "{", "nul", "{\"to\": \"\u{fffd}\"", "\u{feff}{}"] {
+        let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec()).await;
+        assert_eq!((answer.status.as_u16(), answer.json()["code"].as_str()), (400, Some("invalid_json")), "{body:?} {}", answer.text);
+    }
+    let deep = format!("{{\"to\":\"+34600111222\",\"text\":\"x\",\"metadata\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+    let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], deep.into_bytes()).await;
+    assert_eq!(answer.status.as_u16(), 400, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_zero_character_is_refused_where_it_stands() {
+    let app = TestApp::start().await;
+    assert_eq!(faults(&app, json!({"to": "+34600111222", "text": "a\u{0}b"})).await, ["text"]);
+    assert_eq!(faults(&app, json!({"to": "+34600111222", "text": "ab", "metadata": {"k": ["\u{0}"]}})).await, ["metadata.k[0]"]);
+    app.post("/v1/messages", json!({"to": "+34600111222", "text": "a\\u0000b"})).await.expect(202);
+}
+
+#[tokio::test]
+async fn lenient_handling_drops_what_is_not_known() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let body = json!({"to": "+34600111222", "text": "x", "chanel": "sms", "subject": "s", "content": {"emoji": "x"}});
+    app.send("POST", "/v1/messages", &[("authorization", &auth), ("prefer", "handling=lenient")], Some(body.clone())).await.expect(202);
+    app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(body)).await.expect(400);
+}
+
+#[tokio::test]
+async fn query_parameters_are_checked_alike() {
+    let app = TestApp::start().await;
+    for (query, path) in [
+        ("limit=0", "query.limit"),
+        ("limit=101", "query.limit"),
+        ("limit=x", "query.limit"),
+        ("since=yesterday", "query.since"),
+        ("status=lost&to=a", "query.status"),
+        ("colour=red", "query.colour"),
+    ] {
+        let answer = app.get(&format!("/v1/messages?{query}")).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], path, "{query}");
+    }
+    app.post("/v1/messages?dryRum=true", json!({"to": "+34600111222", "text": "x"})).await.expect(400);
+}
+
+#[tokio::test]
+async fn too_much_is_too_much() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let large = vec![b' '; nuncio_domain::limits::MESSAGE_BODY_BYTES + 1];
+    let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], large).await.expect(413);
+    assert_eq!(answer.json()["code"], "payload_too_large");
+    let content = base64_of(30 * 1024 * 1024 / 2);
+    let attachment = |n: u8| json!({"filename": format!("{n}.bin"), "content": content});
+    let body = json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [attachment(1), attachment(2), attachment(3)]});
+    let answer = app.post("/v1/messages", body).await;
+    assert!(matches!(answer.status.as_u16(), 400 | 413), "{}", answer.text);
+}
+
+fn base64_of(bytes: usize) -> String {
+    "AAAA".repeat(bytes / 3)
+}

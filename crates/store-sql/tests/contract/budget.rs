@@ -1,0 +1,112 @@
+//! How many rows and index entries a message costs: that is its performance.
+
+use std::collections::BTreeMap;
+
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind};
+use nuncio_domain::message::FailureCode;
+
+use crate::harness::{Backend, Harness, NODE};
+use crate::make::{failure, phone, receipt, settle, start, taken, with_key};
+use crate::schema::Schema;
+
+/// Rows written, by table and kind of write, and entries that indexes got (an index whose columns a row does not change, or whose
+/// condition it does not meet, gets none; PostgreSQL may write more when a new version of a row does not fit its page).
+#[derive(PartialEq, Eq, Debug)]
+struct Cost {
+    rows: BTreeMap<String, i64>,
+    entries: i64,
+}
+
+fn cost(rows: &[(&str, i64)], entries: i64) -> Cost {
+    Cost { rows: rows.iter().map(|(what, count)| ((*what).to_owned(), *count)).collect(), entries }
+}
+
+/// Counts every row that is written from now on, whoever writes it.
+async fn watch(h: &Harness, schema: &Schema) {
+    h.sql("CREATE TABLE written (what TEXT)").await;
+    if h.backend == Backend::Postgres {
+        h.sql(
+            "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN INSERT INTO written VALUES (LOWER(TG_OP) || ' ' || TG_TABLE_NAME); RETURN NULL; END $$",
+        )
+        .await;
+    }
+    for table in schema.tables() {
+        for kind in ["insert", "update", "delete"] {
+            let body = match h.backend {
+                Backend::Sqlite => format!("BEGIN INSERT INTO written VALUES ('{kind} {table}'); END"),
+                Backend::Postgres => "FOR EACH ROW EXECUTE FUNCTION note()".to_owned(),
+            };
+            h.sql(&format!("CREATE TRIGGER {kind}_{table} AFTER {kind} ON {table} {body}")).await;
+        }
+    }
+}
+
+/// Every entry of every index.
+async fn entries(h: &Harness, schema: &Schema) -> BTreeMap<String, i64> {
+    let mut found = BTreeMap::new();
+    for index in &schema.indexes {
+        let condition = if index.predicate.is_empty() { "1 = 1" } else { &index.predicate };
+        let columns = index.columns.join(", ");
+        for row in h.sql(&format!("SELECT {columns} FROM {} WHERE {condition}", index.table)).await {
+            *found.entry(format!("{index:?} {row:?}")).or_default() += 1;
+        }
+    }
+    found
+}
+
+async fn measure(h: &Harness, schema: &Schema, work: impl Future<Output = ()>) -> Cost {
+    let before = entries(h, schema).await;
+    h.sql("DELETE FROM written").await;
+    work.await;
+    let rows = h.sql("SELECT what, COUNT(*) FROM written GROUP BY what").await;
+    let rows = rows.into_iter().map(|row| (row[0].clone().unwrap(), row[1].as_ref().unwrap().parse().unwrap())).collect();
+    let after = entries(h, schema).await;
+    let entries = after.iter().map(|(entry, count)| (count - before.get(entry).unwrap_or(&0)).max(0)).sum();
+    Cost { rows, entries }
+}
+
+pub(crate) async fn a_message_costs_few_rows(h: &Harness) {
+    let mut schema = Schema::of(h).await;
+    // The table of events is its own index in SQLite.
+    schema.indexes.retain(|index| index.columns != ["position"]);
+    h.accept(h.item(&phone(1))).await;
+    watch(h, &schema).await;
+    let born = &[("insert messages", 1), ("insert events", 1)];
+    let changed = &[("update messages", 1), ("insert events", 1)];
+
+    let mut item = h.item(&phone(1));
+    let id = item.message.id;
+    let accept = async |item| drop(h.accept(item).await);
+    assert_eq!(measure(h, &schema, accept(item)).await, cost(born, 4), "accept: the key, the recipient, the queue; the event");
+    assert_eq!(measure(h, &schema, accept(h.claimed(&phone(1)))).await, cost(born, 4), "accept and start in one");
+    let step = async |step| drop(h.step(id, step).await);
+    assert_eq!(measure(h, &schema, step(start(NODE, 0))).await, cost(changed, 2), "start: the owner; the event");
+    let deferred = Outcome::Deferred { failure: failure(FailureCode::RateLimited) };
+    let quiet = cost(&[("update messages", 1)], 1);
+    assert_eq!(measure(h, &schema, step(settle(0, 1, deferred))).await, quiet, "put off: the queue; no event");
+    step(start(NODE, 2)).await;
+    assert_eq!(measure(h, &schema, step(settle(1, 3, taken("p")))).await, cost(changed, 2), "settle: the deadline; the event");
+    let delivered = receipt(ReceiptKind::Delivered, h.tick());
+    assert_eq!(measure(h, &schema, step(delivered)).await, cost(changed, 1), "receipt: the event");
+    let again = receipt(ReceiptKind::Delivered, h.tick());
+    assert_eq!(measure(h, &schema, step(again)).await, cost(&[], 0), "what is known is not written");
+
+    item = with_key(h.claimed(&phone(1)), "key", 1);
+    let keyed = item.message.id;
+    let with = [born, &[("insert idempotency_keys", 1)][..]].concat();
+    assert_eq!(measure(h, &schema, accept(item)).await, cost(&with, 5), "a key costs one row");
+    let with = [changed, &[("update idempotency_keys", 1)][..]].concat();
+    let refused = Outcome::Rejected { failure: failure(FailureCode::ContentRejected) };
+    let end = async { drop(h.step(keyed, settle(0, 1, refused)).await) };
+    assert_eq!(measure(h, &schema, end).await, cost(&with, 3), "its end: the failed ones, the keys to forget; the event");
+    let repeated = async { drop(h.store.accept(with_key(h.item(&phone(1)), "key", 1)).await.unwrap()) };
+    assert_eq!(measure(h, &schema, repeated).await, cost(&[], 0), "a repeated request writes nothing");
+
+    let new = cost(&[born, &[("insert addresses", 1), ("insert contacts", 1)][..]].concat(), 8);
+    assert_eq!(measure(h, &schema, accept(h.item(&phone(2)))).await, new, "a new recipient");
+    let batch: Vec<_> = (0..10).map(|_| h.item(&phone(1))).collect();
+    let crowd = async { drop(h.accept_at_once(batch).await) };
+    let ten = cost(&[("insert messages", 10), ("insert events", 10)], 40);
+    assert_eq!(measure(h, &schema, crowd).await, ten, "a transaction costs nothing of its own");
+}

@@ -1,0 +1,74 @@
+//! Every method of the store has a case.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Which cases stand for which methods; each calls them by name.
+const COVERED: &[(&str, &[&str])] = &[
+    ("a_new_recipient_gets_an_address_and_a_contact", &["accept", "find_address"]),
+    ("a_large_request_comes_back_whole", &["transition", "list_messages"]),
+    ("a_key_used_again_names_the_original", &["find_message_by_idempotency_key"]),
+    ("keys_are_forgotten_a_while_after_the_end", &["purge_idempotency_keys"]),
+    ("a_claimed_message_is_born_sending", &["messages_owned_by"]),
+    ("a_person_decides_about_a_held_message", &["held_messages"]),
+    ("the_other_world_is_not_seen", &["lookup_message", "list_message_events"]),
+    ("contacts_come_in_the_order_of_messages", &["contacts_of_messages"]),
+    ("what_is_due_comes_longest_due_first", &["due_messages"]),
+    ("unfinished_messages_are_walked_in_order", &["unfinished_messages"]),
+    ("a_row_that_nobody_guards_is_found", &["count_unguarded_messages"]),
+    ("chunks_that_no_message_uses_are_swept", &["insert_spool_chunk", "purge_orphaned_spool"]),
+    ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_world"]),
+    (
+        "every_change_raises_the_epoch_of_its_world",
+        &["raise_epoch", "insert_sender", "update_sender", "put_connection", "delete_connection"],
+    ),
+    ("a_key_is_found_by_its_hash_and_revoked_once", &["insert_key", "find_key", "list_keys", "revoke_key"]),
+    ("a_dropped_transaction_leaves_nothing", &["commit"]),
+    ("metrics_add_up", &["add_metrics", "channel_metrics"]),
+    ("suppressions_hold_until_lifted", &["insert_suppression", "delete_opt_out", "is_suppressed"]),
+    ("a_node_lives_while_its_counter_moves", &["insert_node", "beat", "list_nodes", "mark_dead"]),
+    ("a_node_that_owns_something_is_not_forgotten", &["delete_node"]),
+    ("the_database_tells_the_time", &["database_time"]),
+    ("a_closed_store_has_written_what_it_took", &["begin", "read", "ping", "close", "advice"]),
+    ("an_inbound_message_is_received_once", &["insert_inbound"]),
+];
+
+fn sources(dir: &Path) -> String {
+    let files = dir.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|e| e == "rs")).map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+/// The names that follow `async fn`, each with the text up to the next one.
+fn functions(source: &str) -> BTreeMap<&str, &str> {
+    let parts = source.split("async fn ").skip(1);
+    parts.map(|part| (part.split(['(', '<']).next().unwrap(), part)).collect()
+}
+
+#[test]
+fn every_method_has_a_case() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let traits = sources(&here.join("../store/src"));
+    let methods: BTreeSet<_> = functions(&traits).into_keys().collect();
+    let covered: BTreeSet<_> = COVERED.iter().flat_map(|(_, methods)| methods.iter().copied()).collect();
+    assert_eq!(methods, covered, "left: what the traits have; right: what cases stand for");
+
+    let cases = sources(&here.join("tests/contract"));
+    let cases = functions(&cases);
+    for (case, methods) in COVERED {
+        assert!(crate::CASES.contains(case), "{case} is not run");
+        // Helpers of the harness stand for what they call; the text of a case reaches to the next function.
+        let text = cases[case];
+        for method in *methods {
+            let called = text.contains(&format!(".{method}(")) || text.contains(&format!("{}(h, ", helper(method)));
+            assert!(called, "{case} does not call {method}");
+        }
+    }
+}
+
+/// A function of the test files that calls nothing but this method.
+fn helper(method: &str) -> &str {
+    match method {
+        "insert_inbound" => "receive",
+        method => method,
+    }
+}

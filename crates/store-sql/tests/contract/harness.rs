@@ -1,0 +1,316 @@
+//! A fresh database for each case, and a way around the store to look at it.
+
+use std::io::Write as _;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use nuncio_domain::config::{Connection, Project, Sender};
+use nuncio_domain::id::{Id, uuid_v7};
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
+use nuncio_store::{Store, Tx};
+use nuncio_store_sql::{Target, open, open_unmigrated};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
+
+/// When everything begins.
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+/// A node that is alive in every case.
+pub(crate) const NODE: NodeId = NodeId(1);
+
+const PREFIX: &str = "nuncio_contract_";
+static DATABASES: AtomicUsize = AtomicUsize::new(0);
+static FINISHED: AtomicUsize = AtomicUsize::new(0);
+static TEMPLATE: tokio::sync::OnceCell<String> = tokio::sync::OnceCell::const_new();
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// The folder goes when this does.
+    Sqlite { _dir: tempfile::TempDir },
+    Postgres(String),
+}
+
+/// One world of a case, with what messages need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct World {
+    pub(crate) tenant: TenantId,
+    pub(crate) epoch: i64,
+    pub(crate) sender: SenderId,
+    pub(crate) connection: ConnectionId,
+}
+
+#[derive(Debug)]
+pub(crate) struct Harness {
+    pub(crate) backend: Backend,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) target: Target,
+    /// The world that cases use.
+    pub(crate) world: World,
+    /// The other one of the same project.
+    pub(crate) other: World,
+    /// Set by cases that leave broken rows behind on purpose.
+    pub(crate) broken: AtomicBool,
+    clock: AtomicI64,
+    place: Place,
+}
+
+pub(crate) type Case = for<'h> fn(&'h Harness) -> Pin<Box<dyn Future<Output = ()> + Send + 'h>>;
+
+/// Runs a case on a database of its own.
+pub(crate) fn run(backend: Backend, name: &str, case: Case) {
+    if backend == Backend::Postgres && server().is_none() {
+        return skip(name);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let harness = Arc::new(Harness::new(backend).await);
+        let for_case = Arc::clone(&harness);
+        let outcome = tokio::spawn(async move {
+            case(&for_case).await;
+            if !for_case.broken.load(Ordering::Relaxed) {
+                let unguarded = for_case.read().await.count_unguarded_messages().await.unwrap();
+                assert_eq!(unguarded, 0, "messages that nobody looks after are left");
+            }
+        })
+        .await;
+        harness.finish().await;
+        if let Err(error) = outcome {
+            resume_unwind(error.into_panic());
+        }
+    });
+}
+
+/// A superuser's URL of a PostgreSQL server.
+fn server() -> Option<String> {
+    std::env::var("NUNCIO_TEST_PG").ok().filter(|url| !url.is_empty())
+}
+
+/// Says so, past the capture of test output.
+fn skip(name: &str) {
+    let total = crate::CASES.len(); // all of them run on PostgreSQL
+    let skipped = FINISHED.fetch_add(1, Ordering::Relaxed) + 1;
+    let mut out = std::io::stderr().lock();
+    let _ = writeln!(out, "SKIPPED {name}::postgres: NUNCIO_TEST_PG is not set");
+    if skipped == total {
+        let _ = writeln!(out, "SKIPPED all {total} PostgreSQL cases. Half of the contract is untested; set NUNCIO_TEST_PG.");
+    }
+}
+
+fn database(name: &str) -> String {
+    let url = server().unwrap();
+    let (base, _) = url.rsplit_once('/').unwrap();
+    format!("{base}/{name}")
+}
+
+/// Runs statements on the server, outside any database of ours.
+async fn admin(sql: String) {
+    let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
+    conn.close().await.unwrap();
+}
+
+/// Drops what test processes that are gone left behind; their databases bear their number.
+async fn sweep() {
+    let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
+    let names: Vec<(String,)> = sqlx::query_as("SELECT CAST(datname AS TEXT) FROM pg_database").fetch_all(&mut conn).await.unwrap();
+    for (name,) in names {
+        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
+        let pid = rest.split('_').next().unwrap_or_default();
+        if !std::path::Path::new("/proc").join(pid).exists() {
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut conn).await.unwrap();
+        }
+    }
+    conn.close().await.unwrap();
+}
+
+/// A migrated database that all others are copied from.
+async fn template() -> &'static str {
+    TEMPLATE
+        .get_or_init(|| async {
+            sweep().await;
+            let name = format!("{PREFIX}{}_template", std::process::id());
+            admin(format!("CREATE DATABASE {name}")).await;
+            open(&Target::Postgres(Redacted::new(database(&name)))).await.unwrap().close().await;
+            name
+        })
+        .await
+}
+
+/// A new, migrated database.
+pub(crate) async fn fresh_postgres() -> String {
+    let template = template().await;
+    let name = format!("{PREFIX}{}_{}", std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
+    admin(format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+    name
+}
+
+impl Harness {
+    async fn new(backend: Backend) -> Self {
+        let (place, target) = match backend {
+            Backend::Sqlite => {
+                let dir = tempfile::tempdir().unwrap();
+                let target = Target::Sqlite(dir.path().join("nuncio.db"));
+                (Place::Sqlite { _dir: dir }, target)
+            }
+            Backend::Postgres => {
+                let name = fresh_postgres().await;
+                let target = Target::Postgres(Redacted::new(database(&name)));
+                (Place::Postgres(name), target)
+            }
+        };
+        let store = open(&target).await.unwrap();
+        let nothing = World {
+            tenant: TenantId(0),
+            epoch: 0,
+            sender: SenderId::from_uuid(Default::default()),
+            connection: ConnectionId::from_uuid(Default::default()),
+        };
+        let clock = AtomicI64::new(START.millis());
+        let mut harness = Self { backend, store, target, world: nothing, other: nothing, broken: AtomicBool::new(false), clock, place };
+        let mut tx = harness.begin().await;
+        let project = tx.insert_project(harness.project("one"), START).await.unwrap();
+        tx.insert_node(NODE, START).await.unwrap();
+        tx.commit().await.unwrap();
+        harness.world = harness.furnish(project.live).await;
+        harness.other = harness.furnish(project.test).await;
+        harness
+    }
+
+    pub(crate) fn project(&self, name: &str) -> Project {
+        Project {
+            id: self.id(),
+            name: name.to_owned(),
+            team: self.id(),
+            team_name: "the team".to_owned(),
+            live: TenantId(0),
+            test: TenantId(0),
+        }
+    }
+
+    /// Gives a world a sender and a connection.
+    pub(crate) async fn furnish(&self, tenant: TenantId) -> World {
+        let sender = Sender {
+            id: self.id(),
+            name: "desk".to_owned(),
+            phone_number: "+34600000000".to_owned(),
+            is_default: true,
+            updated_at: START,
+        };
+        let connection = Connection {
+            id: self.id(),
+            sender: sender.id,
+            channel: Channel::Sms,
+            kind: "sim".to_owned(),
+            settings: Default::default(),
+            sealed: Redacted::new(vec![0, 255]),
+            updated_at: START,
+        };
+        let mut tx = self.begin().await;
+        tx.insert_sender(tenant, &sender, START).await.unwrap();
+        tx.put_connection(tenant, &connection).await.unwrap();
+        let epoch = tx.load_world(tenant).await.unwrap().unwrap().epoch;
+        tx.commit().await.unwrap();
+        World { tenant, epoch, sender: sender.id, connection: connection.id }
+    }
+
+    async fn finish(&self) {
+        self.store.close().await;
+        let Place::Postgres(name) = &self.place else { return };
+        admin(format!("DROP DATABASE {name} WITH (FORCE)")).await;
+        if FINISHED.fetch_add(1, Ordering::Relaxed) + 1 == crate::CASES.len() {
+            admin(format!("DROP DATABASE {}", template().await)).await;
+        }
+    }
+
+    /// The next millisecond.
+    pub(crate) fn tick(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A new identifier, born in a millisecond of its own.
+    pub(crate) fn id<T: Id>(&self) -> T {
+        self.id_at(self.tick())
+    }
+
+    /// A new identifier, born at `at`.
+    pub(crate) fn id_at<T: Id>(&self, at: Timestamp) -> T {
+        let count = self.tick().millis().to_be_bytes();
+        let mut random = [0; 10];
+        random[2..].copy_from_slice(&count);
+        T::from_uuid(uuid_v7(at, random))
+    }
+
+    pub(crate) async fn begin(&self) -> Box<dyn Tx> {
+        self.store.begin().await.unwrap()
+    }
+
+    pub(crate) async fn read(&self) -> Box<dyn Tx> {
+        self.store.read().await.unwrap()
+    }
+
+    /// Another store on the same database, as another process would open it.
+    pub(crate) async fn another(&self) -> Arc<dyn Store> {
+        open_unmigrated(&self.target).await.unwrap()
+    }
+
+    /// Runs SQL around the store; what it answers, as text.
+    pub(crate) async fn sql(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        match &self.target {
+            Target::Sqlite(path) => sqlite_rows(path, sql),
+            Target::Postgres(url) => {
+                let mut conn = PgConnection::connect(url.expose()).await.unwrap();
+                let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.unwrap();
+                conn.close().await.unwrap();
+                rows.iter().map(|row| (0..row.len()).map(|n| row.try_get_unchecked(n).unwrap()).collect()).collect()
+            }
+        }
+    }
+
+    /// The number that a query answers.
+    pub(crate) async fn number(&self, sql: &str) -> i64 {
+        self.sql(sql).await[0][0].as_ref().unwrap().parse().unwrap()
+    }
+
+    pub(crate) async fn rows_of(&self, table: &str) -> i64 {
+        self.number(&format!("SELECT COUNT(*) FROM {table}")).await
+    }
+
+    /// An identifier as it stands in SQL.
+    pub(crate) fn literal(&self, id: impl Id) -> String {
+        match self.backend {
+            Backend::Sqlite => format!("X'{}'", id.uuid().simple()),
+            Backend::Postgres => format!("'{}'", id.uuid()),
+        }
+    }
+}
+
+pub(crate) fn sqlite_rows(path: &std::path::Path, sql: &str) -> Vec<Vec<Option<String>>> {
+    use rusqlite::types::ValueRef;
+    let conn = rusqlite::Connection::open(path).unwrap();
+    conn.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
+    let mut answer = Vec::new();
+    let mut batch = rusqlite::Batch::new(&conn, sql);
+    while let Some(mut statement) = rusqlite::fallible_iterator::FallibleIterator::next(&mut batch).unwrap() {
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let text = |n| match row.get_ref(n).unwrap() {
+                ValueRef::Null => None,
+                ValueRef::Integer(i) => Some(i.to_string()),
+                ValueRef::Real(r) => Some(r.to_string()),
+                ValueRef::Text(t) => Some(String::from_utf8_lossy(t).into_owned()),
+                ValueRef::Blob(b) => Some(format!("{b:02x?}")),
+            };
+            answer.push((0..columns).map(text).collect());
+        }
+    }
+    answer
+}

@@ -1,0 +1,90 @@
+//! Keys that make a repeated request harmless.
+
+use futures::future::join_all;
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::message::Message;
+use nuncio_domain::limits;
+use nuncio_store::{Accept, Operation};
+
+use crate::harness::Harness;
+use crate::make::{duplicate, new, phone, with_key};
+
+pub(crate) async fn a_key_used_again_names_the_original(h: &Harness) {
+    let (original, _) = new(h.store.accept(with_key(h.item(&phone(1)), "key", 1)).await);
+    assert_eq!(duplicate(h.store.accept(with_key(h.item(&phone(1)), "key", 1)).await), (original.id, true));
+    assert_eq!(duplicate(h.store.accept(with_key(h.item(&phone(2)), "key", 2)).await), (original.id, false));
+    assert_eq!((h.rows_of("messages").await, h.rows_of("events").await, h.rows_of("addresses").await), (1, 1, 1));
+    assert_eq!(original.request.idempotency_key.as_deref(), Some("key"));
+    assert_eq!(h.lookup(original.id).await, original);
+    // Keys are compared byte by byte, and within their world.
+    for key in ["KEY", "key ", "ke\u{301}y", "kéy", ""] {
+        new(h.store.accept(with_key(h.item(&phone(1)), key, 1)).await);
+    }
+    let (foreign, _) = new(h.store.accept(with_key(h.item_in(&h.other, &phone(1)), "key", 1)).await);
+    let mut tx = h.read().await;
+    for (tenant, id) in [(h.world.tenant, original.id), (h.other.tenant, foreign.id)] {
+        let found = tx.find_message_by_idempotency_key(tenant, Operation::SendMessage, "key").await.unwrap();
+        assert_eq!(found, Some(id));
+    }
+    assert_eq!(tx.find_message_by_idempotency_key(h.world.tenant, Operation::SendMessage, "kEy").await.unwrap(), None);
+}
+
+async fn one_wins(h: &Harness, answers: Vec<nuncio_store::Result<nuncio_store::Accepted>>) -> Message {
+    let mut winners = Vec::new();
+    let mut originals = Vec::new();
+    for answer in answers {
+        match answer {
+            Ok(nuncio_store::Accepted::New { message, .. }) => winners.push(*message),
+            other => originals.push(duplicate(other)),
+        }
+    }
+    assert_eq!(winners.len(), 1);
+    let winner = winners.remove(0);
+    assert!(originals.iter().all(|original| *original == (winner.id, true)));
+    assert_eq!(h.lookup(winner.id).await, winner);
+    winner
+}
+
+pub(crate) async fn of_a_hundred_with_one_key_one_wins(h: &Harness) {
+    let store = &h.store;
+    one_wins(h, join_all((0..100).map(|_| store.accept(with_key(h.item(&phone(1)), "crowd", 1)))).await).await;
+    one_wins(h, h.accept_at_once((0..20).map(|_| with_key(h.item(&phone(1)), "batch", 1)).collect()).await).await;
+    assert_eq!(h.rows_of("messages").await, 2);
+    // Many keys in one transaction, each of them twice and in no order.
+    let items: Vec<Accept> = (0..40_u8).map(|n| with_key(h.item(&phone(1)), &format!("{}", n * 7 % 20), n * 7 % 20)).collect();
+    let answers = h.accept_at_once(items).await;
+    let (first, second): (Vec<_>, Vec<_>) = answers.into_iter().enumerate().partition(|(n, _)| *n < 20);
+    let originals: Vec<_> = first.into_iter().map(|(_, answer)| new(answer).0.id).collect();
+    for ((n, answer), original) in second.into_iter().zip(originals) {
+        assert_eq!(duplicate(answer), (original, true), "{n}");
+    }
+}
+
+pub(crate) async fn keys_are_forgotten_a_while_after_the_end(h: &Harness) {
+    let first = h.accept(with_key(h.item(&phone(1)), "first", 1)).await;
+    let second = h.accept(with_key(h.item(&phone(1)), "second", 1)).await;
+    h.accept(with_key(h.item(&phone(1)), "third", 1)).await;
+    assert_eq!(h.number("SELECT COUNT(*) FROM idempotency_keys WHERE purge_after IS NOT NULL").await, 0);
+    // Both end in one transaction, at different times.
+    let ends = [h.transition(second.id, Step::Cancel), h.transition(first.id, Step::Cancel)];
+    let (late, early) = (ends[0].now, ends[1].now);
+    h.steps_at_once(ends.into()).await;
+    let after = |at: nuncio_domain::Timestamp| at.plus(limits::IDEMPOTENCY_RETENTION);
+    let told = h.sql("SELECT purge_after FROM idempotency_keys WHERE key IN ('first', 'second') ORDER BY key").await;
+    let told: Vec<i64> = told.into_iter().map(|row| row[0].as_ref().unwrap().parse().unwrap()).collect();
+    assert_eq!(told, [after(early).millis(), after(late).millis()]);
+
+    let horizon = after(early.max(late));
+    let purge = async |limit| {
+        let mut tx = h.begin().await;
+        let gone = tx.purge_idempotency_keys(horizon, limit).await.unwrap();
+        tx.commit().await.unwrap();
+        gone
+    };
+    let mut tx = h.begin().await;
+    assert_eq!(tx.purge_idempotency_keys(after(early.min(late)).minus(std::time::Duration::from_millis(1)), 9).await.unwrap(), 0);
+    drop(tx);
+    assert_eq!((purge(1).await, purge(9).await, purge(9).await), (1, 1, 0));
+    new(h.store.accept(with_key(h.item(&phone(1)), "first", 9)).await);
+    duplicate(h.store.accept(with_key(h.item(&phone(1)), "third", 1)).await);
+}

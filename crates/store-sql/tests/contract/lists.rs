@@ -1,0 +1,302 @@
+//! Reading messages: lists, pages, queues.
+
+use std::collections::BTreeSet;
+
+use futures::future::join_all;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Step, Wait};
+use nuncio_domain::message::{Direction, HeldReason, Message, Status};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Channel, MessageId, Timestamp};
+use nuncio_store::{DueMessage, MessageFilter, NewInbound};
+use serde_json::{Map, Value, json};
+
+use crate::harness::{Backend, Harness, NODE, World};
+use crate::make::{phone, start, with_key};
+
+async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
+    let page = PageRequest { limit: 100, before: None };
+    let listed = h.read().await.list_messages(world.tenant, filter, page).await.unwrap();
+    assert_eq!(listed.next, None);
+    listed.items.iter().map(|m| m.id).collect()
+}
+
+async fn list(h: &Harness, filter: MessageFilter) -> Vec<MessageId> {
+    list_in(h, &h.world, &filter).await
+}
+
+fn inbound(h: &Harness, from: u32, provider: &str) -> NewInbound {
+    let mut message = h.item(&phone(from)).message;
+    message.direction = Direction::Inbound;
+    (message.state.status, message.state.wait) = (Status::Received, Wait::Nothing);
+    NewInbound {
+        message,
+        from: phone(from),
+        country: "ES".to_owned(),
+        new_address: h.id(),
+        new_contact: h.id(),
+        provider_message_id: provider.to_owned(),
+    }
+}
+
+pub(crate) async fn every_filter_filters(h: &Harness) {
+    let mut voice = with_key(h.item(&phone(2)), "the key", 1);
+    voice.message.state.route.channel = Channel::Voice;
+    let voice = h.accept(voice).await.id;
+    let sending = h.sending(1).await.id;
+    let sent = h.sent(2).await.id;
+    let incoming = inbound(h, 1, "in-1");
+    let mut tx = h.begin().await;
+    assert!(tx.insert_inbound(&incoming).await.unwrap());
+    tx.commit().await.unwrap();
+    let incoming = incoming.message.id;
+    let last = h.accept(h.item(&phone(3))).await.id;
+    h.accept(h.item_in(&h.other, &phone(1))).await;
+
+    assert_eq!(list(h, MessageFilter::default()).await, [last, incoming, sent, sending, voice], "newest first");
+    let status = |status: &[Status]| MessageFilter { status: status.to_vec(), ..MessageFilter::default() };
+    assert_eq!(list(h, status(&[Status::Sent])).await, [sent]);
+    assert_eq!(list(h, status(&[Status::Queued, Status::Received])).await, [last, incoming, voice]);
+    assert!(list(h, status(&[Status::Read])).await.is_empty());
+    let channel = |channel: &[Channel]| MessageFilter { channel: channel.to_vec(), ..MessageFilter::default() };
+    assert_eq!(list(h, channel(&[Channel::Voice])).await, [voice]);
+    assert_eq!(list(h, channel(&[Channel::Voice, Channel::Sms])).await.len(), 5);
+    let to = |number| MessageFilter { to: Some(phone(number).identifier), ..MessageFilter::default() };
+    assert_eq!(list(h, to(2)).await, [sent, voice]);
+    let direction = |direction| MessageFilter { direction: Some(direction), ..MessageFilter::default() };
+    assert_eq!(list(h, direction(Direction::Inbound)).await, [incoming]);
+    let span = |since: Option<Timestamp>, until: Option<Timestamp>| MessageFilter { since, until, ..MessageFilter::default() };
+    let born = MessageId::created_at;
+    assert_eq!(list(h, span(Some(born(sending)), Some(born(incoming)))).await, [sent, sending], "from, but not to");
+    assert_eq!(list(h, span(Some(born(last)), None)).await, [last]);
+    assert_eq!(list(h, span(None, Some(born(sending)))).await, [voice]);
+    let key = |key: &str| MessageFilter { idempotency_key: Some(key.to_owned()), ..MessageFilter::default() };
+    assert_eq!(list(h, key("the key")).await, [voice]);
+    assert!(list(h, key("the Key")).await.is_empty());
+
+    let all = MessageFilter {
+        status: vec![Status::Sent, Status::Queued],
+        channel: vec![Channel::Sms],
+        direction: Some(Direction::Outbound),
+        since: Some(born(voice)),
+        until: Some(born(last)),
+        ..to(2)
+    };
+    assert_eq!(list(h, all.clone()).await, [sent]);
+    assert!(list(h, MessageFilter { idempotency_key: Some("the key".to_owned()), ..all }).await.is_empty());
+    assert!(list_in(h, &h.other, &key("the key")).await.is_empty());
+}
+
+pub(crate) async fn metadata_is_compared_as_text(h: &Harness) {
+    let odd_keys = ["a.b", "with \"quotes\"", "back\\slash", "ключ \u{1F511}", "", "$", "[0]", "a'b", "#-1"];
+    let mut metadata = Map::new();
+    for (n, key) in odd_keys.iter().enumerate() {
+        metadata.insert((*key).to_owned(), n.into());
+    }
+    for (key, value) in [
+        ("text", json!("tea \u{1F375} \"\\\n")),
+        ("digits", json!("7")),
+        ("number", json!(7)),
+        ("minus", json!(-0.5)),
+        ("big", json!(i64::MAX)),
+        ("yes", json!(true)),
+        ("nothing", json!(null)),
+        ("deep", json!({"text": "in"})),
+    ] {
+        metadata.insert(key.to_owned(), value);
+    }
+    let mut item = h.item(&phone(1));
+    item.message.request.metadata = Some(metadata);
+    let id = h.accept(item).await.id;
+    let mut plain = h.item(&phone(1));
+    plain.message.request.metadata = Some([("text".to_owned(), "other".into())].into_iter().collect());
+    let plain = h.accept(plain).await.id;
+    h.accept(h.item(&phone(1))).await;
+
+    let with = async |entries: &[(&str, Value)]| {
+        let metadata = entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        list(h, MessageFilter { metadata, ..MessageFilter::default() }).await
+    };
+    for (n, key) in odd_keys.iter().enumerate() {
+        assert_eq!(with(&[(key, n.to_string().into())]).await, [id], "{key}");
+        assert!(with(&[(key, "99".into())]).await.is_empty(), "{key}");
+    }
+    for (key, text) in [
+        ("text", "tea \u{1F375} \"\\\n"),
+        ("digits", "7"),
+        ("number", "7"),
+        ("minus", "-0.5"),
+        ("big", "9223372036854775807"),
+        ("yes", "true"),
+    ] {
+        assert_eq!(with(&[(key, text.into())]).await, [id], "{key}");
+        assert!(with(&[(key, format!("{text} ").into())]).await.is_empty(), "{key}");
+    }
+    assert_eq!(with(&[("number", json!(7)), ("yes", json!(true)), ("digits", json!("7"))]).await, [id], "all of them");
+    assert!(with(&[("number", json!(7)), ("yes", json!(false))]).await.is_empty());
+    assert_eq!(with(&[("text", "other".into())]).await, [plain]);
+    for (key, text) in [("deep", "in"), ("absent", "null"), ("absent", ""), ("yes", "\"true\"")] {
+        assert!(with(&[(key, text.into())]).await.is_empty(), "{key} {text}");
+    }
+}
+
+pub(crate) async fn a_walk_over_pages_sees_every_row_once(h: &Harness) {
+    let old = join_all((0..60).map(|n| h.accept(h.item(&phone(n % 3))))).await;
+    let old: BTreeSet<_> = old.iter().map(|m| m.id).collect();
+    let (mut before, mut seen) = (None, Vec::new());
+    loop {
+        let page = PageRequest { limit: 7, before };
+        let write = join_all((0..5).map(|n| h.accept(h.item(&phone(n)))));
+        let read = async { h.read().await.list_messages(h.world.tenant, &MessageFilter::default(), page).await.unwrap() };
+        let (_, page) = futures::future::join(write, read).await;
+        assert!(page.items.len() == 7 || page.next.is_none());
+        assert_eq!(page.next, page.next.and(page.items.last().map(|m| m.id.uuid())), "continues after the last");
+        seen.extend(page.items.iter().map(|m| m.id));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    assert!(seen.is_sorted_by(|a, b| a > b), "newest first, each once");
+    assert!(old.iter().all(|id| seen.contains(id)));
+    // A page that is exactly full is the last one.
+    let page = PageRequest { limit: 20, before: None };
+    let until = old.iter().nth(20).map(|id| id.created_at());
+    let filter = MessageFilter { until, ..MessageFilter::default() };
+    let full = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
+    assert_eq!((full.items.len(), full.next), (20, None));
+}
+
+pub(crate) async fn the_other_world_is_not_seen(h: &Harness) {
+    let foreign = h.accept(with_key(h.item_in(&h.other, &phone(1)), "key", 1)).await;
+    let mut tx = h.read().await;
+    let here = h.world.tenant;
+    assert_eq!(tx.lookup_message(here, foreign.id).await.unwrap(), None);
+    assert!(tx.list_message_events(here, foreign.id).await.unwrap().is_empty());
+    assert_eq!(tx.list_message_events(h.other.tenant, foreign.id).await.unwrap().len(), 1);
+    assert_eq!(tx.find_address(here, &phone(1)).await.unwrap(), None);
+    assert!(list(h, MessageFilter::default()).await.is_empty());
+    let stolen = Message { tenant: here, ..foreign.clone() };
+    assert_eq!(tx.contacts_of_messages(&[stolen]).await.unwrap(), [None]);
+    assert_eq!(tx.lookup_message(h.other.tenant, foreign.id).await.unwrap(), Some(foreign));
+}
+
+pub(crate) async fn contacts_come_in_the_order_of_messages(h: &Harness) {
+    let mut messages = Vec::new();
+    for number in [1, 2, 1, 3] {
+        messages.push(h.accept(h.item(&phone(number))).await);
+    }
+    messages[3].address = h.id();
+    let mut tx = h.read().await;
+    let one = tx.find_address(h.world.tenant, &phone(1)).await.unwrap().map(|(_, contact)| contact);
+    let two = tx.find_address(h.world.tenant, &phone(2)).await.unwrap().map(|(_, contact)| contact);
+    assert!(one.is_some() && one != two);
+    assert_eq!(tx.contacts_of_messages(&messages).await.unwrap(), [one, two, one, None]);
+    assert!(tx.contacts_of_messages(&[]).await.unwrap().is_empty());
+}
+
+fn ids(due: &[DueMessage]) -> Vec<MessageId> {
+    due.iter().map(|m| m.id).collect()
+}
+
+pub(crate) async fn what_is_due_comes_longest_due_first(h: &Harness) {
+    let mut messages = Vec::new();
+    for (n, after) in [30, 10, 20, 99].into_iter().enumerate() {
+        let mut item = if n == 2 { h.item_in(&h.other, &phone(1)) } else { h.item(&phone(1)) };
+        let due_at = crate::harness::START.plus(std::time::Duration::from_secs(after));
+        item.message.state.wait = Wait::Attempt { due_at };
+        messages.push((h.accept(item).await, due_at));
+    }
+    let started = h.accept(h.item(&phone(1))).await;
+    h.step(started.id, start(NODE, 0)).await;
+    let (third, first, second) = (&messages[0], &messages[1], &messages[2]);
+    let all: Vec<i16> = (0..64).collect();
+    let mut tx = h.read().await;
+    let due = tx.due_messages(&all, &[], third.1, 9).await.unwrap();
+    assert_eq!(ids(&due), [first.0.id, second.0.id, third.0.id]);
+    assert_eq!((due[1].tenant, due[1].fence, due[1].connection), (h.other.tenant, 0, h.other.connection));
+    assert_eq!(due[0].wait, Wait::Attempt { due_at: first.1 });
+    assert_eq!(ids(&tx.due_messages(&all, &[], third.1, 2).await.unwrap()), [first.0.id, second.0.id]);
+    assert_eq!(ids(&tx.due_messages(&all, &[h.world.connection, h.id()], third.1, 9).await.unwrap()), [second.0.id]);
+    let mut of_shards = Vec::new();
+    for shard in &all {
+        of_shards.extend(ids(&tx.due_messages(&[*shard], &[], third.1, 9).await.unwrap()));
+    }
+    if h.backend == Backend::Postgres {
+        assert_eq!(of_shards.len(), 3, "each message is in one shard");
+    }
+    assert_eq!(BTreeSet::from_iter(of_shards), BTreeSet::from([first.0.id, second.0.id, third.0.id]));
+}
+
+pub(crate) async fn unfinished_messages_are_walked_in_order(h: &Harness) {
+    let mut expected = Vec::new();
+    for n in 0..5 {
+        expected.push((h.world.tenant, h.accept(h.item(&phone(n))).await.id));
+        expected.push((h.other.tenant, h.accept(h.item_in(&h.other, &phone(n))).await.id));
+    }
+    expected.push((h.world.tenant, h.sending(1).await.id));
+    h.sent(1).await;
+    let held = h.accept(h.item(&phone(1))).await.id;
+    h.step(held, Step::Hold { reason: HeldReason::StaleDatabase }).await;
+    let cancelled = h.accept(h.item(&phone(1))).await.id;
+    h.step(cancelled, Step::Cancel).await;
+    expected.sort();
+    let (mut after, mut walked) = (None, Vec::new());
+    loop {
+        let page = h.read().await.unfinished_messages(after, 3).await.unwrap();
+        walked.extend(page.iter().map(|m| (m.tenant, m.id)));
+        let Some(last) = page.last() else { break };
+        after = Some((last.tenant, last.id));
+    }
+    assert_eq!(walked, expected);
+    let waiting = h.read().await.held_messages(1).await.unwrap();
+    assert!(matches!(waiting[0].wait, Wait::Held { reason: HeldReason::StaleDatabase, .. }));
+    assert_eq!(ids(&waiting), [held]);
+}
+
+pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {
+    let unguarded = async || h.read().await.count_unguarded_messages().await.unwrap();
+    let healthy = [
+        h.accept(h.item(&phone(1))).await.id,
+        h.sending(1).await.id,
+        h.sent(1).await.id,
+        h.accept(h.item(&phone(1))).await.id,
+        h.accept(h.item(&phone(1))).await.id,
+    ];
+    h.step(healthy[3], Step::Cancel).await;
+    h.step(healthy[4], Step::Hold { reason: HeldReason::UnknownOutcome }).await;
+    assert_eq!(unguarded().await, 0);
+    let faults = [
+        (0, "due_at = NULL"),
+        (0, "owner = 1"),
+        (0, "wait = 0, due_at = NULL"),
+        (0, "wait = 9"),
+        (1, "owner = NULL"),
+        (1, "owner = 77"),
+        (1, "due_at = 5"),
+        (2, "due_at = NULL"),
+        (2, "owner = 1"),
+        (3, "due_at = 5"),
+        (3, "owner = 1"),
+        (3, "status = 3"),
+        (4, "held = 0"),
+        (4, "due_at = NULL"),
+    ];
+    for (at, fault) in faults {
+        let id = h.literal(healthy[at]);
+        let columns = "status, wait, held, due_at, owner";
+        let row = h.sql(&format!("SELECT {columns} FROM messages WHERE id = {id}")).await.remove(0);
+        h.sql(&format!("UPDATE messages SET {fault} WHERE id = {id}")).await;
+        assert_eq!(unguarded().await, 1, "{fault}");
+        let values: Vec<_> = row.into_iter().map(|v| v.unwrap_or("NULL".to_owned())).collect();
+        let restored: Vec<_> = columns.split(", ").zip(values).map(|(c, v)| format!("{c} = {v}")).collect();
+        h.sql(&format!("UPDATE messages SET {} WHERE id = {id}", restored.join(", "))).await;
+        assert_eq!(unguarded().await, 0, "restored after {fault}");
+    }
+    let mut tx = h.begin().await;
+    assert!(tx.mark_dead(NODE, 1).await.unwrap());
+    tx.commit().await.unwrap();
+    assert_eq!(unguarded().await, 1, "its owner is dead");
+    h.step(healthy[1], Step::Recover { node: NODE, retry_in: crate::make::MINUTE }).await;
+    assert_eq!(unguarded().await, 0);
+}

@@ -1,0 +1,247 @@
+//! PostgreSQL under several nodes, and with connections that break.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::{join, join_all};
+use nuncio_domain::Redacted;
+use nuncio_domain::lifecycle::{Applied, ReceiptKind, Step, Wait};
+use nuncio_domain::message::{FailureCode, Status};
+use nuncio_store::{Accept, Accepted, Claim, Store, Suppression, SuppressionReason, Transition, Transitioned};
+use nuncio_store_sql::{Target, open_unmigrated};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::harness::{Harness, NODE, START};
+use crate::make::{duplicate, failure, found, new, phone, receipt, settle, start, started, taken, with_key};
+
+pub(crate) async fn two_nodes_change_the_same_messages(h: &Harness) {
+    let rival = h.another().await;
+    for round in 0..4_u8 {
+        // Both take the same keys and make the same recipients, in opposite orders.
+        let mine: Vec<_> = (0..60).map(|n| with_key(h.claimed(&phone(n)), &format!("{round}-{n}"), 1)).collect();
+        let theirs: Vec<_> = (0..60).rev().map(|n| with_key(h.claimed(&phone(n)), &format!("{round}-{n}"), 1)).collect();
+        let mine = join_all(mine.into_iter().map(|item| h.store.accept(item)));
+        let theirs = join_all(theirs.into_iter().map(|item| rival.accept(item)));
+        let (mine, theirs) = join(mine, theirs).await;
+        let mut ids = Vec::new();
+        for (one, other) in mine.into_iter().zip(theirs.into_iter().rev()) {
+            let (won, lost) = if matches!(one, Ok(Accepted::New { .. })) { (one, other) } else { (other, one) };
+            let message = new(won).0;
+            assert_eq!(duplicate(lost), (message.id, true));
+            ids.push(message.id);
+        }
+        let steps = |order: Vec<_>, by: fn(&Harness) -> Vec<Step>| -> Vec<Transition> {
+            order.into_iter().flat_map(|id| by(h).into_iter().map(move |step| h.transition(id, step))).collect()
+        };
+        let facts = |h: &Harness| {
+            let at = h.tick();
+            vec![settle(0, 1, taken("p")), receipt(ReceiptKind::Sent, at), receipt(ReceiptKind::Read, at)]
+        };
+        let news = |h: &Harness| {
+            let at = h.tick();
+            let lost = ReceiptKind::Failed(failure(FailureCode::Undeliverable));
+            vec![receipt(lost, at), receipt(ReceiptKind::Delivered, at), Step::Cancel]
+        };
+        let forward = steps(ids.clone(), facts);
+        let backward = steps(ids.iter().rev().copied().collect(), news);
+        let mine = join_all(forward.into_iter().map(|item| h.store.transition(item)));
+        let theirs = join_all(backward.into_iter().map(|item| rival.transition(item)));
+        let (mine, theirs) = join(mine, theirs).await;
+        for answer in mine.into_iter().chain(theirs) {
+            found(answer);
+        }
+        for id in ids {
+            let state = h.lookup(id).await.state;
+            assert_eq!((state.status, state.wait, state.detail.attempts.len()), (Status::Read, Wait::Nothing, 1));
+            h.events(id).await;
+        }
+    }
+    assert_eq!((h.rows_of("addresses").await, h.rows_of("contacts").await, h.rows_of("messages").await), (60, 60, 240));
+    rival.close().await;
+}
+
+/// Ends every session of the store, as a server does that restarts.
+async fn kill(h: &Harness) -> usize {
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'nuncio'";
+    h.sql(sql).await.len()
+}
+
+async fn under_fire<T>(h: &Harness, work: impl Future<Output = T>) -> T {
+    let killer = async {
+        for _ in 0..4 {
+            kill(h).await;
+        }
+    };
+    join(work, killer).await.0
+}
+
+pub(crate) async fn a_lane_survives_the_end_of_its_session(h: &Harness) {
+    for round in 0..8 {
+        let items: Vec<_> = (0..60).map(|n| with_key(h.claimed(&phone(n)), &format!("{round}-{n}"), 1)).collect();
+        let asked = join_all(items.iter().map(|item| h.store.accept(item.clone())));
+        let answers = under_fire(h, asked).await;
+        let mut settles = Vec::new();
+        for (item, answer) in items.iter().zip(answers) {
+            // Who gets no answer asks again, and must not be told of another message.
+            let answer = if answer.is_err() { h.store.accept(item.clone()).await } else { answer };
+            let id = match answer {
+                Ok(Accepted::New { message, .. }) => message.id,
+                other => duplicate(other).0,
+            };
+            assert_eq!(id, item.message.id);
+            settles.push(h.transition(id, settle(0, 1, taken("p"))));
+        }
+        let told = under_fire(h, join_all(settles.iter().map(|item| h.store.transition(item.clone())))).await;
+        for (item, answer) in settles.iter().zip(told) {
+            if answer.is_err() {
+                found(h.store.transition(item.clone()).await);
+            }
+            let state = h.lookup(item.id).await.state;
+            assert_eq!((state.status, state.version, state.detail.attempts.len()), (Status::Sent, 3, 1));
+            h.events(item.id).await;
+        }
+    }
+    assert_eq!((h.rows_of("messages").await, h.rows_of("idempotency_keys").await), (480, 480));
+}
+
+/// What becomes of a COMMIT on its way to the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cut {
+    /// It arrives; its answer does not.
+    Answer,
+    /// It does not arrive.
+    Request,
+}
+
+/// A connection to the server that breaks at a chosen COMMIT.
+struct Proxy {
+    store: Arc<dyn Store>,
+    /// How many commits until then; 0 for never.
+    countdown: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    async fn start(h: &Harness, cut: Cut) -> Self {
+        let Target::Postgres(url) = &h.target else { unreachable!() };
+        let server = url.expose().split('@').nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap().to_string();
+        let proxied = Target::Postgres(Redacted::new(url.expose().replace(&server, &here)));
+        let countdown = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&countdown);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let upstream = TcpStream::connect(&server).await.unwrap();
+                tokio::spawn(pump(client, upstream, cut, Arc::clone(&counter)));
+            }
+        });
+        Self { store: open_unmigrated(&proxied).await.unwrap(), countdown }
+    }
+
+    /// Breaks at the commit after the next, which is that of the item which goes before a batch.
+    fn arm(&self) {
+        self.countdown.store(2, Ordering::SeqCst);
+    }
+
+    fn broke(&self) -> bool {
+        self.countdown.load(Ordering::SeqCst) == 0
+    }
+}
+
+async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown: Arc<AtomicUsize>) {
+    let (mut asked, mut told) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let Some(bytes) = read.ok().filter(|n| *n > 0).map(|n| &asked[..n]) else { return };
+                let commit = bytes.windows(7).any(|w| w == b"COMMIT\0");
+                let last = commit && countdown.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)) == Ok(1);
+                if last && cut == Cut::Request {
+                    return;
+                }
+                server.write_all(bytes).await.unwrap();
+                if last {
+                    // The answer shows that the commit has happened; it is not passed on.
+                    server.read(&mut told).await.unwrap();
+                    return;
+                }
+            }
+            read = server.read(&mut told) => {
+                let Some(bytes) = read.ok().filter(|n| *n > 0).map(|n| &told[..n]) else { return };
+                if client.write_all(bytes).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+pub(crate) async fn a_commit_without_an_answer_is_read_back(h: &Harness) {
+    let entry = Suppression { id: h.id(), recipient: phone(9), sender: None, reason: SuppressionReason::Manual, source: String::new() };
+    let mut tx = h.begin().await;
+    tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap();
+    tx.commit().await.unwrap();
+    let original = h.accept(with_key(h.item(&phone(1)), "used", 1)).await;
+    for (round, cut) in [Cut::Answer, Cut::Request].into_iter().enumerate() {
+        let proxy = Proxy::start(h, cut).await;
+        let before = h.rows_of("messages").await;
+        let items = BTreeMap::from([
+            ("plain", h.claimed(&phone(1))),
+            ("repeated", with_key(h.item(&phone(1)), "used", 1)),
+            ("stale", Accept { epoch: -1, ..h.item(&phone(1)) }),
+            ("suppressed", h.item(&phone(9))),
+            ("with a key", with_key(h.item(&phone(20 + round as u32)), &format!("{cut:?}"), 1)),
+        ]);
+        proxy.arm();
+        let answers = h.accept_at_once_by(&*proxy.store, items.values().cloned().collect()).await;
+        assert!(proxy.broke(), "the commit was to be lost");
+        for ((name, item), answer) in items.into_iter().zip(answers) {
+            match name {
+                "repeated" => assert_eq!(duplicate(answer), (original.id, true)),
+                "stale" => assert!(matches!(answer, Ok(Accepted::Stale)), "{answer:?}"),
+                _ => {
+                    let (message, contact) = new(answer);
+                    assert_eq!((message.id, message.state.status == Status::Failed), (item.message.id, name == "suppressed"));
+                    assert_eq!(h.lookup(message.id).await, message, "{name}");
+                    let known = h.read().await.find_address(h.world.tenant, &item.recipient).await.unwrap();
+                    assert_eq!(known, Some((message.address, contact)));
+                    h.events(message.id).await;
+                }
+            }
+        }
+        assert_eq!(h.rows_of("messages").await - before, 3);
+        steps(h, &proxy).await;
+        proxy.store.close().await;
+    }
+}
+
+/// A start that was written must be answered as won: otherwise its message waits for this node for ever.
+async fn steps(h: &Harness, proxy: &Proxy) {
+    let waiting = h.accept(h.item(&phone(1))).await;
+    let sending = h.sending(1).await;
+    let contested = h.accept(h.item(&phone(1))).await;
+    let claimed = h.accept(Accept { claim: Some(Claim { node: NODE }), ..h.item(&phone(1)) }).await;
+    let items = vec![
+        h.transition(sending.id, settle(0, sending.state.fence, taken("p"))),
+        h.transition(waiting.id, start(NODE, 0)),
+        h.transition(contested.id, start(NODE, 99)),
+        h.transition(claimed.id, Step::Recover { node: NODE, retry_in: crate::make::MINUTE }),
+        h.transition(h.id(), start(NODE, 0)),
+    ];
+    proxy.arm();
+    let mut answers = h.steps_at_once_by(&*proxy.store, items).await;
+    assert!(proxy.broke(), "the commit was to be lost");
+    assert!(matches!(answers.remove(4), Ok(Transitioned::Missing)));
+    assert_eq!(found(answers.remove(3)).1.fence, 2, "a fact is not told twice");
+    assert_eq!(found(answers.remove(2)).0, Applied::Lost);
+    let won = started(answers.remove(1));
+    assert_eq!((won.state.fence, won.state.detail.attempts.len()), (1, 1));
+    assert_eq!(h.lookup(waiting.id).await, won);
+    let settled = found(answers.remove(0)).1;
+    assert_eq!((settled.status, settled.version), (Status::Sent, 3));
+    for id in [waiting.id, sending.id, contested.id, claimed.id] {
+        h.events(id).await;
+    }
+}

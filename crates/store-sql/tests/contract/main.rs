@@ -1,0 +1,124 @@
+//! What the store promises, held against SQLite and PostgreSQL alike.
+//!
+//! Each case runs on a database of its own. The PostgreSQL half needs `NUNCIO_TEST_PG`, a superuser's URL of a server that may be
+//! given and taken databases (`scripts/postgres.sh start` prints one); without it that half is skipped, and says so.
+
+mod accept;
+mod budget;
+mod contacts;
+mod coverage;
+mod directory;
+mod harness;
+mod idempotency;
+mod lists;
+mod load;
+mod make;
+mod nodes;
+mod schema;
+mod transition;
+
+macro_rules! cases {
+    (both { $($module:ident { $($case:ident,)+ })+ } postgres { $($own:ident { $($alone:ident,)+ })+ }) => {
+        /// Every case there is.
+        const CASES: &[&str] = &[$($(stringify!($case),)+)+ $($(stringify!($alone),)+)+];
+        $($(cases!(@one $module $case sqlite Sqlite, postgres Postgres);)+)+
+        $($(cases!(@one $own $alone postgres Postgres);)+)+
+    };
+    (@one $module:ident $case:ident $($name:ident $backend:ident),+) => {
+        mod $case {
+            use crate::harness::{Backend, run};
+            $(
+                #[test]
+                fn $name() {
+                    run(Backend::$backend, stringify!($case), |h| Box::pin(crate::$module::$case(h)));
+                }
+            )+
+        }
+    };
+}
+
+cases! {
+    both {
+        accept {
+            a_new_recipient_gets_an_address_and_a_contact,
+            a_known_recipient_keeps_both,
+            a_new_recipient_of_many_messages_is_made_once,
+            a_claimed_message_is_born_sending,
+            a_suppressed_recipient_gets_nothing,
+            a_stale_plan_writes_nothing,
+            a_large_request_comes_back_whole,
+            a_large_request_to_a_suppressed_recipient_comes_back_too,
+            every_value_comes_back_as_it_was,
+            a_message_that_cannot_be_written_fails_alone,
+            what_was_handed_in_is_written_though_nobody_waits,
+            a_settled_message_comes_back_with_its_attempt,
+        }
+        idempotency {
+            a_key_used_again_names_the_original,
+            of_a_hundred_with_one_key_one_wins,
+            keys_are_forgotten_a_while_after_the_end,
+        }
+        transition {
+            of_two_starters_one_wins,
+            steps_of_one_message_fold_in_any_order,
+            what_a_step_told_is_answered,
+            a_zombie_is_believed_but_not_obeyed,
+            what_is_not_there_is_missing,
+            a_cancel_and_a_start_exclude_each_other,
+            waiting_for_a_receipt_ends,
+            a_person_decides_about_a_held_message,
+            a_recipient_suppressed_meanwhile_is_not_sent_to,
+            a_retry_takes_the_fallback_route,
+            a_message_that_cannot_be_read_fails_alone,
+        }
+        lists {
+            every_filter_filters,
+            metadata_is_compared_as_text,
+            a_walk_over_pages_sees_every_row_once,
+            the_other_world_is_not_seen,
+            contacts_come_in_the_order_of_messages,
+            what_is_due_comes_longest_due_first,
+            unfinished_messages_are_walked_in_order,
+            a_row_that_nobody_guards_is_found,
+        }
+        directory {
+            a_project_has_two_worlds,
+            every_change_raises_the_epoch_of_its_world,
+            a_key_is_found_by_its_hash_and_revoked_once,
+            a_world_has_one_default_sender,
+            a_sender_has_one_connection_per_channel,
+            a_dropped_transaction_leaves_nothing,
+            a_conflict_ends_the_transaction,
+        }
+        contacts {
+            metrics_add_up,
+            an_inbound_message_is_received_once,
+            a_new_writer_of_many_messages_is_made_once,
+            suppressions_hold_until_lifted,
+        }
+        nodes {
+            a_node_lives_while_its_counter_moves,
+            a_node_that_owns_something_is_not_forgotten,
+            the_database_tells_the_time,
+            chunks_that_no_message_uses_are_swept,
+            a_closed_store_has_written_what_it_took,
+            a_database_without_the_schema_is_refused,
+        }
+        budget {
+            a_message_costs_few_rows,
+        }
+        schema {
+            the_tenant_begins_every_key,
+        }
+    }
+    postgres {
+        load {
+            two_nodes_change_the_same_messages,
+            a_lane_survives_the_end_of_its_session,
+            a_commit_without_an_answer_is_read_back,
+        }
+        schema {
+            both_databases_have_one_schema,
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The two schemas are one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nuncio_store_sql::{Target, open};
+
+use crate::harness::{Backend, Harness};
+
+/// An index: its table, its columns in order, the rows that it holds (`""` for all).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Index {
+    pub(crate) table: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) unique: bool,
+    pub(crate) predicate: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Schema {
+    /// Whether a column takes NULL, by table and column.
+    pub(crate) columns: BTreeMap<(String, String), bool>,
+    pub(crate) indexes: BTreeSet<Index>,
+}
+
+const SQLITE_COLUMNS: &str = "SELECT m.name, p.name, p.\"notnull\" = 0 AND p.pk = 0 FROM sqlite_master m, pragma_table_info(m.name) p \
+     WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations'";
+/// A lone integer key is the table itself and has no index.
+const SQLITE_INDEXES: &str = "SELECT m.name, i.name, i.\"unique\", COALESCE(s.sql, ''), c.name FROM sqlite_master m, pragma_index_list(m.name) i, \
+     pragma_index_info(i.name) c LEFT JOIN sqlite_master s ON s.name = i.name \
+     WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name <> '_sqlx_migrations' \
+     UNION ALL SELECT m.name, m.name || '_rowid', 1, '', p.name FROM sqlite_master m, pragma_table_info(m.name) p \
+     WHERE m.type = 'table' AND p.pk = 1 AND m.name <> '_sqlx_migrations' \
+     AND NOT EXISTS (SELECT 1 FROM pragma_index_list(m.name) WHERE origin = 'pk')";
+
+const POSTGRES_COLUMNS: &str = "SELECT table_name, column_name, CASE is_nullable WHEN 'YES' THEN 1 ELSE 0 END \
+     FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> '_sqlx_migrations'";
+const POSTGRES_INDEXES: &str = "SELECT t.relname, i.relname, CASE WHEN x.indisunique THEN 1 ELSE 0 END, \
+     COALESCE('WHERE ' || pg_get_expr(x.indpred, x.indrelid), ''), a.attname FROM pg_index x JOIN pg_class t ON t.oid = x.indrelid \
+     JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_namespace n ON n.oid = t.relnamespace \
+     CROSS JOIN LATERAL unnest(x.indkey) WITH ORDINALITY AS k (attnum, n) JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.attnum \
+     WHERE n.nspname = 'public' AND t.relname <> '_sqlx_migrations' ORDER BY i.relname, k.n";
+
+impl Schema {
+    pub(crate) async fn of(h: &Harness) -> Self {
+        let (columns, indexes) = match h.backend {
+            Backend::Sqlite => (SQLITE_COLUMNS, SQLITE_INDEXES),
+            Backend::Postgres => (POSTGRES_COLUMNS, POSTGRES_INDEXES),
+        };
+        Self::from_rows(h.sql(columns).await, h.sql(indexes).await)
+    }
+
+    fn from_rows(columns: Vec<Vec<Option<String>>>, indexes: Vec<Vec<Option<String>>>) -> Self {
+        let texts = |row: Vec<Option<String>>| row.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>();
+        let mut schema = Self::default();
+        for row in columns.into_iter().map(texts) {
+            schema.columns.insert((row[0].clone(), row[1].clone()), row[2] == "1");
+        }
+        let mut named: BTreeMap<String, Index> = BTreeMap::new();
+        for row in indexes.into_iter().map(texts) {
+            let predicate = row[3].split_once("WHERE ").map_or_else(String::new, |(_, p)| p.trim_matches(['(', ')']).to_owned());
+            let index = Index { table: row[0].clone(), columns: Vec::new(), unique: row[2] == "1", predicate };
+            named.entry(row[1].clone()).or_insert(index).columns.push(row[4].clone());
+        }
+        schema.indexes.extend(named.into_values());
+        schema
+    }
+
+    pub(crate) fn tables(&self) -> BTreeSet<&str> {
+        self.columns.keys().map(|(table, _)| table.as_str()).collect()
+    }
+}
+
+pub(crate) async fn both_databases_have_one_schema(h: &Harness) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nuncio.db");
+    open(&Target::Sqlite(path.clone())).await.unwrap().close().await;
+    let rows = |sql| crate::harness::sqlite_rows(&path, sql);
+    let mut sqlite = Schema::from_rows(rows(SQLITE_COLUMNS), rows(SQLITE_INDEXES));
+    let postgres = Schema::of(h).await;
+    assert!(postgres.tables().len() > 10, "{:?}", postgres.tables());
+    assert_eq!(sqlite.columns, postgres.columns, "table, column, whether it takes NULL");
+    // SQLite numbers events in commit order itself.
+    let position = Index { table: "events".to_owned(), columns: vec!["position".to_owned()], unique: true, predicate: String::new() };
+    assert!(sqlite.indexes.remove(&position));
+    assert_eq!(sqlite.indexes, postgres.indexes);
+    let text = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' \
+         AND table_name <> '_sqlx_migrations' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'";
+    assert_eq!(h.sql(text).await, Vec::<Vec<_>>::new(), "text that is not compared byte by byte");
+}
+
+/// Unique keys that do not begin with the tenant: table and first column. This list may only shrink.
+const NOT_OF_A_TENANT: &[(&str, &str)] =
+    &[("api_keys", "hash"), ("events", "position"), ("nodes", "id"), ("projects", "id"), ("worlds", "project_id")];
+
+pub(crate) async fn the_tenant_begins_every_key(h: &Harness) {
+    let schema = Schema::of(h).await;
+    let keys = schema.indexes.iter().filter(|index| index.unique && index.columns[0] != "tenant_id");
+    let found: BTreeSet<_> = keys.map(|index| (index.table.as_str(), index.columns[0].as_str())).collect();
+    let mut allowed: BTreeSet<_> = NOT_OF_A_TENANT.iter().copied().collect();
+    if h.backend == Backend::Postgres {
+        allowed.remove(&("events", "position"));
+    }
+    assert_eq!(found, allowed);
+    for table in schema.tables() {
+        assert!(schema.indexes.iter().any(|index| index.table == table && index.unique), "{table} has no key");
+    }
+}
+
+#[test]
+fn both_databases_have_the_same_migrations() {
+    let names = |dir: &str| -> BTreeSet<_> {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(dir);
+        dir.read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    assert!(!names("sqlite").is_empty());
+    assert_eq!(names("sqlite"), names("postgres"));
+}
