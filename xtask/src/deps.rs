@@ -18,12 +18,20 @@ const CHANNEL_NEVER: &[&str] = &["nuncio-store", "nuncio-core", "axum", "sqlx", 
 const RULES: &[Rule] = &[
     Rule { name: "nuncio-domain", may_use: &[], never: &["tokio", "axum", "sqlx", "rusqlite", "reqwest"] },
     Rule { name: "nuncio-store", may_use: &["nuncio-domain"], never: &["sqlx", "rusqlite", "axum", "reqwest"] },
-    Rule { name: "nuncio-store-sql", may_use: &["nuncio-domain", "nuncio-store"], never: &["axum", "reqwest", "nuncio-channel", "nuncio-core"] },
+    Rule {
+        name: "nuncio-store-sql",
+        may_use: &["nuncio-domain", "nuncio-store"],
+        never: &["axum", "reqwest", "nuncio-channel", "nuncio-core"],
+    },
     Rule { name: "nuncio-net", may_use: &["nuncio-domain"], never: &["nuncio-store", "axum", "sqlx"] },
     Rule { name: "nuncio-channel", may_use: &["nuncio-domain", "nuncio-net"], never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-sim", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-smtp", may_use: CHANNEL, never: CHANNEL_NEVER },
-    Rule { name: "nuncio-core", may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel"], never: &["sqlx", "rusqlite", "axum", "reqwest"] },
+    Rule {
+        name: "nuncio-core",
+        may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel"],
+        never: &["sqlx", "rusqlite", "axum", "reqwest"],
+    },
     Rule {
         name: "nuncio-dispatch",
         may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel", "nuncio-net", "nuncio-core"],

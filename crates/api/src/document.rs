@@ -1,12 +1,13 @@
 //! The OpenAPI document: what the handlers say, and what is common to all operations.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use nuncio_domain::ErrorCode;
 use serde_json::{Value, json};
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::schema::{Object, Schema, Type};
+use utoipa::openapi::schema::{Object, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
@@ -71,6 +72,7 @@ pub(crate) fn build() -> (axum::Router<App>, OpenApi) {
             complete(operation, takes_id, has_body);
         }
     }
+    absent_is_not_null(&mut document);
     (routes, document)
 }
 
@@ -178,6 +180,61 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool
     let PathItem { get, post, put, patch, delete, .. } = item;
     let all = [(get, false), (post, true), (put, true), (patch, true), (delete, false)];
     all.into_iter().filter_map(|(operation, has_body)| Some((operation.as_mut()?, has_body)))
+}
+
+/// Answers leave out what is absent, so that only the fields that are always there may be null. Requests may say null instead.
+fn absent_is_not_null(document: &mut OpenApi) {
+    let mut requested = BTreeSet::new();
+    for item in document.paths.paths.values_mut() {
+        for (operation, _) in operations(item) {
+            collect_references(&json!(operation.request_body), &mut requested);
+        }
+    }
+    let Some(components) = &mut document.components else { return };
+    let mut open: Vec<_> = requested.iter().cloned().collect();
+    while let Some(name) = open.pop() {
+        let mut further = BTreeSet::new();
+        collect_references(&json!(components.schemas.get(&name)), &mut further);
+        open.extend(further.into_iter().filter(|name| requested.insert(name.clone())));
+    }
+    let answers = components.schemas.iter_mut().filter(|(name, _)| !requested.contains(*name));
+    for object in answers.filter_map(|(_, schema)| if let RefOr::T(Schema::Object(object)) = schema { Some(object) } else { None }) {
+        for (_, property) in object.properties.iter_mut().filter(|(name, _)| !object.required.contains(name)) {
+            without_null(property);
+        }
+    }
+}
+
+/// Gathers the names of the schemas that `value` refers to.
+fn collect_references(value: &Value, names: &mut BTreeSet<String>) {
+    if let Some(name) = value.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix("#/components/schemas/")) {
+        names.insert(name.to_owned());
+    }
+    value.as_array().into_iter().flatten().for_each(|item| collect_references(item, names));
+    value.as_object().into_iter().flatten().for_each(|(_, item)| collect_references(item, names));
+}
+
+fn without_null(property: &mut RefOr<Schema>) {
+    let kind = match property {
+        RefOr::T(Schema::Object(object)) => &mut object.schema_type,
+        RefOr::T(Schema::Array(array)) => &mut array.schema_type,
+        RefOr::T(Schema::OneOf(one_of)) => {
+            one_of
+                .items
+                .retain(|item| !matches!(item, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null)));
+            if one_of.items.len() == 1 {
+                *property = one_of.items.remove(0);
+            }
+            return;
+        }
+        _ => return,
+    };
+    if let SchemaType::Array(types) = kind {
+        types.retain(|one| *one != Type::Null);
+        if let [only] = types.as_slice() {
+            *kind = SchemaType::Type(only.clone());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -86,5 +86,14 @@ fn error_bodies_fit_their_schema() {
     }
     assert!(!validator.is_valid(&json!({"code": "nonsense", "message": "", "details": {}})));
 }
+
 #[test]
-fn zz_dump() { std::fs::write("/tmp/openapi.json", serde_json::to_string_pretty(&openapi()).unwrap()).unwrap(); }
+fn only_requests_and_fields_that_are_always_there_may_be_null() {
+    let document = document();
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["Message"]["properties"]["heldReason"]["$ref"], json!("#/components/schemas/HeldReason"));
+    assert_eq!(schemas["Message"]["properties"]["text"]["type"], json!("string"));
+    assert_eq!(schemas["MessagePage"]["properties"]["nextCursor"]["type"], json!(["string", "null"]));
+    assert_eq!(schemas["SendMessage"]["properties"]["text"]["type"], json!(["string", "null"]));
+    assert_eq!(schemas["ListRow"]["properties"]["description"]["type"], json!(["string", "null"]), "reached through SendMessage");
+}

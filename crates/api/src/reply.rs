@@ -6,7 +6,6 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use nuncio_domain::Error;
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::error::ApiError;
 
@@ -50,19 +49,25 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     response
 }
 
-/// A page of a list, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Page<T: ToSchema> {
-    /// The page.
-    items: Vec<T>,
-    /// The `cursor` of the next page; null on the last one.
-    #[schema(required)]
-    next_cursor: Option<String>,
-}
+/// Makes the type of a page of a list. Not a generic one: the document would repeat the whole item in it.
+macro_rules! page {
+    ($(#[$doc:meta])* $name:ident of $item:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub(crate) struct $name {
+            /// Newest first.
+            items: Vec<$item>,
+            /// The `cursor` of the next page; null on the last one.
+            #[schema(required)]
+            next_cursor: Option<String>,
+        }
 
-impl<T: ToSchema> From<(Vec<T>, Option<String>)> for Page<T> {
-    fn from((items, next_cursor): (Vec<T>, Option<String>)) -> Self {
-        Self { items, next_cursor }
-    }
+        impl From<(Vec<$item>, Option<String>)> for $name {
+            fn from((items, next_cursor): (Vec<$item>, Option<String>)) -> Self {
+                Self { items, next_cursor }
+            }
+        }
+    };
 }
+pub(crate) use page;

@@ -90,6 +90,9 @@ async fn admit(app: &App, operation: Operation, request: &mut Request, taken: &m
 
 /// A wrong key takes a token of the address. A good key never needs one: behind a proxy, strangers share an address.
 fn refused(app: &App, request: &Request, error: Error, now: std::time::Duration) -> ApiError {
+    if !request.headers().contains_key(AUTHORIZATION) {
+        return error.into(); // nothing was tried
+    }
     match app.failures.take(address(request), now).and_then(|taken| taken.wait) {
         Some(wait) => ApiError::too_many("too many failed authentications from this address", wait),
         None => error.into(),

@@ -70,7 +70,9 @@ impl Core {
         let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
         match self.inner.registry.open(&connection.kind, &account, &self.inner.services) {
             Ok(adapter) => Ok(adapter.check().await),
-            Err(faults) => Ok(Err(faults.iter().map(|FieldError { path, message }| format!("{path}: {message}")).collect::<Vec<_>>().join("; "))),
+            Err(faults) => {
+                Ok(Err(faults.iter().map(|FieldError { path, message }| format!("{path}: {message}")).collect::<Vec<_>>().join("; ")))
+            }
         }
     }
 

@@ -37,7 +37,8 @@ impl Cursors {
     }
 
     fn tag(&self, tenant: TenantId, scope: &str, last: [u8; 16]) -> [u8; TAG] {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose()).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
+            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         mac.update(&tenant.0.to_be_bytes());
         mac.update(&last);
         mac.update(scope.as_bytes());

@@ -46,7 +46,13 @@ impl Core {
         };
         let project = tx.insert_project(project, now).await.or_fail()?;
         for environment in [Environment::Live, Environment::Test] {
-            let sender = Sender { id: self.ids().next(), name: "Default".to_owned(), phone_number: String::new(), is_default: true, updated_at: now };
+            let sender = Sender {
+                id: self.ids().next(),
+                name: "Default".to_owned(),
+                phone_number: String::new(),
+                is_default: true,
+                updated_at: now,
+            };
             let tenant = project.tenant(environment);
             tx.insert_sender(tenant, &sender, now).await.or_fail()?;
             if environment == Environment::Test {
@@ -60,7 +66,14 @@ impl Core {
     }
 
     /// Makes a sender.
-    pub async fn create_sender(&self, tenant: TenantId, environment: Environment, name: &str, phone_number: &str, is_default: bool) -> Result<Sender> {
+    pub async fn create_sender(
+        &self,
+        tenant: TenantId,
+        environment: Environment,
+        name: &str,
+        phone_number: &str,
+        is_default: bool,
+    ) -> Result<Sender> {
         let sender = Sender {
             id: self.ids().next(),
             name: sender_name(name)?,
@@ -81,7 +94,14 @@ impl Core {
     }
 
     /// Changes a sender; what is `None` stays.
-    pub async fn update_sender(&self, tenant: TenantId, id: SenderId, name: Option<&str>, phone_number: Option<&str>, make_default: bool) -> Result<Sender> {
+    pub async fn update_sender(
+        &self,
+        tenant: TenantId,
+        id: SenderId,
+        name: Option<&str>,
+        phone_number: Option<&str>,
+        make_default: bool,
+    ) -> Result<Sender> {
         let mut sender = self.world(tenant).await?.sender(id).cloned().ok_or_else(|| Error::not_found("sender"))?;
         if let Some(name) = name {
             sender.name = sender_name(name)?;
@@ -119,7 +139,11 @@ impl Core {
 
 fn sender_name(name: &str) -> Result<String> {
     let length = name.chars().count();
-    if (1..=100).contains(&length) { Ok(name.to_owned()) } else { Err(Error::field("name", format!("has {length} characters; must have 1 to 100"))) }
+    if (1..=100).contains(&length) {
+        Ok(name.to_owned())
+    } else {
+        Err(Error::field("name", format!("has {length} characters; must have 1 to 100")))
+    }
 }
 
 fn sender_phone(phone: &str) -> Result<String> {

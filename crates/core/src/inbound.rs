@@ -11,8 +11,27 @@ use nuncio_store::{NewInbound, Result, Store, Suppression, SuppressionReason, Tr
 
 /// Words that opt out when they are the whole message, whatever the case and punctuation.
 const STOP: &[&str] = &[
-    "STOP", "STOPALL", "STOP ALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT", "OPT OUT", // English
-    "BAJA", "PARAR", "ALTO", "ARRET", "ARRÊT", "STOPP", "ABMELDEN", "CANCELAR", "SAIR", "ANNULLA", "AFMELDEN",
+    "STOP",
+    "STOPALL",
+    "STOP ALL",
+    "UNSUBSCRIBE",
+    "CANCEL",
+    "END",
+    "QUIT",
+    "REVOKE",
+    "OPTOUT",
+    "OPT OUT", // English
+    "BAJA",
+    "PARAR",
+    "ALTO",
+    "ARRET",
+    "ARRÊT",
+    "STOPP",
+    "ABMELDEN",
+    "CANCELAR",
+    "SAIR",
+    "ANNULLA",
+    "AFMELDEN",
 ];
 /// Words that lift an opt-out.
 const START: &[&str] = &["START", "UNSTOP", "SUBSCRIBE", "YES", "ALTA", "INICIAR"];
@@ -51,14 +70,36 @@ async fn receive(store: &dyn Store, ids: &Ids, inbound: Inbound, now: Timestamp)
         sender: connection.sender,
         address: new_address,
         request: request(inbound.text),
-        state: State { status: Status::Received, wait: Wait::Nothing, fence: 0, version: 0, expires_at: now, updated_at: now, route, detail: Detail::default() },
+        state: State {
+            status: Status::Received,
+            wait: Wait::Nothing,
+            fence: 0,
+            version: 0,
+            expires_at: now,
+            updated_at: now,
+            route,
+            detail: Detail::default(),
+        },
     };
     let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
-    let new = NewInbound { message, from: from.clone(), country, new_address, new_contact: ids.next(), provider_message_id: inbound.provider_message_id };
+    let new = NewInbound {
+        message,
+        from: from.clone(),
+        country,
+        new_address,
+        new_contact: ids.next(),
+        provider_message_id: inbound.provider_message_id,
+    };
     let mut tx = store.begin().await?;
     if tx.insert_inbound(&new).await? {
         if is_word(&word, STOP) {
-            let suppression = Suppression { id: ids.next(), recipient: from, sender: Some(connection.sender), reason: SuppressionReason::OptOut, source: format!("inbound {}", new.message.id) };
+            let suppression = Suppression {
+                id: ids.next(),
+                recipient: from,
+                sender: Some(connection.sender),
+                reason: SuppressionReason::OptOut,
+                source: format!("inbound {}", new.message.id),
+            };
             tx.insert_suppression(inbound.tenant, &suppression, now).await?;
         } else if is_word(&word, START) {
             tx.delete_opt_out(inbound.tenant, &from, connection.sender).await?;
@@ -97,8 +138,16 @@ fn is_word(text: &str, words: &[&str]) -> bool {
 /// A complaint suppresses the recipient in the whole world, for good.
 async fn complain(store: &dyn Store, ids: &Ids, tenant: TenantId, id: MessageId, now: Timestamp) -> Result<()> {
     let Some(message) = store.read().await?.lookup_message(tenant, id).await? else { return Ok(()) };
-    let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else { return Ok(()) };
-    let suppression = Suppression { id: ids.next(), recipient, sender: None, reason: SuppressionReason::Complaint, source: format!("complaint about {id}") };
+    let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
+        return Ok(());
+    };
+    let suppression = Suppression {
+        id: ids.next(),
+        recipient,
+        sender: None,
+        reason: SuppressionReason::Complaint,
+        source: format!("complaint about {id}"),
+    };
     let mut tx = store.begin().await?;
     tx.insert_suppression(tenant, &suppression, now).await?;
     tx.commit().await

@@ -40,13 +40,26 @@ impl Core {
     }
 
     /// Makes a key.
-    pub async fn create_key(&self, tenant: TenantId, environment: nuncio_domain::Environment, name: &str, permissions: Permissions) -> Result<NewKey> {
+    pub async fn create_key(
+        &self,
+        tenant: TenantId,
+        environment: nuncio_domain::Environment,
+        name: &str,
+        permissions: Permissions,
+    ) -> Result<NewKey> {
         let length = name.chars().count();
         if !(1..=100).contains(&length) {
             return Err(Error::field("name", format!("has {length} characters; must have 1 to 100")));
         }
         let secret = key::generate(environment, &*self.ids().entropy);
-        let key = ApiKey { tenant, id: self.ids().next(), name: name.to_owned(), hash: key::hash(secret.expose()), permissions, revoked_at: None };
+        let key = ApiKey {
+            tenant,
+            id: self.ids().next(),
+            name: name.to_owned(),
+            hash: key::hash(secret.expose()),
+            permissions,
+            revoked_at: None,
+        };
         let mut tx = self.inner.store.begin().await.or_fail()?;
         tx.insert_key(&key, self.ids().clock.now()).await.or_fail()?;
         tx.commit().await.or_fail()?;

@@ -91,7 +91,8 @@ impl Core {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, outbound, registry, services, sealer } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
-        let inner = Inner { store, outbound, registry, services, sealer, cursors, keys: cache::Cache::default(), worlds: cache::Cache::default() };
+        let inner =
+            Inner { store, outbound, registry, services, sealer, cursors, keys: cache::Cache::default(), worlds: cache::Cache::default() };
         Self { inner: Arc::new(inner) }
     }
 

@@ -54,13 +54,20 @@ impl Sealer {
     /// A key for another purpose, which follows from the oldest key and so survives rotation.
     pub fn derive(&self, purpose: &[u8]) -> Redacted<[u8; 32]> {
         let oldest = self.keys.last().map_or([0; 32], |key| *key.expose());
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(&oldest).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        let mut mac =
+            <Hmac<Sha256> as hmac::Mac>::new_from_slice(&oldest).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         mac.update(purpose);
         Redacted::new(mac.finalize().into_bytes().into())
     }
 
     /// Encrypts the secrets of a connection.
-    pub fn seal(&self, tenant: TenantId, connection: ConnectionId, secrets: &Map<String, Value>, entropy: &dyn Entropy) -> Result<Vec<u8>, SealerError> {
+    pub fn seal(
+        &self,
+        tenant: TenantId,
+        connection: ConnectionId,
+        secrets: &Map<String, Value>,
+        entropy: &dyn Entropy,
+    ) -> Result<Vec<u8>, SealerError> {
         let key = self.keys.first().ok_or(SealerError::Key)?;
         let mut nonce = [0; 24];
         entropy.fill(&mut nonce);
@@ -99,8 +106,8 @@ fn row(tenant: TenantId, connection: ConnectionId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nuncio_domain::id::{Id as _, uuid_v7};
     use nuncio_domain::Timestamp;
+    use nuncio_domain::id::{Id as _, uuid_v7};
 
     #[derive(Debug)]
     struct Fixed(u8);

@@ -180,7 +180,8 @@ impl Shared {
             }
             for message in owned {
                 let step = Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) };
-                let recovered = self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
+                let recovered =
+                    self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
                 if let Transitioned::Found { changes, .. } = recovered {
                     self.count(&changes);
                 }
@@ -208,7 +209,10 @@ impl Shared {
             }
         }
         if held > 0 {
-            tracing::warn!(held, "the database was last used more than an hour ago; its unfinished messages are held (nuncio messages held)");
+            tracing::warn!(
+                held,
+                "the database was last used more than an hour ago; its unfinished messages are held (nuncio messages held)"
+            );
         }
         Ok(())
     }

@@ -501,7 +501,10 @@ impl State {
                 attempt.finished_at.get_or_insert(now);
                 attempt.error = Some(failure.clone());
                 let all_failed = self.detail.attempts.iter().all(|a| a.status == AttemptStatus::Failed);
-                if all_failed && matches!(self.wait, Wait::Receipt { .. } | Wait::Held { .. } | Wait::Nothing) && self.status < Status::Failed {
+                if all_failed
+                    && matches!(self.wait, Wait::Receipt { .. } | Wait::Held { .. } | Wait::Nothing)
+                    && self.status < Status::Failed
+                {
                     self.fence += 1;
                     self.next_route_or_fail(now, changes);
                 }

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 
 named! {
     /// The public status. The number is also the rank: facts only ever raise it (see [`crate::lifecycle`]).
-    #[cfg_attr(feature = "openapi", schema(as = MessageStatus))]
+    #[cfg_attr(feature = "openapi", schema(as = MessageStatus, description = "Where a message stands."))]
     Status {
         /// Waits for its time.
         Scheduled = 1 "scheduled",
@@ -248,7 +248,7 @@ macro_rules! content {
     ($($(#[$meta:meta])* $field:ident $json:literal : $type:ty,)*) => {
         /// Extra content of messages that are more than text. Which fields a message type uses is in `nuncio-core`.
         #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageContent))]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = MessageContent, description = "Extra content of messages that are more than text. Each message type uses its own fields and refuses the others."))]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         pub struct Content {
             $($(#[$meta])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*

@@ -14,7 +14,13 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 fn config() -> Config {
-    Config { cases: 4_096, rng_seed: RngSeed::Fixed(7), rng_algorithm: RngAlgorithm::ChaCha, failure_persistence: None, ..Config::default() }
+    Config {
+        cases: 4_096,
+        rng_seed: RngSeed::Fixed(7),
+        rng_algorithm: RngAlgorithm::ChaCha,
+        failure_persistence: None,
+        ..Config::default()
+    }
 }
 
 fn route(channel: Channel) -> Route {
@@ -64,7 +70,9 @@ enum Act {
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
-    let cost = proptest::option::of((any::<i64>(), any::<i64>()).prop_map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }));
+    let cost = proptest::option::of(
+        (any::<i64>(), any::<i64>()).prop_map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }),
+    );
     prop_oneof![
         3 => (proptest::option::of("[a-z]{3}"), cost, any::<bool>())
             .prop_map(|(provider_message_id, cost, receipts)| Outcome::Accepted { provider_message_id, cost, receipts }),
@@ -102,12 +110,14 @@ fn pause() -> impl Strategy<Value = Duration> {
 
 fn state() -> impl Strategy<Value = State> {
     let policy = prop_oneof![Just(OnUnknown::Resend), Just(OnUnknown::Hold), Just(OnUnknown::Fail)];
-    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000)).prop_map(|(scheduled, on_unknown, fallback, fallback_after_seconds)| {
-        let fallback = fallback.then(|| route(Channel::Sms));
-        let detail = Detail { on_unknown, fallback, fallback_after_seconds, ..Detail::default() };
-        let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
-        born(status, due, detail)
-    })
+    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000)).prop_map(
+        |(scheduled, on_unknown, fallback, fallback_after_seconds)| {
+            let fallback = fallback.then(|| route(Channel::Sms));
+            let detail = Detail { on_unknown, fallback, fallback_after_seconds, ..Detail::default() };
+            let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
+            born(status, due, detail)
+        },
+    )
 }
 
 /// A message on its way, with what its owners remember.
@@ -150,7 +160,9 @@ impl Life {
     fn act(&mut self, act: &Act) -> Applied {
         let fence = |fresh: bool| if fresh { self.state.fence } else { self.state.fence - 1 };
         match act {
-            Act::Start { fresh, suppressed } => self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed }),
+            Act::Start { fresh, suppressed } => {
+                self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed })
+            }
             Act::Settle { attempt, outcome } => self.settle(*attempt, outcome.clone()),
             Act::Receipt { attempt, kind, ago } => {
                 let at = self.now.minus(Duration::from_millis(*ago));

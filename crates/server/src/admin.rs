@@ -44,7 +44,14 @@ pub enum Command {
     /// Show all connections of a world.
     ConnectionsList { env: Environment },
     /// Set the provider account of a channel.
-    ConnectionsSet { env: Environment, sender: Option<String>, channel: String, kind: String, settings: Map<String, Value>, secrets: Map<String, Value> },
+    ConnectionsSet {
+        env: Environment,
+        sender: Option<String>,
+        channel: String,
+        kind: String,
+        settings: Map<String, Value>,
+        secrets: Map<String, Value>,
+    },
     /// Remove the provider account of a channel.
     ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
     /// Reach for the provider and log in.
@@ -96,7 +103,10 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             let (sender, channel) = (find_sender(&world, sender.as_deref())?, read_channel(&channel)?);
             let put = PutConnection { kind, settings, secrets: Redacted::new(secrets) };
             let connection = core.put_connection(world.tenant, sender.id, channel, put).await?;
-            let text = format!("{} now carries {channel} of sender {} ({}); try it with `nuncio connections test --channel {channel}`", connection.kind, sender.name, sender.id);
+            let text = format!(
+                "{} now carries {channel} of sender {} ({}); try it with `nuncio connections test --channel {channel}`",
+                connection.kind, sender.name, sender.id
+            );
             Ok(Answer::new(show(&connection), text))
         }
         Command::ConnectionsRemove { env, sender, channel } => {
@@ -134,7 +144,15 @@ async fn keys_create(core: &Core, project: &Project, name: &str, env: Environmen
 async fn keys_list(core: &Core, project: &Project, env: Environment) -> Result<Answer> {
     let keys = core.list_keys(project.tenant(env)).await?;
     let json = keys.iter().map(|k| json!({"id": k.id, "name": k.name, "permissions": k.permissions, "revokedAt": k.revoked_at})).collect();
-    let text = keys.iter().map(|k| format!("{}  {}  {}{}", k.id, k.name, k.permissions.names().join(","), k.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"))));
+    let text = keys.iter().map(|k| {
+        format!(
+            "{}  {}  {}{}",
+            k.id,
+            k.name,
+            k.permissions.names().join(","),
+            k.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"))
+        )
+    });
     Ok(Answer::new(json, lines(text, "no keys")))
 }
 
@@ -157,7 +175,8 @@ async fn keys_revoke(core: &Core, project: &Project, id: &str) -> Result<Answer>
 
 fn senders(world: &World) -> Answer {
     let json = world.senders.iter().map(sender_json).collect();
-    let text = world.senders.iter().map(|s| format!("{}  {}  {}{}", s.id, s.name, s.phone_number, if s.is_default { "  default" } else { "" }));
+    let text =
+        world.senders.iter().map(|s| format!("{}  {}  {}{}", s.id, s.name, s.phone_number, if s.is_default { "  default" } else { "" }));
     Answer::new(json, lines(text, "no senders"))
 }
 
@@ -256,7 +275,10 @@ pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Answer> {
 /// An error with all its faults, for people at a terminal.
 pub fn explain(error: &Error) -> String {
     let faults = error.details().get("errors").and_then(Value::as_array).cloned().unwrap_or_default();
-    let faults: Vec<String> = faults.iter().map(|f| format!("  {}: {}", f["path"].as_str().unwrap_or_default(), f["message"].as_str().unwrap_or_default())).collect();
+    let faults: Vec<String> = faults
+        .iter()
+        .map(|f| format!("  {}: {}", f["path"].as_str().unwrap_or_default(), f["message"].as_str().unwrap_or_default()))
+        .collect();
     let cause = std::error::Error::source(error).map_or_else(String::new, |source| format!(" ({source})"));
     if faults.is_empty() { format!("{error}{cause}") } else { faults.join("\n").trim_start().to_owned() }
 }

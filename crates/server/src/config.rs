@@ -222,7 +222,9 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
                 let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 match known.get(name) {
                     Some(default) => compare(member, default, &place, problems),
-                    None => problems.push(format!("{place}: unknown; known here are {}", known.keys().cloned().collect::<Vec<_>>().join(", "))),
+                    None => {
+                        problems.push(format!("{place}: unknown; known here are {}", known.keys().cloned().collect::<Vec<_>>().join(", ")))
+                    }
                 }
             }
         }
@@ -265,7 +267,10 @@ mod tests {
 
     #[test]
     fn every_problem_is_told_at_once() {
-        let problems = env(&[("NUNCIO__API__RATE_LIMTI", "1"), ("NUNCIO__NET__ALLOW_HTTP", "maybe"), ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x")]);
-        assert!(problems.is_err_and(|p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: unknown; known here are max_in_flight_bytes, rate_limit")));
+        let problems =
+            env(&[("NUNCIO__API__RATE_LIMTI", "1"), ("NUNCIO__NET__ALLOW_HTTP", "maybe"), ("NUNCIO__DISPATCH__RECEIPT_WAIT_SECONDS", "x")]);
+        assert!(problems.is_err_and(
+            |p| p.0.len() == 3 && p.0[0].starts_with("api.rate_limti: unknown; known here are max_in_flight_bytes, rate_limit")
+        ));
     }
 }

@@ -37,7 +37,13 @@ impl DataDir {
     /// The lock, or `None` when another process holds it.
     pub(crate) fn lock(&self) -> anyhow::Result<Option<Lock>> {
         let path = self.path.join("lock");
-        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).with_context(|| path.display().to_string())?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .with_context(|| path.display().to_string())?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -54,7 +60,11 @@ impl DataDir {
     }
 
     pub(crate) fn target(&self, storage: &StorageConfig) -> Target {
-        if storage.database.is_empty() { Target::Sqlite(self.path.join("nuncio.db")) } else { Target::Postgres(Redacted::new(storage.database.clone())) }
+        if storage.database.is_empty() {
+            Target::Sqlite(self.path.join("nuncio.db"))
+        } else {
+            Target::Postgres(Redacted::new(storage.database.clone()))
+        }
     }
 
     /// The keys that provider secrets are sealed with: from the settings, else from the key file, which is made at first.
@@ -82,7 +92,13 @@ impl DataDir {
 /// Writes a file that only its owner can read, synced before it gets its name.
 pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary).with_context(|| temporary.display().to_string())?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&temporary)
+        .with_context(|| temporary.display().to_string())?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&temporary, path)?;

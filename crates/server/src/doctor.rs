@@ -26,10 +26,17 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
         for environment in [Environment::Live, Environment::Test] {
             let world = core.world(project.tenant(environment)).await?;
             if world.default_sender().is_none() {
-                findings.push(format!("project {} has no default {} sender; make one with `nuncio senders create --default`", project.name, environment.as_str()));
+                findings.push(format!(
+                    "project {} has no default {} sender; make one with `nuncio senders create --default`",
+                    project.name,
+                    environment.as_str()
+                ));
             }
             if environment == Environment::Live && world.connections.is_empty() {
-                findings.push(format!("project {} has no live connection: live messages cannot be sent; set one with `nuncio connections set`", project.name));
+                findings.push(format!(
+                    "project {} has no live connection: live messages cannot be sent; set one with `nuncio connections set`",
+                    project.name
+                ));
             }
             for connection in world.connections.iter().filter(|c| c.kind != "sim") {
                 if let Err(why) = core.check_connection(world.tenant, connection).await? {
@@ -38,7 +45,11 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
             }
         }
     }
-    let text = if findings.is_empty() { "all is well".to_owned() } else { findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n") };
+    let text = if findings.is_empty() {
+        "all is well".to_owned()
+    } else {
+        findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n")
+    };
     Ok(Answer { json: json!({"findings": findings}), text, bad: unguarded > 0 })
 }
 
@@ -68,7 +79,9 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
     let mut resolved = 0;
     for (tenant, id) in targets {
         let transition = Transition { tenant, id, step: Step::Resolve { action }, now: core.ids().clock.now() };
-        if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } = core.store().transition(transition).await.or_fail()? {
+        if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } =
+            core.store().transition(transition).await.or_fail()?
+        {
             resolved += 1;
         }
     }

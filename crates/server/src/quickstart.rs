@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::admin;
 use crate::config::Config;
 use crate::data::write_private;
 use crate::serve::{Server, asked_to_end};
-use crate::admin;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -50,7 +50,10 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     let message = call(server, &keys.test, "GET", &format!("/v1/messages/{id}"), None).await?;
     println!("  why there: {}\n", message["message"]["routing"]["reason"].as_str().unwrap_or_default());
     println!("Send the next one yourself:\n");
-    println!("  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n", keys.test);
+    println!(
+        "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",
+        keys.test
+    );
     Ok(())
 }
 
@@ -98,7 +101,8 @@ async fn keys(server: &Server) -> anyhow::Result<Keys> {
 /// One request to our own HTTP API, the way any client makes it.
 async fn call(server: &Server, key: &str, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
     let body = body.map(Value::to_string).unwrap_or_default();
-    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n", server.address);
+    let mut request =
+        format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n", server.address);
     if !body.is_empty() {
         write!(request, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())?;
     }

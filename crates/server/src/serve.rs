@@ -38,7 +38,9 @@ impl Server {
         let embedded = config.storage.database.is_empty();
         let lock = if embedded { Some(lock(&data)?) } else { None };
         let sealer = data.sealer(&config.storage, &*ids.entropy)?;
-        let listener = TcpListener::bind(&config.server.listen).await.with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
+        let listener = TcpListener::bind(&config.server.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
         let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?)?;

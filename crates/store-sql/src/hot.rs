@@ -157,7 +157,11 @@ impl Loaded {
     pub(crate) fn new(
         row: i64,
         address: Uuid,
-        state: State, idempotency_key: Option<String>, fixed: Option<FixedRow>, suppressed: bool) -> Self {
+        state: State,
+        idempotency_key: Option<String>,
+        fixed: Option<FixedRow>,
+        suppressed: bool,
+    ) -> Self {
         let was_final = state.is_final();
         Self { row, address, state, idempotency_key, changes: Vec::new(), touched: false, was_final, fixed, suppressed }
     }

@@ -4,6 +4,7 @@
 //! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run.
 
 mod database;
+mod mailbox;
 mod time;
 
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 pub use database::{Backend, Database};
+pub use mailbox::{Mailbox, repository_file};
 pub use time::{ManualClock, SeededEntropy};
 
 /// The whole server.
@@ -121,8 +123,7 @@ impl TestApp {
         let database = Database::make(backend).await;
         let (node, router) = boot(&database, &ids, &options).await;
         let project = nuncio::admin::project(&node.core, None).await.expect("a project");
-        let mut app =
-            Self { clock, node, project, live_key: String::new(), test_key: String::new(), router, ids, database, options };
+        let mut app = Self { clock, node, project, live_key: String::new(), test_key: String::new(), router, ids, database, options };
         app.live_key = app.key(Environment::Live, &[]).await;
         app.test_key = app.key(Environment::Test, &[]).await;
         app
@@ -237,8 +238,7 @@ async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Route
     let sealer = Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key");
     let node = Node::new(store, sealer, ids.clone(), options.dispatch.clone()).expect("a node");
     node.dispatch.start().await.expect("the node enters");
-    let limits =
-        ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
+    let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio_api::router(state))
 }

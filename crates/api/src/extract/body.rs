@@ -138,7 +138,7 @@ impl Validators {
         if nul {
             find_nul(&value, String::new(), &mut faults);
         }
-        let found = self.violations(&T::name(), &value);
+        let found = self.violations::<T>(&value);
         faults.extend(found.faults);
         if lenient {
             found.unknown.iter().for_each(|unknown| remove(&mut value, unknown));
@@ -154,9 +154,10 @@ impl Validators {
         Err(Error::invalid(faults))
     }
 
-    fn violations(&self, name: &str, value: &Value) -> Found {
+    fn violations<T: ToSchema>(&self, value: &Value) -> Found {
+        let name = T::name();
         let mut validators = self.0.lock();
-        let validator = validators.entry(name.to_owned()).or_insert_with(|| compile(name).map(Arc::new)).clone();
+        let validator = validators.entry(name.to_string()).or_insert_with(|| compile::<T>(&name).map(Arc::new)).clone();
         drop(validators);
         validator.map(|validator| Found::new(&validator, document::schemas(), value)).unwrap_or_default()
     }
@@ -167,10 +168,10 @@ fn not_json(error: serde_json::Error) -> Error {
     Error::new(ErrorCode::InvalidJson, format!("the body is not JSON: {error}")).with("line", line.into()).with("column", column.into())
 }
 
-/// The schema of a type of the document; `None` if it is not in there, as the empty object is not.
-fn compile(name: &str) -> Option<Validator> {
+/// The schema of a type, which is in the document unless nothing is said there of so empty a body.
+fn compile<T: ToSchema>(name: &str) -> Option<Validator> {
     let mut schema = document::schemas().clone();
-    schema.pointer("/components/schemas")?.get(name)?;
+    schema.pointer_mut("/components/schemas")?.as_object_mut()?.entry(name).or_insert_with(|| serde_json::json!(T::schema()));
     schema["$ref"] = format!("#/components/schemas/{name}").into();
     jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).build(&schema).ok()
 }

@@ -76,6 +76,14 @@ fn lenient_handling_drops_unknown_fields_and_nothing_else() {
 }
 
 #[test]
+fn a_body_where_none_belongs_is_refused_by_its_fields() {
+    let parse = |lenient| Validators::default().parse::<Empty>(br#"{"x":1}"#, lenient);
+    let error = parse(false).expect_err("must be refused");
+    assert_eq!(error.message(), "x: is unknown; there are no fields here");
+    assert!(parse(true).is_ok());
+}
+
+#[test]
 fn null_is_absent() {
     let command = parse(r#"{"to":"x","text":null,"content":null,"channel":null,"scheduledAt":null}"#, false).expect("is right");
     assert!(command.text.is_none() && command.content.is_none() && command.channel.is_none());

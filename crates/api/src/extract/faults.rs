@@ -51,6 +51,11 @@ impl Found {
             ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
                 self.alternatives(schema, error, context)
             }
+            // How the validator calls members of an object that has no fields.
+            ValidationErrorKind::FalseSchema if error.instance().is_object() => {
+                let members: Vec<_> = error.instance().as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+                self.unknown(schema, error, &at, &members);
+            }
             ValidationErrorKind::Required { property } => {
                 self.faults.push(FieldError::new(member(&at, property.as_str().unwrap_or_default()), "is required"));
             }

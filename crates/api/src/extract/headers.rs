@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use nuncio_domain::Error;
+use utoipa::IntoParams;
 
 use crate::error::ApiError;
 
@@ -11,13 +12,22 @@ use crate::error::ApiError;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lenient(pub(crate) bool);
 
-/// Header `Idempotency-Key`.
-#[derive(Debug)]
-pub(crate) struct IdempotencyKey(pub(crate) Option<String>);
+/// Header `Idempotency-Key`, also for `params(…)` of the operation.
+#[derive(Debug, IntoParams)]
+#[into_params(names("Idempotency-Key"), parameter_in = Header)]
+pub(crate) struct IdempotencyKey(
+    /// Carries out at most one request per key. Same as `idempotencyKey` in the body.
+    #[param(min_length = 1, max_length = 255)]
+    pub(crate) Option<String>,
+);
 
-/// Header `Service-Sender`.
-#[derive(Debug)]
-pub(crate) struct ServiceSender(pub(crate) Option<String>);
+/// Header `Service-Sender`, also for `params(…)` of the operation.
+#[derive(Debug, IntoParams)]
+#[into_params(names("Service-Sender"), parameter_in = Header)]
+pub(crate) struct ServiceSender(
+    /// The sender to act for; by default the world's default sender.
+    pub(crate) Option<String>,
+);
 
 /// See [`Lenient`].
 pub(crate) fn lenient(headers: &HeaderMap) -> bool {

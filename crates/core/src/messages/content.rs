@@ -31,9 +31,15 @@ pub(super) fn check(message_type: MessageType, content: &mut Option<Box<Content>
         let count = group.split('|').filter(|name| present.contains(name)).count();
         let wanted = group.replace('|', " or content.");
         if count == 0 {
-            errors.push(FieldError::new(format!("content.{}", group.split('|').next().unwrap_or(group)), format!("messageType {message_type} needs content.{wanted}")));
+            errors.push(FieldError::new(
+                format!("content.{}", group.split('|').next().unwrap_or(group)),
+                format!("messageType {message_type} needs content.{wanted}"),
+            ));
         } else if count > 1 {
-            errors.push(FieldError::new(format!("content.{}", group.split('|').next().unwrap_or(group)), format!("give content.{wanted}, not both")));
+            errors.push(FieldError::new(
+                format!("content.{}", group.split('|').next().unwrap_or(group)),
+                format!("give content.{wanted}, not both"),
+            ));
         }
     }
     let Some(content) = content else { return };
@@ -157,7 +163,8 @@ impl Faults<'_> {
 
     pub(super) fn url(&mut self, path: &str, value: Option<&str>) {
         let Some(value) = value else { return };
-        let good = url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());
+        let good =
+            url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());
         if !good || value.len() > 2_048 {
             self.push(path, "must be an https URL of at most 2048 characters, without user or password");
         }

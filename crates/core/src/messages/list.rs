@@ -19,10 +19,10 @@ use crate::{Caller, Core, StoreResultExt as _};
 #[into_params(parameter_in = Query)]
 pub struct ListMessages {
     /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<Status>>, style = Form, explode = false)]
+    #[param(value_type = Option<Vec<Status>>, style = Form, explode = false, min_items = 1)]
     pub status: Option<String>,
     /// Comma-joined channels.
-    #[param(value_type = Option<Vec<Channel>>, style = Form, explode = false)]
+    #[param(value_type = Option<Vec<Channel>>, style = Form, explode = false, min_items = 1)]
     pub channel: Option<String>,
     /// The recipient in canonical form. A leading space is read as `+`.
     #[param(example = "+34600111222")]
@@ -74,7 +74,8 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let page = tx.list_messages(caller.tenant, &filter, page).await.or_fail()?;
         let contacts = tx.contacts_of_messages(&page.items).await.or_fail()?;
-        let items = page.items.iter().zip(contacts).map(|(message, contact)| MessageView::new(message, caller.environment, contact)).collect();
+        let items =
+            page.items.iter().zip(contacts).map(|(message, contact)| MessageView::new(message, caller.environment, contact)).collect();
         let next = page.next.map(|id| self.cursors().make(caller.tenant, &scope, *id.as_bytes()));
         Ok((items, next))
     }
@@ -107,15 +108,29 @@ fn read_filter(list: &ListMessages, now: Timestamp) -> Result<(MessageFilter, u3
         metadata: list.metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect::<Map<_, _>>(),
     };
     let failed_only = filter.status == [Status::Failed];
-    let scans = (!filter.status.is_empty() && !failed_only) || !filter.channel.is_empty() || filter.direction.is_some() || !filter.metadata.is_empty();
-    let narrow = filter.to.is_some() || filter.idempotency_key.is_some() || filter.since.is_some_and(|since| now.since(since) <= limits::FILTER_SPAN);
+    let scans = (!filter.status.is_empty() && !failed_only)
+        || !filter.channel.is_empty()
+        || filter.direction.is_some()
+        || !filter.metadata.is_empty();
+    let narrow = filter.to.is_some()
+        || filter.idempotency_key.is_some()
+        || filter.since.is_some_and(|since| now.since(since) <= limits::FILTER_SPAN);
     if scans && !narrow {
-        errors.push(FieldError::new("query.since", "filters by status (other than failed), channel, direction or metadata need `to`, or a `since` within the last 7 days"));
+        errors.push(FieldError::new(
+            "query.since",
+            "filters by status (other than failed), channel, direction or metadata need `to`, or a `since` within the last 7 days",
+        ));
     }
     if errors.is_empty() { Ok((filter, limit)) } else { Err(Error::invalid(errors)) }
 }
 
-fn words<T: Copy + std::fmt::Display>(text: Option<&str>, path: &str, parse: fn(&str) -> Option<T>, all: &[T], errors: &mut Vec<FieldError>) -> Vec<T> {
+fn words<T: Copy + std::fmt::Display>(
+    text: Option<&str>,
+    path: &str,
+    parse: fn(&str) -> Option<T>,
+    all: &[T],
+    errors: &mut Vec<FieldError>,
+) -> Vec<T> {
     let Some(text) = text else { return Vec::new() };
     let mut found = Vec::new();
     for word in text.split(',') {

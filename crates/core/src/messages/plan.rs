@@ -26,10 +26,19 @@ pub(super) struct Planned {
 }
 
 /// Plans `command` as sent by `sender`. Everything that is wrong is told at once.
-pub(super) fn plan(world: &Arc<World>, sender: &Sender, mut command: SendMessage, now: Timestamp, ids: &Ids, lenient: bool) -> Result<Planned> {
+pub(super) fn plan(
+    world: &Arc<World>,
+    sender: &Sender,
+    mut command: SendMessage,
+    now: Timestamp,
+    ids: &Ids,
+    lenient: bool,
+) -> Result<Planned> {
     let message_type = command.message_type.unwrap_or_default();
     let parsed = Parsed::parse(&command.to).map_err(|e| Error::field("to", e.to_string()));
-    let (parsed, choice) = match parsed.and_then(|parsed| Ok((parsed.clone(), routing::choose(world, sender, &parsed, command.channel.unwrap_or_default(), message_type)))) {
+    let (parsed, choice) = match parsed
+        .and_then(|parsed| Ok((parsed.clone(), routing::choose(world, sender, &parsed, command.channel.unwrap_or_default(), message_type))))
+    {
         Ok((parsed, choice)) => (parsed, choice),
         Err(error) => return Err(with_metadata_faults(error, &command)),
     };
@@ -67,7 +76,11 @@ pub(super) fn plan(world: &Arc<World>, sender: &Sender, mut command: SendMessage
     };
     let scheduled_at = command.scheduled_at;
     let ahead = scheduled_at.filter(|at| *at > now);
-    let validity = command.validity_seconds.unwrap_or(if channel == Channel::Email { limits::VALIDITY_DEFAULT_EMAIL } else { limits::VALIDITY_DEFAULT });
+    let validity = command.validity_seconds.unwrap_or(if channel == Channel::Email {
+        limits::VALIDITY_DEFAULT_EMAIL
+    } else {
+        limits::VALIDITY_DEFAULT
+    });
     let state = State {
         status: if ahead.is_some() { Status::Scheduled } else { Status::Queued },
         wait: Wait::Attempt { due_at: ahead.unwrap_or_else(|| now.plus(GRACE)) },
@@ -107,7 +120,8 @@ pub(super) fn plan(world: &Arc<World>, sender: &Sender, mut command: SendMessage
         },
         state,
     };
-    let accept = Accept { message, recipient, country, new_address, new_contact: ids.at(now), idempotency, epoch: world.epoch, claim: None, now };
+    let accept =
+        Accept { message, recipient, country, new_address, new_contact: ids.at(now), idempotency, epoch: world.epoch, claim: None, now };
     Ok(Planned { accept, connection: choice.connection.clone() })
 }
 

@@ -19,7 +19,13 @@ const TEXT_ORDER: &[Channel] = &[Channel::Sms, Channel::SmsOneway, Channel::What
 const RICH_ORDER: &[Channel] = &[Channel::Whatsapp, Channel::Sms, Channel::SmsOneway];
 
 /// Chooses the channel of a message from what was asked, what the recipient is and what the sender has connected.
-pub(super) fn choose<'a>(world: &'a World, sender: &Sender, to: &Parsed, asked: RequestedChannel, message_type: MessageType) -> Result<Choice<'a>> {
+pub(super) fn choose<'a>(
+    world: &'a World,
+    sender: &Sender,
+    to: &Parsed,
+    asked: RequestedChannel,
+    message_type: MessageType,
+) -> Result<Choice<'a>> {
     let candidates: &[Channel] = match (asked, to) {
         (RequestedChannel::Only(channel), _) => return only(world, sender, channel, "the channel was asked for"),
         (RequestedChannel::Auto, Parsed::Email(_)) => return only(world, sender, Channel::Email, "the recipient is an email address"),
@@ -37,7 +43,9 @@ pub(super) fn choose<'a>(world: &'a World, sender: &Sender, to: &Parsed, asked: 
         let (usable, reason) = match connection {
             None => (false, "not connected"),
             Some(_) if !carries(channel, message_type) => (false, "cannot carry this message type"),
-            Some(_) if channel == Channel::Whatsapp && message_type == MessageType::Text => (false, "carries free text only inside the 24-hour window"),
+            Some(_) if channel == Channel::Whatsapp && message_type == MessageType::Text => {
+                (false, "carries free text only inside the 24-hour window")
+            }
             Some(_) => (true, "connected"),
         };
         considered.push(Considered { channel, usable, reason: reason.to_owned() });
@@ -57,7 +65,10 @@ fn only<'a>(world: &'a World, sender: &Sender, channel: Channel, reason: &str) -
 
 fn not_configured(sender: &Sender, channels: &[Channel]) -> Error {
     let names = channels.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
-    let message = format!("sender {} ({}) has no provider connected for {names}; connect one, or name a channel that is connected", sender.id, sender.name);
+    let message = format!(
+        "sender {} ({}) has no provider connected for {names}; connect one, or name a channel that is connected",
+        sender.id, sender.name
+    );
     Error::new(ErrorCode::SenderNotConfigured, message)
 }
 
@@ -68,7 +79,9 @@ pub(super) const fn carries(channel: Channel, message_type: MessageType) -> bool
         MessageType::Reaction => matches!(channel, Channel::Whatsapp | Channel::Telegram | Channel::Instagram),
         MessageType::Image | MessageType::Video | MessageType::Document => !matches!(channel, Channel::Voice),
         MessageType::Location => true,
-        MessageType::Contact | MessageType::Buttons | MessageType::List | MessageType::CtaUrl | MessageType::Template => !matches!(channel, Channel::Voice),
+        MessageType::Contact | MessageType::Buttons | MessageType::List | MessageType::CtaUrl | MessageType::Template => {
+            !matches!(channel, Channel::Voice)
+        }
         MessageType::Text | MessageType::Audio => true,
     }
 }
@@ -78,7 +91,11 @@ pub(super) fn fallback(world: &World, sender: &Sender, channel: Channel, message
     if !channel.is_app() || !matches!(to, Parsed::Phone(_)) {
         return None;
     }
-    [Channel::Sms, Channel::SmsOneway].into_iter().filter(|c| carries(*c, message_type)).find_map(|c| world.connection(sender.id, c)).map(route)
+    [Channel::Sms, Channel::SmsOneway]
+        .into_iter()
+        .filter(|c| carries(*c, message_type))
+        .find_map(|c| world.connection(sender.id, c))
+        .map(route)
 }
 
 /// The route of a connection.

@@ -64,7 +64,8 @@ impl Core {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
-            let now = self.inner.outbound.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
+            let now =
+                self.inner.outbound.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
             let (world, planned) = self.plan(caller, command.clone(), &options, now).await?;
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
@@ -98,7 +99,13 @@ impl Core {
         })
     }
 
-    async fn plan(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp) -> Result<(std::sync::Arc<World>, Planned)> {
+    async fn plan(
+        &self,
+        caller: &Caller,
+        command: SendMessage,
+        options: &SendOptions,
+        now: Timestamp,
+    ) -> Result<(std::sync::Arc<World>, Planned)> {
         let world = self.world(caller.tenant).await?;
         let sender = sender(&world, options.sender.as_deref())?;
         let planned = plan::plan(&world, sender, command, now, self.ids(), options.lenient)?;
@@ -179,11 +186,16 @@ fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessag
 
 fn sender<'a>(world: &'a World, header: Option<&str>) -> Result<&'a Sender> {
     match header {
-        None => world.default_sender().ok_or_else(|| Error::new(ErrorCode::SenderNotConfigured, "this world has no default sender; name one in Service-Sender")),
+        None => world
+            .default_sender()
+            .ok_or_else(|| Error::new(ErrorCode::SenderNotConfigured, "this world has no default sender; name one in Service-Sender")),
         Some(text) => {
             let sender = text.parse().ok().and_then(|id| world.sender(id));
             sender.ok_or_else(|| {
-                let fault = FieldError::new("header.Service-Sender", format!("{:?} is no sender of this world", text.chars().take(64).collect::<String>()));
+                let fault = FieldError::new(
+                    "header.Service-Sender",
+                    format!("{:?} is no sender of this world", text.chars().take(64).collect::<String>()),
+                );
                 Error::not_found("sender").with("errors", serde_json::to_value([fault]).unwrap_or_default())
             })
         }

@@ -1,9 +1,9 @@
 //! How a message looks from outside.
 
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{Attempt, AttemptStatus, Content, Direction, FailureCode, HeldReason, Message, Request, Status};
 use nuncio_domain::{Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
-use nuncio_domain::id::Id as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -183,7 +183,11 @@ impl RoutingView {
         Self {
             requested_channel: request.requested_channel.as_str(),
             reason: routing.reason.clone(),
-            considered: routing.considered.iter().map(|c| ConsideredView { channel: c.channel.as_str(), usable: c.usable, reason: c.reason.clone() }).collect(),
+            considered: routing
+                .considered
+                .iter()
+                .map(|c| ConsideredView { channel: c.channel.as_str(), usable: c.usable, reason: c.reason.clone() })
+                .collect(),
             warnings: routing.warnings.clone(),
         }
     }

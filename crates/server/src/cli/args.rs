@@ -249,7 +249,9 @@ impl Action {
     /// What the command asks of the installation.
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::Keys { action: KeysAction::Create { name, env, permissions } } => Command::KeysCreate { name, env: env.into(), permissions },
+            Self::Keys { action: KeysAction::Create { name, env, permissions } } => {
+                Command::KeysCreate { name, env: env.into(), permissions }
+            }
             Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.into() },
             Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
             Self::Senders { action } => action.into(),
@@ -264,7 +266,9 @@ impl Action {
                 Command::MessagesResolve { id, all, action }
             }
             Self::Doctor => Command::Doctor,
-            Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => bail!("this command does not go to an installation"),
+            Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => {
+                bail!("this command does not go to an installation")
+            }
         })
     }
 }
@@ -273,8 +277,12 @@ impl From<SendersAction> for Command {
     fn from(action: SendersAction) -> Self {
         match action {
             SendersAction::List { env } => Self::SendersList { env: env.into() },
-            SendersAction::Create { env, name, phone_number, default } => Self::SendersCreate { env: env.into(), name, phone_number, default },
-            SendersAction::Update { id, env, name, phone_number, default } => Self::SendersUpdate { env: env.into(), id, name, phone_number, default },
+            SendersAction::Create { env, name, phone_number, default } => {
+                Self::SendersCreate { env: env.into(), name, phone_number, default }
+            }
+            SendersAction::Update { id, env, name, phone_number, default } => {
+                Self::SendersUpdate { env: env.into(), id, name, phone_number, default }
+            }
         }
     }
 }

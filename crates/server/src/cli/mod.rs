@@ -2,6 +2,7 @@
 
 mod args;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
@@ -52,7 +53,7 @@ fn load(args: &Args) -> anyhow::Result<Config> {
 fn log(config: &Config, serves: bool, quiet: bool) {
     let level = if quiet || !serves { "warn" } else { config.log.level.as_str() };
     let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }
 
@@ -73,7 +74,11 @@ async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
         other => Request { project: args.project, command: other.into_command()? },
     };
     let answer = perform(&config, request).await?;
-    if json { println!("{}", serde_json::to_string(&answer.json)?) } else { println!("{}", answer.text) }
+    if json {
+        println!("{}", serde_json::to_string(&answer.json)?)
+    } else {
+        println!("{}", answer.text)
+    }
     Ok(if answer.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -107,7 +112,9 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
 async fn migrate(config: &Config) -> anyhow::Result<()> {
     let data = DataDir::open(&config.storage.data)?;
     let _lock = match (config.storage.database.is_empty(), data.lock()?) {
-        (true, None) => bail!("a server works on this data folder; it brought the schema up to date when it started. To migrate by hand, stop it first"),
+        (true, None) => {
+            bail!("a server works on this data folder; it brought the schema up to date when it started. To migrate by hand, stop it first")
+        }
         (_, lock) => lock,
     };
     nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;

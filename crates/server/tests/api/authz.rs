@@ -29,7 +29,8 @@ async fn every_operation_has_a_row() {
     let document = app.get("/openapi.json").await.expect(200).json();
     let mut documented: Vec<String> = Vec::new();
     for operations in document["paths"].as_object().expect("paths").values() {
-        documented.extend(operations.as_object().expect("operations").values().filter_map(|o| o["operationId"].as_str()).map(str::to_owned));
+        documented
+            .extend(operations.as_object().expect("operations").values().filter_map(|o| o["operationId"].as_str()).map(str::to_owned));
     }
     documented.retain(|id| !matches!(id.as_str(), "healthz" | "readyz" | "metrics" | "openapi" | "docs" | "get_openapi"));
     documented.sort();
@@ -49,7 +50,12 @@ async fn without_a_good_key_nothing_is_told() {
     for row in ROWS {
         for key in [None, Some(revoked.as_str()), Some("nonsense"), Some("svc_test_00000000000000000000000000000000000000")] {
             let (status, body) = call(&app, row, &message, key).await;
-            assert_eq!((status, body["code"].as_str(), body["error"]["code"].as_str()), (401, Some("unauthorized"), Some("unauthorized")), "{} {key:?}", row.0);
+            assert_eq!(
+                (status, body["code"].as_str(), body["error"]["code"].as_str()),
+                (401, Some("unauthorized"), Some("unauthorized")),
+                "{} {key:?}",
+                row.0
+            );
         }
     }
 }
@@ -93,7 +99,8 @@ async fn a_sender_of_another_world_is_not_found() {
     let auth = format!("Bearer {}", app.test_key);
     let body = json!({"to": "+34600111222", "text": "x"});
     for sender in [live.as_str(), "snd_nonsense"] {
-        let answer = app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", sender)], Some(body.clone())).await.expect(404);
+        let answer =
+            app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", sender)], Some(body.clone())).await.expect(404);
         assert_eq!(answer.json()["details"]["errors"][0]["path"], "header.Service-Sender");
     }
 }
@@ -113,6 +120,7 @@ async fn guessing_keys_is_slowed_down() {
 async fn live_messages_need_a_connected_provider() {
     let app = TestApp::start().await;
     let auth = format!("Bearer {}", app.live_key);
-    let answer = app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400);
+    let answer =
+        app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400);
     assert_eq!(answer.json()["code"], "sender_not_configured");
 }

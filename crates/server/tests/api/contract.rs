@@ -27,7 +27,8 @@ async fn what_is_not_there_or_not_allowed_is_told_in_the_same_shape() {
     let auth = format!("Bearer {}", app.test_key);
     let xml = app.send("GET", "/v1/me", &[("authorization", &auth), ("accept", "text/xml")], None).await.expect(406);
     assert_eq!(xml.json()["code"], "not_acceptable");
-    let text = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "text/plain")], b"{}".to_vec()).await.expect(415);
+    let text =
+        app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "text/plain")], b"{}".to_vec()).await.expect(415);
     assert_eq!(text.json()["code"], "unsupported_media_type");
     let unauthorized = app.send("GET", "/v1/me", &[], None).await.expect(401);
     assert_eq!(unauthorized.header("www-authenticate"), "Bearer");

@@ -14,7 +14,8 @@ async fn unguarded(app: &TestApp) -> i64 {
 async fn what_a_dead_process_had_under_way_is_unknown_and_resent() {
     for backend in Backend::all() {
         let mut app = TestApp::on(backend).await;
-        app.connect(Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}), json!({})).await;
+        app.connect(Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}), json!({}))
+            .await;
         // Started, but dispatch is never given the time to run before the process dies.
         let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
         app.crash().await;
@@ -49,7 +50,12 @@ async fn a_dead_provider_delays_nobody_else_and_is_waited_for() {
     let mut waiting = Vec::new();
     for n in 0..30 {
         let body = json!({"to": format!("r{n}@example.net"), "subject": "s", "text": "x"});
-        waiting.push(app.send("POST", "/v1/messages", &live, Some(body)).await.expect(202).json()["message"]["id"].as_str().unwrap_or_default().to_owned());
+        waiting.push(
+            app.send("POST", "/v1/messages", &live, Some(body)).await.expect(202).json()["message"]["id"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
+        );
     }
     app.advance(Duration::from_secs(30)).await;
     let id = app.send_message(json!({"to": "+34600111222", "text": "quick"})).await;
@@ -94,11 +100,15 @@ async fn events_tell_the_whole_life_in_order() {
     let app = TestApp::start().await;
     let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     app.drain().await;
-    let events = app.store().read().await.expect("a reader").list_message_events(app.tenant(), id.parse().expect("an id")).await.expect("events");
+    let events =
+        app.store().read().await.expect("a reader").list_message_events(app.tenant(), id.parse().expect("an id")).await.expect("events");
     let statuses: Vec<_> = events.iter().flat_map(|e| &e.changes).map(|c| c.status.as_str()).collect();
     assert_eq!(statuses, ["queued", "sending", "sent", "delivered"]);
-    assert_eq!(events.iter().map(|e| (e.sequence, e.changes.len())).fold(1, |next, (at, count)| {
-        assert_eq!(at, next);
-        next + count as i64
-    }), 5);
+    assert_eq!(
+        events.iter().map(|e| (e.sequence, e.changes.len())).fold(1, |next, (at, count)| {
+            assert_eq!(at, next);
+            next + count as i64
+        }),
+        5
+    );
 }

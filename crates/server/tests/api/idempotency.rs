@@ -16,7 +16,8 @@ async fn a_repeat_gets_the_original_and_sends_nothing() {
         assert_eq!((repeat["message"]["id"].as_str(), repeat["code"].as_str()), (Some(id.as_str()), Some("idempotency_conflict")));
         assert_eq!(repeat["error"]["code"], "idempotency_conflict");
         assert_eq!(repeat["message"]["status"], "delivered");
-        let other = app.post("/v1/messages", json!({"to": "+34600111222", "text": "twice", "idempotencyKey": "order-7"})).await.expect(409).json();
+        let other =
+            app.post("/v1/messages", json!({"to": "+34600111222", "text": "twice", "idempotencyKey": "order-7"})).await.expect(409).json();
         assert_eq!((other["code"].as_str(), other["message"]["id"].as_str()), (Some("idempotency_key_reused"), Some(id.as_str())));
         assert_eq!(app.get("/v1/messages").await.json()["items"].as_array().map(Vec::len), Some(1));
     }
@@ -29,8 +30,11 @@ async fn body_and_header_are_the_same_key() {
     let body = json!({"to": "+34600111222", "text": "once"});
     let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
     app.send("POST", "/v1/messages", &headers, Some(body.clone())).await.expect(202);
-    app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"}))).await.expect(409);
-    let differ = app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "other"}))).await;
+    app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"})))
+        .await
+        .expect(409);
+    let differ =
+        app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+34600111222", "text": "once", "idempotencyKey": "other"}))).await;
     assert_eq!(differ.expect(400).json()["details"]["errors"][0]["path"], "idempotencyKey");
 }
 
@@ -56,7 +60,13 @@ async fn a_refused_request_does_not_use_up_its_key() {
 #[tokio::test]
 async fn keys_of_the_two_worlds_do_not_meet() {
     let app = TestApp::start().await;
-    app.connect(nuncio_domain::Channel::Email, "smtp", json!({"host": "127.0.0.1", "port": 1, "tls": "none", "from": "a@example.org"}), json!({})).await;
+    app.connect(
+        nuncio_domain::Channel::Email,
+        "smtp",
+        json!({"host": "127.0.0.1", "port": 1, "tls": "none", "from": "a@example.org"}),
+        json!({}),
+    )
+    .await;
     let body = json!({"to": "b@example.net", "subject": "s", "text": "x", "idempotencyKey": "k"});
     app.post("/v1/messages", body.clone()).await.expect(202);
     app.send("POST", "/v1/messages", &[("authorization", &format!("Bearer {}", app.live_key))], Some(body)).await.expect(202);
@@ -69,7 +79,9 @@ async fn a_hundred_parallel_requests_with_one_key_make_one_message() {
         let requests: Vec<_> = (0..100)
             .map(|_| {
                 let app = app.clone();
-                tokio::spawn(async move { app.post("/v1/messages", json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"})).await })
+                tokio::spawn(
+                    async move { app.post("/v1/messages", json!({"to": "+34600111222", "text": "once", "idempotencyKey": "k"})).await },
+                )
             })
             .collect();
         let mut answers = Vec::new();

@@ -4,6 +4,7 @@ mod authz;
 mod contract;
 mod dispatch;
 mod idempotency;
+mod mail;
 mod messages;
 mod operations;
 mod sandbox;

@@ -99,7 +99,10 @@ async fn whatsapp_falls_back_to_sms_on_the_same_message() {
         app.drain().await;
         let message = app.message(&id).await;
         assert_eq!((message["status"].as_str(), message["channel"].as_str()), (Some("delivered"), Some("sms")), "{message}");
-        assert_eq!(message["attempts"].as_array().map(|a| a.iter().map(|a| a["channel"].as_str()).collect::<Vec<_>>()), Some(vec![Some("whatsapp"), Some("sms")]));
+        assert_eq!(
+            message["attempts"].as_array().map(|a| a.iter().map(|a| a["channel"].as_str()).collect::<Vec<_>>()),
+            Some(vec![Some("whatsapp"), Some("sms")])
+        );
         let id = app.send_message(json!({"to": "+12125550002", "text": "x", "channel": "whatsapp", "fallbackEnabled": false})).await;
         app.drain().await;
         assert_eq!(app.message(&id).await["status"], "failed");
@@ -143,7 +146,10 @@ async fn stop_suppresses_at_once_and_only_that_sender() {
     sent(&app, "+12125550007").await;
     app.advance(Duration::from_secs(1)).await;
     let answer = app.post("/v1/messages", json!({"to": "+12125550007", "text": "again"})).await.expect(202).json();
-    assert_eq!((answer["message"]["status"].as_str(), answer["message"]["errorCode"].as_str()), (Some("failed"), Some("recipient_suppressed")));
+    assert_eq!(
+        (answer["message"]["status"].as_str(), answer["message"]["errorCode"].as_str()),
+        (Some("failed"), Some("recipient_suppressed"))
+    );
     assert_eq!(answer["message"]["attempts"], json!([]));
     let plan = app.post("/v1/messages?dryRun=true", json!({"to": "+12125550007", "text": "again"})).await.expect(200).json();
     assert_eq!(plan["plan"]["suppressed"], true);

@@ -32,7 +32,10 @@ async fn what_was_not_handed_over_can_be_cancelled() {
     let app = TestApp::start().await;
     let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-01T02:00:00Z"})).await;
     let cancelled = app.request("POST", &format!("/v1/messages/{id}/cancel"), None).await.expect(200).json();
-    assert_eq!((cancelled["message"]["status"].as_str(), cancelled["message"]["errorCode"].as_str()), (Some("cancelled"), Some("cancelled")));
+    assert_eq!(
+        (cancelled["message"]["status"].as_str(), cancelled["message"]["errorCode"].as_str()),
+        (Some("cancelled"), Some("cancelled"))
+    );
     app.advance(Duration::from_secs(7_200)).await;
     assert_eq!(app.message(&id).await["status"], "cancelled");
     let again = app.request("POST", &format!("/v1/messages/{id}/cancel"), None).await.expect(400).json();

@@ -37,7 +37,10 @@ async fn each_fault_is_named() {
         (json!({"to": "+34600111222", "text": "x", "idempotencyKey": ""}), vec!["idempotencyKey"]),
         (json!({"to": "+34600111222", "messageType": "image"}), vec!["content.mediaUrl"]),
         (json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "ftp://x"}}), vec!["content.mediaUrl"]),
-        (json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://x.example/a.png", "emoji": "x"}}), vec!["content.emoji"]),
+        (
+            json!({"to": "+34600111222", "messageType": "image", "content": {"mediaUrl": "https://x.example/a.png", "emoji": "x"}}),
+            vec!["content.emoji"],
+        ),
         (json!({"to": "+34600111222", "messageType": "location", "content": {"latitude": 91, "longitude": 0}}), vec!["content.latitude"]),
         (
             json!({"to": "+34600111222", "text": "x", "messageType": "buttons", "content": {"buttons": [button("a", "a"), button("a", "b"), button("c", &"c".repeat(21)), button("d", "d")]}}),
@@ -47,7 +50,10 @@ async fn each_fault_is_named() {
         (json!({"to": "+34600111222", "text": "x", "metadata": {"a": {"b": {"c": {"d": {"e": {}}}}}}}), vec!["metadata"]),
         (json!({"to": "+34600111222", "text": "x", "metadata": {"a": "x".repeat(17_000)}}), vec!["metadata"]),
         (json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.pdf"}]}), vec!["attachments[0]"]),
-        (json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.pdf", "content": "%%%"}]}), vec!["attachments[0].content"]),
+        (
+            json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.pdf", "content": "%%%"}]}),
+            vec!["attachments[0].content"],
+        ),
     ] {
         assert_eq!(faults(&app, body.clone()).await, expected, "{body}");
     }
@@ -69,11 +75,14 @@ async fn what_is_no_json_is_told_so() {
     let app = TestApp::start().await;
     let auth = format!("Bearer {}", app.test_key);
     for body in ["", "{", "nul", "{\"to\": \"\u{fffd}\"", "\u{feff}{}"] {
-        let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec()).await;
+        let answer = app
+            .raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec())
+            .await;
         assert_eq!((answer.status.as_u16(), answer.json()["code"].as_str()), (400, Some("invalid_json")), "{body:?} {}", answer.text);
     }
     let deep = format!("{{\"to\":\"+34600111222\",\"text\":\"x\",\"metadata\":{}1{}}}", "[".repeat(200), "]".repeat(200));
-    let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], deep.into_bytes()).await;
+    let answer =
+        app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], deep.into_bytes()).await;
     assert_eq!(answer.status.as_u16(), 400, "{}", answer.text);
 }
 
@@ -116,7 +125,8 @@ async fn too_much_is_too_much() {
     let app = TestApp::start().await;
     let auth = format!("Bearer {}", app.test_key);
     let large = vec![b' '; nuncio_domain::limits::MESSAGE_BODY_BYTES + 1];
-    let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], large).await.expect(413);
+    let answer =
+        app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], large).await.expect(413);
     assert_eq!(answer.json()["code"], "payload_too_large");
     let content = base64_of(30 * 1024 * 1024 / 2);
     let attachment = |n: u8| json!({"filename": format!("{n}.bin"), "content": content});

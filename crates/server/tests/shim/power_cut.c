@@ -9,7 +9,9 @@
  * POWER_CUT_LEAK     percent of writes that reach the shadow at once, as a kernel may write back what it likes, in any order
  * POWER_CUT_SEED     which ones
  * POWER_CUT_IGNORE   1: syncs claim success and do nothing, as a disk that lies
- * POWER_CUT_CONTROL  file whose first byte can be changed at any time: F: writes fail with ENOSPC; E: syncs fail with EIO
+ * POWER_CUT_CONTROL  file whose first byte can be changed at any time: F: writes fail with ENOSPC; E: syncs fail with EIO;
+ *                    D: syncs fail with EIO, but for those of write-ahead logs. As with a kernel, what a failed sync should have
+ *                    written is lost although it still can be read, and the next sync knows nothing of it.
  *
  * Files are told apart by inode. A new file exists in the shadow from its first sync on (or leaked write). Renaming and removing
  * last at once, as on a file system with a journal, which orders them; paths must be absolute. The shared-memory file of SQLite is
@@ -156,14 +158,14 @@ static void remember(struct file *f, const void *bytes, size_t length, off_t at,
     pthread_mutex_unlock(&lock);
 }
 
-/* What was written before the sync began is on the disk now. */
-static void settle(struct file *f, uint64_t upto) {
+/* A sync ended: what was written before it began is on the disk now, or is lost. */
+static void settle(struct file *f, uint64_t upto, int lost) {
     pthread_mutex_lock(&lock);
-    if (f->shadow_fd < 0) f->shadow_fd = real_open(f->shadow, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (f->shadow_fd < 0) die(f->shadow);
+    if (!lost && f->shadow_fd < 0) f->shadow_fd = real_open(f->shadow, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (!lost && f->shadow_fd < 0) die(f->shadow);
     while (f->first && f->first->number <= upto) {
         struct change *c = f->first;
-        apply(f, c);
+        if (!lost) apply(f, c);
         f->first = c->next;
         if (!f->first) f->last = &f->first;
         free(c);
@@ -174,16 +176,17 @@ static void settle(struct file *f, uint64_t upto) {
 static int sync_file(int fd, int (*real)(int)) {
     struct file *f = file_of(fd);
     if (!f) return real(fd);
-    if (told('E')) {
-        errno = EIO;
-        return -1;
-    }
     if (ignore) return 0;
     pthread_mutex_lock(&lock);
     uint64_t upto = changes;
     pthread_mutex_unlock(&lock);
+    if (told('E') || (told('D') && !ends_with(f->shadow, "-wal"))) {
+        settle(f, upto, 1);
+        errno = EIO;
+        return -1;
+    }
     int result = real(fd);
-    if (result == 0) settle(f, upto);
+    if (result == 0) settle(f, upto, 0);
     return result;
 }
 

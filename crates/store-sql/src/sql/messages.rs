@@ -28,7 +28,8 @@ const LOOKUP: &str = "SELECT tenant_id, id, direction, message_type, sender_id, 
 #[async_trait]
 impl MessageRepo for SqlTx {
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
-        let row: Option<MessageRow> = sqlx::query_as(LOOKUP).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+        let row: Option<MessageRow> =
+            sqlx::query_as(LOOKUP).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
         match row {
             Some(row) => self.whole(row).await.map(Some),
             None => Ok(None),

@@ -47,7 +47,7 @@ impl Checkpointer {
         let commits = self.shared.commits.fetch_add(1, Ordering::Relaxed);
         if self.shared.restart.swap(false, Ordering::AcqRel) {
             let _ = checkpoint(writer, "PRAGMA wal_checkpoint(RESTART)");
-        } else if commits % 64 == 0 {
+        } else if commits.is_multiple_of(64) {
             *self.shared.wanted.lock() = true;
             self.shared.wake.notify_one();
         }

@@ -117,7 +117,10 @@ fn end_key(conn: &Connection, tenant: i64, key: &str, now: i64) -> rusqlite::Res
 fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<(Uuid, Uuid)> {
     let (item, tenant) = (&prepared.item, prepared.item.message.tenant.0);
     let (kind, identifier) = (item.recipient.kind.number(), &item.recipient.identifier);
-    let found = conn.prepare_cached(FIND_ADDRESS)?.query_row(params![tenant, kind, identifier], |row| Ok((uuid(row.get(0)?), uuid(row.get(1)?)))).optional()?;
+    let found = conn
+        .prepare_cached(FIND_ADDRESS)?
+        .query_row(params![tenant, kind, identifier], |row| Ok((uuid(row.get(0)?), uuid(row.get(1)?))))
+        .optional()?;
     if let Some(found) = found {
         return Ok(found);
     }

@@ -114,9 +114,8 @@ pub(crate) async fn suppressions_hold_until_lifted(h: &Harness) {
         assert_eq!(tx.insert_suppression(tenant, &entry, START).await.unwrap(), fresh, "{entry:?}");
     }
     tx.commit().await.unwrap();
-    let suppressed = async |kind, number: u32, sender| {
-        h.read().await.is_suppressed(tenant, kind, &phone(number).identifier, sender).await.unwrap()
-    };
+    let suppressed =
+        async |kind, number: u32, sender| h.read().await.is_suppressed(tenant, kind, &phone(number).identifier, sender).await.unwrap();
     assert!(suppressed(AddressKind::Phone, 1, other).await, "for all senders");
     assert!(suppressed(AddressKind::Phone, 2, sender).await);
     assert!(!suppressed(AddressKind::Phone, 2, other).await);

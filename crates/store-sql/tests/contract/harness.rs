@@ -33,7 +33,9 @@ pub(crate) enum Backend {
 #[derive(Debug)]
 enum Place {
     /// The folder goes when this does.
-    Sqlite { _dir: tempfile::TempDir },
+    Sqlite {
+        _dir: tempfile::TempDir,
+    },
     Postgres(String),
 }
 
@@ -197,13 +199,8 @@ impl Harness {
 
     /// Gives a world a sender and a connection.
     pub(crate) async fn furnish(&self, tenant: TenantId) -> World {
-        let sender = Sender {
-            id: self.id(),
-            name: "desk".to_owned(),
-            phone_number: "+34600000000".to_owned(),
-            is_default: true,
-            updated_at: START,
-        };
+        let sender =
+            Sender { id: self.id(), name: "desk".to_owned(), phone_number: "+34600000000".to_owned(), is_default: true, updated_at: START };
         let connection = Connection {
             id: self.id(),
             sender: sender.id,

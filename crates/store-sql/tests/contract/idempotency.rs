@@ -1,9 +1,8 @@
 //! Keys that make a repeated request harmless.
 
-use futures::future::join_all;
 use nuncio_domain::lifecycle::Step;
-use nuncio_domain::message::Message;
 use nuncio_domain::limits;
+use nuncio_domain::message::Message;
 use nuncio_store::{Accept, Operation};
 
 use crate::harness::Harness;
@@ -46,12 +45,11 @@ async fn one_wins(h: &Harness, answers: Vec<nuncio_store::Result<nuncio_store::A
 }
 
 pub(crate) async fn of_a_hundred_with_one_key_one_wins(h: &Harness) {
-    let store = &h.store;
-    one_wins(h, join_all((0..100).map(|_| store.accept(with_key(h.item(&phone(1)), "crowd", 1)))).await).await;
+    one_wins(h, h.accept_from_tasks((0..100).map(|_| with_key(h.item(&phone(1)), "crowd", 1))).await).await;
     one_wins(h, h.accept_at_once((0..20).map(|_| with_key(h.item(&phone(1)), "batch", 1)).collect()).await).await;
     assert_eq!(h.rows_of("messages").await, 2);
     // Many keys in one transaction, each of them twice and in no order.
-    let items: Vec<Accept> = (0..40_u8).map(|n| with_key(h.item(&phone(1)), &format!("{}", n * 7 % 20), n * 7 % 20)).collect();
+    let items: Vec<Accept> = (0..40).map(|n| with_key(h.item(&phone(1)), &format!("{}", n * 7 % 20), 1)).collect();
     let answers = h.accept_at_once(items).await;
     let (first, second): (Vec<_>, Vec<_>) = answers.into_iter().enumerate().partition(|(n, _)| *n < 20);
     let originals: Vec<_> = first.into_iter().map(|(_, answer)| new(answer).0.id).collect();

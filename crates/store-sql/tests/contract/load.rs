@@ -164,7 +164,7 @@ async fn pump(mut client: TcpStream, mut server: TcpStream, cut: Cut, countdown:
                 server.write_all(bytes).await.unwrap();
                 if last {
                     // The answer shows that the commit has happened; it is not passed on.
-                    server.read(&mut told).await.unwrap();
+                    server.readable().await.unwrap();
                     return;
                 }
             }

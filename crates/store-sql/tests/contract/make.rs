@@ -171,6 +171,15 @@ impl Harness {
         }
     }
 
+    /// Hands in each item from a task of its own.
+    pub(crate) async fn accept_from_tasks(&self, items: impl Iterator<Item = Accept>) -> Vec<Result<Accepted>> {
+        let tasks = items.map(|item| {
+            let store = std::sync::Arc::clone(&self.store);
+            tokio::spawn(async move { store.accept(item).await })
+        });
+        join_all(tasks).await.into_iter().map(|joined| joined.unwrap()).collect()
+    }
+
     pub(crate) async fn accept_at_once(&self, items: Vec<Accept>) -> Vec<Result<Accepted>> {
         self.accept_at_once_by(&*self.store, items).await
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use futures::future::join_all;
+use nuncio_domain::MessageId;
 use nuncio_domain::lifecycle::{Applied, NodeId, Outcome, ReceiptKind, Resolution, Step, Wait};
 use nuncio_domain::message::{AttemptStatus, FailureCode, HeldReason, Status};
-use nuncio_domain::MessageId;
 use nuncio_store::{StoreError, Suppression, SuppressionReason, Transitioned};
 
 use crate::harness::{Harness, NODE, START};
@@ -50,11 +50,8 @@ pub(crate) async fn steps_of_one_message_fold_in_any_order(h: &Harness) {
     for turn in 0..6_u32 {
         let message = h.sending(turn).await;
         let now = h.tick();
-        let mut steps = vec![
-            settle(0, message.state.fence, taken("p")),
-            receipt(ReceiptKind::Delivered, now),
-            receipt(ReceiptKind::Read, now),
-        ];
+        let mut steps =
+            vec![settle(0, message.state.fence, taken("p")), receipt(ReceiptKind::Delivered, now), receipt(ReceiptKind::Read, now)];
         steps.swap(0, turn as usize % 3);
         steps.swap(1, 1 + turn as usize / 3);
         let bystander = h.sending(99).await;
@@ -172,11 +169,9 @@ pub(crate) async fn waiting_for_a_receipt_ends(h: &Harness) {
 }
 
 pub(crate) async fn a_person_decides_about_a_held_message(h: &Harness) {
-    for (action, status, wait) in [
-        (Resolution::Sent, Status::Sent, true),
-        (Resolution::Failed, Status::Failed, true),
-        (Resolution::Resend, Status::Sending, false),
-    ] {
+    for (action, status, wait) in
+        [(Resolution::Sent, Status::Sent, true), (Resolution::Failed, Status::Failed, true), (Resolution::Resend, Status::Sending, false)]
+    {
         let message = h.sending(1).await;
         assert_eq!(h.step(message.id, Step::Hold { reason: HeldReason::UnknownOutcome }).await.0, Applied::Yes);
         let held = h.lookup(message.id).await.state;
@@ -211,7 +206,8 @@ pub(crate) async fn a_recipient_suppressed_meanwhile_is_not_sent_to(h: &Harness)
 pub(crate) async fn a_retry_takes_the_fallback_route(h: &Harness) {
     let mut item = h.claimed(&phone(1));
     let sms = item.message.state.route.clone();
-    let other = nuncio_domain::lifecycle::Route { channel: nuncio_domain::Channel::Voice, connection: h.id(), provider: "voice".to_owned() };
+    let other =
+        nuncio_domain::lifecycle::Route { channel: nuncio_domain::Channel::Voice, connection: h.id(), provider: "voice".to_owned() };
     item.message.state.detail.fallback = Some(other.clone());
     let message = h.accept(item).await;
     assert_eq!(message.state.route, sms);

@@ -5,7 +5,12 @@ use nuncio_core::Core;
 use nuncio_core::messages::{ListMessages, MessageView};
 
 use crate::extract::{Auth, Query};
-use crate::reply::{Page, Reply, Result};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of messages.
+    MessagePage of MessageView
+}
 
 /// List messages
 ///
@@ -13,12 +18,12 @@ use crate::reply::{Page, Reply, Result};
 /// the last 7 days.
 #[utoipa::path(
     get, path = "/v1/messages", tag = "Messages", params(ListMessages),
-    responses((status = 200, description = "A page of messages.", body = Page<MessageView>)),
+    responses((status = 200, description = "A page of messages.", body = MessagePage)),
 )]
 pub(crate) async fn list_messages(
     State(core): State<Core>,
     Auth(caller): Auth,
     Query(list): Query<ListMessages>,
-) -> Result<Reply<Page<MessageView>>> {
+) -> Result<Reply<MessagePage>> {
     Ok(Reply::ok(core.list_messages(&caller, &list).await?.into()))
 }

@@ -47,13 +47,13 @@ pub(crate) struct MessageConflict {
 /// A repeated idempotency key sends nothing: the answer is 409 with the original message.
 #[utoipa::path(
     post, path = "/v1/messages", tag = "Messages", request_body = SendMessage,
-    params(
-        SendQuery,
-        ("Service-Sender" = Option<String>, Header, description = "The sender to send as; by default the world's default sender."),
-        ("Idempotency-Key" = Option<String>, Header, description = "Sends at most one message per key, 1 to 255 characters. Same as `idempotencyKey` in the body."),
-    ),
+    params(SendQuery, ServiceSender, IdempotencyKey),
     responses(
-        (status = 202, description = "The message was accepted.", body = MessageBody),
+        (status = 202, description = "The message was accepted.", body = MessageBody, links(
+            ("get" = (operation_id = "get_message", parameters(("id" = "$response.body#/message/id")))),
+            ("cancel" = (operation_id = "cancel_message", parameters(("id" = "$response.body#/message/id")))),
+            ("resolve" = (operation_id = "resolve_message", parameters(("id" = "$response.body#/message/id")))),
+        )),
         (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
         (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = crate::error::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),

@@ -1,0 +1,85 @@
+//! Just enough of HTTP/1.1 (RFC 9112) to know exactly which requests were answered.
+
+use std::io::{Error, ErrorKind, Result};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// An answer that takes longer counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One connection. After an error it must not be used again: the request may or may not have been carried out.
+#[derive(Debug)]
+pub(crate) struct Http(BufReader<TcpStream>);
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) json: Value,
+}
+
+impl Answer {
+    /// The identifier of the message that it shows.
+    pub(crate) fn message_id(&self) -> String {
+        self.json["message"]["id"].as_str().unwrap_or_else(|| panic!("no message in {self:?}")).to_owned()
+    }
+}
+
+impl Http {
+    pub(crate) async fn connect(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    pub(crate) async fn get(&mut self, key: &str, path: &str) -> Result<Answer> {
+        self.call(format!("GET {path} HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n\r\n")).await
+    }
+
+    /// `POST /v1/messages`.
+    pub(crate) async fn send(&mut self, key: &str, idempotency_key: Option<&str>, body: &str) -> Result<Answer> {
+        let idempotency = idempotency_key.map_or_else(String::new, |key| format!("Idempotency-Key: {key}\r\n"));
+        self.call(format!(
+            "POST /v1/messages HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n{idempotency}\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .await
+    }
+
+    async fn call(&mut self, request: String) -> Result<Answer> {
+        let exchange = async {
+            self.0.write_all(request.as_bytes()).await?;
+            self.read().await
+        };
+        tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+    }
+
+    async fn read(&mut self) -> Result<Answer> {
+        let line = self.line().await?;
+        let status = line.split(' ').nth(1).and_then(|s| s.parse().ok()).ok_or_else(|| Error::new(ErrorKind::InvalidData, line.clone()))?;
+        let mut length = 0;
+        loop {
+            let header = self.line().await?;
+            if header.is_empty() {
+                break;
+            }
+            if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().map_err(|_| Error::new(ErrorKind::InvalidData, header.clone()))?;
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).await?;
+        Ok(Answer { status, json: serde_json::from_slice(&body).unwrap_or_default() })
+    }
+
+    async fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.0.read_line(&mut line).await?;
+        // A line that the end of the connection cut off was not answered.
+        line.strip_suffix("\r\n").map(str::to_owned).ok_or_else(|| ErrorKind::UnexpectedEof.into())
+    }
+}

@@ -1,0 +1,217 @@
+//! Clients that send without end, whatever becomes of the server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_domain::Environment;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::http::{Answer, Http};
+use crate::ledger::{Entry, Ledger};
+use crate::server::Keys;
+
+/// Clients of each world.
+const CLIENTS: u64 = 4;
+/// One request of so many carries an idempotency key.
+const KEYED: u64 = 3;
+/// One keyed request of so many is repeated although it was answered.
+const REPEATED: u64 = 8;
+/// One mail of so many is too large for the hot path.
+const LARGE: u64 = 100;
+/// Recipients of each world.
+const RECIPIENTS: u64 = 300;
+/// How long a client that was turned away waits.
+const TURNED_AWAY: Duration = Duration::from_millis(20);
+
+/// What the clients are told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Signal {
+    server: Option<SocketAddr>,
+    /// Start nothing new; what is unanswered is still repeated.
+    stop: bool,
+}
+
+/// What one client has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) accepted: u64,
+    pub(crate) refused: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Load {
+    signal: watch::Sender<Signal>,
+    seen: Vec<watch::Receiver<Seen>>,
+    clients: JoinSet<()>,
+}
+
+impl Load {
+    /// Starts the clients; they wait for a server.
+    pub(crate) fn start(keys: &Keys, ledger: &Arc<Ledger>, seed: u64) -> Self {
+        let (signal, told) = watch::channel(Signal { server: None, stop: false });
+        let (mut clients, mut seen) = (JoinSet::new(), Vec::new());
+        for number in 0..2 * CLIENTS {
+            let world = if number < CLIENTS { Environment::Live } else { Environment::Test };
+            let (tell, counts) = watch::channel(Seen::default());
+            seen.push(counts);
+            let client = Client {
+                world,
+                name: format!("{seed:x}c{number}"),
+                key: keys.of(world).to_owned(),
+                ledger: Arc::clone(ledger),
+                random: ChaCha20Rng::seed_from_u64(seed.wrapping_add(number)),
+                told: told.clone(),
+                tell,
+                pending: None,
+                sent: 0,
+            };
+            clients.spawn(client.run());
+        }
+        Self { signal, seen, clients }
+    }
+
+    /// Where the server is now; `None` while there is none.
+    pub(crate) fn serve(&self, server: Option<SocketAddr>) {
+        self.signal.send_modify(|signal| signal.server = server);
+    }
+
+    /// Waits until every client has seen `enough` since this call.
+    pub(crate) async fn every(&mut self, enough: impl Fn(Seen) -> bool) {
+        for client in &mut self.seen {
+            let before = *client.borrow_and_update();
+            let since = |seen: &Seen| Seen { accepted: seen.accepted - before.accepted, refused: seen.refused - before.refused };
+            client.wait_for(|seen| enough(since(seen))).await.expect("the client runs");
+        }
+    }
+
+    /// Messages that were accepted so far.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.seen.iter().map(|client| client.borrow().accepted).sum()
+    }
+
+    /// Lets every client finish what it has begun. Fails if one of them has seen what must not be.
+    pub(crate) async fn finish(mut self) {
+        self.signal.send_modify(|signal| signal.stop = true);
+        while let Some(ended) = self.clients.join_next().await {
+            ended.expect("every answer was as it must be");
+        }
+    }
+}
+
+/// A request, the same however often it is sent.
+#[derive(Debug)]
+struct Request {
+    token: String,
+    key: Option<String>,
+    body: String,
+    /// It was sent before, and the answer was lost.
+    repeated: bool,
+}
+
+#[derive(Debug)]
+struct Client {
+    world: Environment,
+    name: String,
+    key: String,
+    ledger: Arc<Ledger>,
+    random: ChaCha20Rng,
+    told: watch::Receiver<Signal>,
+    tell: watch::Sender<Seen>,
+    pending: Option<Request>,
+    sent: u64,
+}
+
+impl Client {
+    async fn run(mut self) {
+        loop {
+            let done = self.pending.is_none();
+            let Ok(signal) = self.told.wait_for(|signal| signal.server.is_some() || signal.stop && done).await.map(|signal| *signal) else {
+                return;
+            };
+            let Some(server) = signal.server.filter(|_| !(signal.stop && done)) else { return };
+            match Http::connect(server).await {
+                Ok(mut http) => self.converse(&mut http).await,
+                Err(_) => tokio::time::sleep(TURNED_AWAY).await,
+            }
+        }
+    }
+
+    /// Sends until the connection ends or the load shall stop.
+    async fn converse(&mut self, http: &mut Http) {
+        loop {
+            let stop = self.told.borrow().stop;
+            let Some(request) = self.pending.take().or_else(|| (!stop).then(|| self.make())) else { return };
+            let Ok(answer) = http.send(&self.key, request.key.as_deref(), &request.body).await else {
+                return self.lost(request);
+            };
+            self.answered(request, &answer, http).await;
+        }
+    }
+
+    fn lost(&mut self, request: Request) {
+        if request.key.is_some() {
+            self.pending = Some(Request { repeated: true, ..request });
+        } else {
+            self.ledger.in_doubt(&request.token);
+        }
+    }
+
+    async fn answered(&mut self, request: Request, answer: &Answer, http: &mut Http) {
+        match answer.status {
+            202 => self.accepted(request, answer, http).await,
+            409 if request.repeated => {
+                assert_eq!(answer.json["code"], "idempotency_conflict", "{answer:?}");
+                self.accepted(request, answer, http).await;
+            }
+            503 => {
+                self.tell.send_modify(|seen| seen.refused += 1);
+                if request.repeated {
+                    self.pending = Some(request); // what became of it the first time is not known yet
+                } else {
+                    self.ledger.refused(&request.token);
+                }
+                tokio::time::sleep(TURNED_AWAY).await;
+            }
+            _ => panic!("{request:?} was answered {answer:?}"),
+        }
+    }
+
+    async fn accepted(&mut self, request: Request, answer: &Answer, http: &mut Http) {
+        let id = answer.message_id();
+        let entry = Entry { world: self.world, token: request.token.clone(), id: id.clone(), key: request.key.clone() };
+        let ledger = Arc::clone(&self.ledger);
+        tokio::task::spawn_blocking(move || ledger.accepted(&entry)).await.expect("the ledger is written");
+        self.tell.send_modify(|seen| seen.accepted += 1);
+        if request.key.is_none() || !self.one_of(REPEATED) {
+            return;
+        }
+        // A lost answer to this one is found out by the next request on the same connection.
+        if let Ok(again) = http.send(&self.key, request.key.as_deref(), &request.body).await {
+            assert!(again.status == 409 && again.message_id() == id || again.status == 503, "{request:?} became {id}, and then {again:?}");
+        }
+    }
+
+    fn make(&mut self) -> Request {
+        self.sent += 1;
+        let token = format!("t{}n{}", self.name, self.sent);
+        let recipient = self.random.next_u64() % RECIPIENTS;
+        let body = match self.world {
+            Environment::Live => {
+                let text = if self.one_of(LARGE) { "large ".repeat(50_000) } else { token.clone() };
+                json!({"to": format!("user{recipient}@example.com"), "channel": "email", "subject": token, "text": text})
+            }
+            Environment::Test => json!({"to": format!("+34600111{recipient:03}"), "channel": "sms", "text": token}),
+        };
+        let key = self.one_of(KEYED).then(|| format!("k{token}"));
+        Request { token, key, body: body.to_string(), repeated: false }
+    }
+
+    fn one_of(&mut self, many: u64) -> bool {
+        self.random.next_u64().is_multiple_of(many)
+    }
+}

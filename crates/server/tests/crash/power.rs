@@ -1,0 +1,201 @@
+//! Power cuts, full disks and failing disks, as the library in `shim/power_cut.c` makes them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_domain::Timestamp;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+use tempfile::TempDir;
+
+use crate::ledger::Ledger;
+use crate::load::Load;
+use crate::seed;
+use crate::server::{Install, Keys, Server, now};
+use crate::sink::Sink;
+use crate::verify::Case;
+
+const ROUNDS: u64 = 5;
+/// Exit code of a server whose disk failed at a commit.
+const DISK_FAILED: i32 = 70;
+
+/// An installation on the embedded database, and the disk that a power cut would leave of it.
+#[derive(Debug)]
+struct Disk {
+    _folder: TempDir,
+    install: Install,
+    keys: Keys,
+    sink: Sink,
+    ledger: Arc<Ledger>,
+    since: Timestamp,
+}
+
+impl Disk {
+    /// A new installation, all of it synced.
+    async fn new() -> Self {
+        let folder = TempDir::with_prefix("nuncio-disk-").expect("a temporary folder");
+        // The library compares paths as the kernel tells them.
+        let root = folder.path().canonicalize().expect("a path");
+        let install = Install { data: root.join("data"), database: String::new() };
+        let (sink, since) = (Sink::start().await, now());
+        let keys = install.keys().await;
+        install.connect_mail(sink.address).await;
+        copy(&install.data, &root.join("shadow"));
+        std::fs::write(root.join("control"), "-").expect("a control file");
+        compile(&root.join("power_cut.so"));
+        let ledger = Arc::new(Ledger::new(&root));
+        Self { _folder: folder, install, keys, sink, ledger, since }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.install.data.with_file_name(name)
+    }
+
+    /// Starts the server with the library loaded.
+    async fn start(&self, extra: &[(&str, &Path)]) -> Server {
+        let [library, shadow, control] = ["power_cut.so", "shadow", "control"].map(|name| self.file(name));
+        let mut environment: Vec<(&str, &Path)> = vec![
+            ("LD_PRELOAD", &library),
+            ("POWER_CUT_DIR", &self.install.data),
+            ("POWER_CUT_SHADOW", &shadow),
+            ("POWER_CUT_CONTROL", &control),
+        ];
+        environment.extend(extra);
+        self.install.start(&environment).await
+    }
+
+    /// From now on writes (`F`) or syncs (`E`, or `D` for all but those of the log) fail; `-`: nothing does.
+    fn fails(&self, how: &str) {
+        std::fs::write(self.file("control"), how).expect("the control file is written");
+    }
+
+    /// Starts the server on what a power cut left.
+    async fn start_on_what_is_left(&self) -> (Install, Server) {
+        let install = Install { data: self.file("shadow"), database: String::new() };
+        let server = install.start(&[]).await;
+        (install, server)
+    }
+
+    fn case<'a>(&'a self, server: &Server, install: &'a Install, ends: &'a [Timestamp]) -> Case<'a> {
+        let Self { keys, ledger, sink, since, .. } = self;
+        Case { server: server.address, install, keys, ledger, sink, since: *since, ends }
+    }
+
+    /// The power is back: the server starts on what the disk holds, and the clients go on.
+    async fn power_returns(&self, load: Load, end: Timestamp) {
+        let (install, server) = self.start_on_what_is_left().await;
+        load.serve(Some(server.address));
+        load.finish().await;
+        self.case(&server, &install, &[end]).verify().await;
+    }
+}
+
+fn compile(library: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shim/power_cut.c");
+    let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    command.args(["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o"]).arg(library).arg(source).args(["-ldl", "-pthread"]);
+    let output = command.output().expect("a C compiler");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Copies the files of a folder.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a new folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_file() {
+            std::fs::copy(&path, to.join(path.file_name().expect("a name"))).expect("a copy");
+        }
+    }
+}
+
+/// Runs under load until the power is cut at a moment that follows from the seed.
+async fn cut(disk: &Disk, seed: u64, extra: &[(&str, &Path)]) -> (Load, Timestamp) {
+    let mut random = ChaCha20Rng::seed_from_u64(seed);
+    let mut load = Load::start(&disk.keys, &disk.ledger, seed);
+    let server = disk.start(extra).await;
+    load.serve(Some(server.address));
+    load.every(|seen| seen.accepted >= 3).await;
+    tokio::time::sleep(Duration::from_millis(random.next_u64() % 1_500)).await;
+    let end = server.kill().await;
+    load.serve(None);
+    (load, end)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a minute; ./test runs it"]
+async fn heavy_power_cut() {
+    for round in 0..ROUNDS {
+        let seed = seed().wrapping_add(round);
+        let disk = Disk::new().await;
+        // Every other disk also writes some of what it was not asked to, in no order.
+        let (leak, number) = (PathBuf::from(if round % 2 == 0 { "0" } else { "30" }), PathBuf::from(seed.to_string()));
+        let (load, end) = cut(&disk, seed, &[("POWER_CUT_LEAK", &leak), ("POWER_CUT_SEED", &number)]).await;
+        disk.power_returns(load, end).await;
+    }
+}
+
+/// The control: on a disk that lies about syncing, messages must get lost, or the test above would see nothing.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes some seconds; ./test runs it"]
+async fn heavy_power_cut_is_seen_on_a_disk_that_lies() {
+    let disk = Disk::new().await;
+    let (_load, end) = cut(&disk, seed(), &[("POWER_CUT_IGNORE", Path::new("1"))]).await;
+    let (install, server) = disk.start_on_what_is_left().await;
+    let lost = disk.case(&server, &install, &[end]).lost().await.len();
+    assert!(lost > 0, "nothing was synced, and nothing was lost");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes some seconds; ./test runs it"]
+async fn heavy_disk_full() {
+    let disk = Disk::new().await;
+    let server = disk.start(&[]).await;
+    let mut load = Load::start(&disk.keys, &disk.ledger, seed());
+    load.serve(Some(server.address));
+    load.every(|seen| seen.accepted >= 10).await;
+    disk.fails("F");
+    load.every(|seen| seen.refused >= 1).await;
+    let accepted = load.accepted();
+    load.every(|seen| seen.refused >= 20).await;
+    assert_eq!(load.accepted(), accepted, "accepted on a full disk");
+    disk.fails("-");
+    load.every(|seen| seen.accepted >= 10).await;
+    load.finish().await;
+    disk.case(&server, &disk.install, &[]).verify().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes some seconds; ./test runs it"]
+async fn heavy_disk_fails_at_commits() {
+    let disk = Disk::new().await;
+    let mut server = disk.start(&[]).await;
+    let mut load = Load::start(&disk.keys, &disk.ledger, seed());
+    load.serve(Some(server.address));
+    load.every(|seen| seen.accepted >= 10).await;
+    disk.fails("E");
+    assert_eq!(server.ended(Duration::from_secs(20)).await, Some(DISK_FAILED));
+    let end = now();
+    load.serve(None);
+    disk.power_returns(load, end).await;
+}
+
+/// A checkpoint that could not be synced must not count: the log still is all there is.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes some seconds; ./test runs it"]
+async fn heavy_disk_fails_at_checkpoints() {
+    let disk = Disk::new().await;
+    let server = disk.start(&[]).await;
+    let mut load = Load::start(&disk.keys, &disk.ledger, seed());
+    load.serve(Some(server.address));
+    load.every(|seen| seen.accepted >= 10).await;
+    disk.fails("D");
+    load.every(|seen| seen.accepted >= 100).await;
+    disk.fails("-");
+    load.every(|seen| seen.accepted >= 50).await;
+    let end = server.kill().await;
+    load.serve(None);
+    disk.power_returns(load, end).await;
+}

@@ -1,0 +1,61 @@
+//! A real mail server that we did not write: `peers/smtp_sink.py`, on aiosmtpd, which checks signatures with dkimpy.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+/// A running mail server. Ends with its owner.
+#[derive(Debug)]
+pub struct Mailbox {
+    /// The port on 127.0.0.1.
+    pub port: u16,
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Mailbox {
+    /// Starts one with these options of the peer (see `peers/smtp_sink.py --help`).
+    pub fn start(options: &[&str]) -> Self {
+        let root = root();
+        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
+        let mut child = Command::new(python)
+            .arg(root.join("peers/smtp_sink.py"))
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the SMTP peer starts; scripts/deps.sh installs it");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output"));
+        let port = read(&mut lines)["port"].as_u64().expect("its port") as u16;
+        Self { port, child, lines }
+    }
+
+    /// The next thing that the server saw. Waits for it.
+    pub fn seen(&mut self) -> Value {
+        read(&mut self.lines)
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn read(lines: &mut BufReader<ChildStdout>) -> Value {
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a line of the SMTP peer");
+    serde_json::from_str(&line).unwrap_or_else(|_| panic!("the SMTP peer ended: {line:?}"))
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the root of the workspace").to_owned()
+}
+
+/// A file of the repository, by its path from the root.
+pub fn repository_file(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).expect(path)
+}
