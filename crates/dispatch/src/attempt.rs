@@ -90,7 +90,7 @@ impl Shared {
         loop {
             match self.store.transition(transition.clone()).await {
                 Ok(transitioned) => return Some(transitioned),
-                Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if !self.is_stopping() => {}
+                Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {}
                 Err(error) => {
                     tracing::error!(message.id = %transition.id, %error, "a result could not be written; recovery will treat it as unknown");
                     return None;

@@ -91,7 +91,9 @@ impl Shared {
                     return self.tally.add(tenant, address, &changes);
                 }
                 Ok(_) => return,
-                Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if !self.is_stopping() => tokio::time::sleep(inbound::RETRY).await,
+                Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {
+                    tokio::time::sleep(inbound::RETRY).await
+                }
                 Err(error) => return tracing::error!(%error, "what a provider told could not be written"),
             }
         }

@@ -158,7 +158,7 @@ impl Dispatch {
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }
             rounds += 1;
-            if rounds % 600 == 0
+            if rounds.is_multiple_of(600)
                 && let Err(error) = self.shared.purge().await
             {
                 tracing::warn!(%error, "old rows were not purged; it is tried again");

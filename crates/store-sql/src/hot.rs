@@ -239,6 +239,7 @@ pub(crate) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::Busy(what) => StoreError::Busy(what.clone()),
         StoreError::Unavailable(what) => StoreError::Unavailable(what.clone()),
+        StoreError::InDoubt(what) => StoreError::InDoubt(what.clone()),
         StoreError::Corrupt { table, what } => StoreError::Corrupt { table, what: what.clone() },
         StoreError::Conflict(source) => StoreError::Conflict(source.to_string().into()),
         StoreError::Other(source) => StoreError::Other(source.to_string().into()),

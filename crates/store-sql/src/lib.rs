@@ -78,11 +78,11 @@ fn migrate_error(error: sqlx::migrate::MigrateError) -> StoreError {
 fn sqlx_error(error: sqlx::Error) -> StoreError {
     match &error {
         sqlx::Error::Database(e) if e.is_unique_violation() => StoreError::Conflict(Box::new(error)),
-        sqlx::Error::Database(e) => match e.code().as_deref() {
+        sqlx::Error::Database(e) => match e.code().as_deref().map(primary) {
             // PostgreSQL: deadlock, serialization, lock and statement time-outs. SQLite: busy, locked.
-            Some("40P01" | "40001" | "55P03" | "57014" | "5" | "6" | "261" | "517") => StoreError::Busy(e.message().to_owned()),
-            // PostgreSQL: shutting down, starting up, read-only, no space. SQLite: I/O, full, read-only, cannot open.
-            Some("57P01" | "57P02" | "57P03" | "25006" | "53100" | "53300" | "13" | "8" | "10" | "14" | "1032") => {
+            Some("40P01" | "40001" | "55P03" | "57014" | "5" | "6") => StoreError::Busy(e.message().to_owned()),
+            // PostgreSQL: shutting down, starting up, read-only, no space. SQLite: read-only, I/O, full, cannot open.
+            Some("57P01" | "57P02" | "57P03" | "25006" | "53100" | "53300" | "8" | "10" | "13" | "14") => {
                 StoreError::Unavailable(e.message().to_owned())
             }
             _ => StoreError::Other(Box::new(error)),
@@ -94,6 +94,13 @@ fn sqlx_error(error: sqlx::Error) -> StoreError {
         sqlx::Error::ColumnDecode { index, .. } => StoreError::Corrupt { table: "?", what: format!("column {index}") },
         _ => StoreError::Other(Box::new(error)),
     }
+}
+
+/// The code without what SQLite adds in its higher bits; codes of PostgreSQL have five characters and stay as they are.
+fn primary(code: &str) -> &str {
+    const PRIMARY: [&str; 6] = ["5", "6", "8", "10", "13", "14"];
+    let Some(number) = code.parse::<u32>().ok().filter(|_| code.len() < 5) else { return code };
+    PRIMARY.into_iter().find(|primary| primary.parse() == Ok(number & 0xff)).unwrap_or(code)
 }
 
 /// A transaction that an error ends: its commit fails. PostgreSQL would answer that commit with a silent rollback, SQLite would

@@ -12,6 +12,9 @@ pub enum StoreError {
     /// No connection, no space, read-only, or closed.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
+    /// The database was lost while it committed, and did not come back in time to tell what became of it.
+    #[error("it is not known whether this was written: {0}")]
+    InDoubt(String),
     /// A stored value cannot be read.
     #[error("table {table}: {what}")]
     Corrupt {

@@ -186,12 +186,9 @@ impl TestApp {
     }
 
     /// Sends a message with the test key and answers its id.
-    #[track_caller]
-    pub fn send_message(&self, body: Value) -> impl Future<Output = String> {
-        async move {
-            let answer = self.post("/v1/messages", body).await.expect(202);
-            answer.json()["message"]["id"].as_str().expect("an id").to_owned()
-        }
+    pub async fn send_message(&self, body: Value) -> String {
+        let answer = self.post("/v1/messages", body).await.expect(202);
+        answer.json()["message"]["id"].as_str().expect("an id").to_owned()
     }
 
     /// A message of the test world as the API shows it.

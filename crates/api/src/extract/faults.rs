@@ -36,7 +36,15 @@ impl Found {
     pub(super) fn new(validator: &Validator, schema: &Value, value: &Value) -> Self {
         let mut found = Self::default();
         for error in validator.iter_errors(value) {
-            found.add(schema, &error);
+            match error.kind() {
+                // What the validator says of a member of an object that has no fields.
+                ValidationErrorKind::FalseSchema => {
+                    let object = value.pointer(error.instance_path().as_str()).and_then(Value::as_object);
+                    let members: Vec<_> = object.into_iter().flatten().map(|(name, _)| name.clone()).collect();
+                    found.unknown(schema, &error, &path(error.instance_path()), &members);
+                }
+                _ => found.add(schema, &error),
+            }
             if found.faults.len() + found.unknown.len() >= FAULTS {
                 break;
             }
@@ -50,11 +58,6 @@ impl Found {
             ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(schema, error, &at, unexpected),
             ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } => {
                 self.alternatives(schema, error, context)
-            }
-            // How the validator calls members of an object that has no fields.
-            ValidationErrorKind::FalseSchema if error.instance().is_object() => {
-                let members: Vec<_> = error.instance().as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-                self.unknown(schema, error, &at, &members);
             }
             ValidationErrorKind::Required { property } => {
                 self.faults.push(FieldError::new(member(&at, property.as_str().unwrap_or_default()), "is required"));

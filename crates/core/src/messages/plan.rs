@@ -35,19 +35,16 @@ pub(super) fn plan(
     lenient: bool,
 ) -> Result<Planned> {
     let message_type = command.message_type.unwrap_or_default();
-    let parsed = Parsed::parse(&command.to).map_err(|e| Error::field("to", e.to_string()));
-    let (parsed, choice) = match parsed
-        .and_then(|parsed| Ok((parsed.clone(), routing::choose(world, sender, &parsed, command.channel.unwrap_or_default(), message_type))))
-    {
-        Ok((parsed, choice)) => (parsed, choice),
-        Err(error) => return Err(with_metadata_faults(error, &command)),
+    let parsed = match Parsed::parse(&command.to) {
+        Ok(parsed) => parsed,
+        Err(e) => return Err(with_metadata_faults(Error::field("to", e.to_string()), &command)),
     };
     let requested = command.channel.unwrap_or_default();
     // The recipient is judged before the sender's connections: a contradiction is the caller's own.
     if let nuncio_domain::RequestedChannel::Only(channel) = requested {
         Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
     }
-    let choice = choice?;
+    let choice = routing::choose(world, sender, &parsed, requested, message_type)?;
     let channel = choice.connection.channel;
     let recipient = Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
     let mut errors = validate::check(&mut command, channel, now, lenient);

@@ -4,22 +4,40 @@ use nuncio_domain::Environment;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-/// Operation, method, path, body, permission; `{id}` stands for a message of the test world.
-const ROWS: &[(&str, &str, &str, Option<&str>, Option<&str>)] = &[
-    ("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
-    ("list_messages", "GET", "/v1/messages", None, Some("messages:read")),
-    ("get_message", "GET", "/v1/messages/{id}", None, Some("messages:read")),
-    ("cancel_message", "POST", "/v1/messages/{id}/cancel", None, Some("messages:send")),
-    ("resolve_message", "POST", "/v1/messages/{id}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
-    ("get_me", "GET", "/v1/me", None, None),
+/// One operation, and how to call it; `{id}` stands for a message of the test world.
+struct Row {
+    operation: &'static str,
+    method: &'static str,
+    path: &'static str,
+    body: Option<&'static str>,
+    permission: Option<&'static str>,
+}
+
+const fn row(
+    operation: &'static str,
+    method: &'static str,
+    path: &'static str,
+    body: Option<&'static str>,
+    permission: Option<&'static str>,
+) -> Row {
+    Row { operation, method, path, body, permission }
+}
+
+const ROWS: &[Row] = &[
+    row("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
+    row("list_messages", "GET", "/v1/messages", None, Some("messages:read")),
+    row("get_message", "GET", "/v1/messages/{id}", None, Some("messages:read")),
+    row("cancel_message", "POST", "/v1/messages/{id}/cancel", None, Some("messages:send")),
+    row("resolve_message", "POST", "/v1/messages/{id}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
+    row("get_me", "GET", "/v1/me", None, None),
 ];
 
-async fn call(app: &TestApp, row: &(&str, &str, &str, Option<&str>, Option<&str>), id: &str, key: Option<&str>) -> (u16, Value) {
-    let path = row.2.replace("{id}", id);
+async fn call(app: &TestApp, row: &Row, id: &str, key: Option<&str>) -> (u16, Value) {
+    let path = row.path.replace("{id}", id);
     let auth = key.map(|k| format!("Bearer {k}"));
     let headers: Vec<(&str, &str)> = auth.iter().map(|a| ("authorization", a.as_str())).collect();
-    let body = row.3.map(|b| serde_json::from_str(b).expect("a body"));
-    let answer = app.send(row.1, &path, &headers, body).await;
+    let body = row.body.map(|b| serde_json::from_str(b).expect("a body"));
+    let answer = app.send(row.method, &path, &headers, body).await;
     (answer.status.as_u16(), answer.json())
 }
 
@@ -34,7 +52,7 @@ async fn every_operation_has_a_row() {
     }
     documented.retain(|id| !matches!(id.as_str(), "healthz" | "readyz" | "metrics" | "openapi" | "docs" | "get_openapi"));
     documented.sort();
-    let mut rows: Vec<String> = ROWS.iter().map(|r| r.0.to_owned()).collect();
+    let mut rows: Vec<String> = ROWS.iter().map(|r| r.operation.to_owned()).collect();
     rows.sort();
     assert_eq!(documented, rows);
 }
@@ -54,7 +72,7 @@ async fn without_a_good_key_nothing_is_told() {
                 (status, body["code"].as_str(), body["error"]["code"].as_str()),
                 (401, Some("unauthorized"), Some("unauthorized")),
                 "{} {key:?}",
-                row.0
+                row.operation
             );
         }
     }
@@ -67,14 +85,14 @@ async fn each_operation_needs_its_permission() {
     let weak = app.key(Environment::Test, &["templates:read"]).await;
     for row in ROWS {
         let (status, body) = call(&app, row, &message, Some(&weak)).await;
-        let Some(permission) = row.4 else {
-            assert_eq!(status, 200, "{}", row.0);
+        let Some(permission) = row.permission else {
+            assert_eq!(status, 200, "{}", row.operation);
             continue;
         };
-        assert_eq!((status, body["details"]["required"].as_str()), (403, Some(permission)), "{}", row.0);
+        assert_eq!((status, body["details"]["required"].as_str()), (403, Some(permission)), "{}", row.operation);
         let strong = app.key(Environment::Test, &[permission]).await;
         let (status, _) = call(&app, row, &message, Some(&strong)).await;
-        assert!(!matches!(status, 401 | 403 | 404), "{} {status}", row.0);
+        assert!(!matches!(status, 401 | 403 | 404), "{} {status}", row.operation);
     }
 }
 
@@ -84,10 +102,10 @@ async fn another_worlds_message_is_not_found() {
     let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     let other = app.node.core.create_project("other").await.expect("a project");
     let foreign = app.node.core.create_key(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL).await.expect("a key");
-    for row in ROWS.iter().filter(|r| r.2.contains("{id}")) {
+    for row in ROWS.iter().filter(|r| r.path.contains("{id}")) {
         for key in [app.live_key.as_str(), foreign.secret.expose().as_str()] {
             let (status, body) = call(&app, row, &message, Some(key)).await;
-            assert_eq!((status, body["code"].as_str()), (404, Some("not_found")), "{}", row.0);
+            assert_eq!((status, body["code"].as_str()), (404, Some("not_found")), "{}", row.operation);
         }
     }
 }

@@ -25,6 +25,8 @@ const REPEATED: u64 = 8;
 const LARGE: u64 = 100;
 /// Recipients of each world.
 const RECIPIENTS: u64 = 300;
+/// How long the server may keep a client from getting on.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a client that was turned away waits.
 const TURNED_AWAY: Duration = Duration::from_millis(20);
 
@@ -85,7 +87,8 @@ impl Load {
         for client in &mut self.seen {
             let before = *client.borrow_and_update();
             let since = |seen: &Seen| Seen { accepted: seen.accepted - before.accepted, refused: seen.refused - before.refused };
-            client.wait_for(|seen| enough(since(seen))).await.expect("the client runs");
+            let seen = tokio::time::timeout(PATIENCE, client.wait_for(|seen| enough(since(seen)))).await;
+            seen.expect("the server answers the client").expect("the client runs");
         }
     }
 
@@ -168,6 +171,7 @@ impl Client {
                 assert_eq!(answer.json["code"], "idempotency_conflict", "{answer:?}");
                 self.accepted(request, answer, http).await;
             }
+            503 if answer.json["details"]["outcome"] == "unknown" => self.lost(request),
             503 => {
                 self.tell.send_modify(|seen| seen.refused += 1);
                 if request.repeated {

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// How long a start may take.
 const START: Duration = Duration::from_secs(30);
 /// Lines of its log that a failed test shows.
-const SHOWN: usize = 60;
+const SHOWN: usize = 1_000;
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::from_millis(SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64)
@@ -150,7 +150,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the end of the server's log:\n{}", self.log.text());
+            let ended = self.child.try_wait();
+            eprintln!("the server (ended: {ended:?}) logged at last:\n{}", self.log.text());
         }
     }
 }

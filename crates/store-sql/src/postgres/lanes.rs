@@ -1,6 +1,6 @@
 //! Two lanes, one for new messages and one for steps, each a task with a connection of its own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nuncio_domain::lifecycle::{Applied, Step, Wait};
 use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
@@ -17,6 +17,8 @@ use crate::{SqlxResult as _, sqlx_error};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
+/// How long to wait before a lost server is asked again.
+const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct Lanes {
@@ -31,8 +33,8 @@ impl Lanes {
         let (closing, closed) = tokio::sync::watch::channel(false);
         let (accepts, accepted) = mpsc::channel(WAITING);
         let (transitions, transitioned) = mpsc::channel(WAITING);
-        let first = tokio::spawn(Lane { options: options.clone(), conn: None }.run(accepted, closed.clone()));
-        let second = tokio::spawn(Lane { options, conn: None }.run(transitioned, closed));
+        let first = tokio::spawn(Lane { options: options.clone(), conn: None, closing: closed.clone() }.run(accepted));
+        let second = tokio::spawn(Lane { options, conn: None, closing: closed }.run(transitioned));
         Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
     }
 
@@ -66,6 +68,9 @@ async fn enqueue<I, O>(lane: &mpsc::Sender<Op<I, O>>, item: I) -> Result<O> {
 trait Kind: Sized {
     type Answer;
 
+    /// How long a lost database may take to tell what became of a commit.
+    const PATIENCE: Duration;
+
     /// Runs a batch inside an open transaction.
     fn run(conn: &mut PgConnection, batch: &[Op<Self, Self::Answer>]) -> impl Future<Output = Result<Vec<Self::Answer>>> + Send;
 
@@ -75,6 +80,9 @@ trait Kind: Sized {
 
 impl Kind for Prepared {
     type Answer = Accepted;
+
+    /// Clients wait for it.
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     async fn run(conn: &mut PgConnection, batch: &[AcceptOp]) -> Result<Vec<Accepted>> {
         hot::accept(conn, batch).await
@@ -87,6 +95,9 @@ impl Kind for Prepared {
 
 impl Kind for Transition {
     type Answer = Transitioned;
+
+    /// A start that was written and is believed not to be would leave its message to nobody.
+    const PATIENCE: Duration = Duration::MAX;
 
     async fn run(conn: &mut PgConnection, batch: &[TransitionOp]) -> Result<Vec<Transitioned>> {
         hot::transition(conn, batch).await
@@ -123,14 +134,22 @@ impl From<StoreError> for Trouble {
     }
 }
 
+impl Trouble {
+    /// A row that exists already, after a commit got no answer, is the row that it wrote after all.
+    fn may_be_written(&self, lost: bool) -> bool {
+        matches!(self, Self::LostCommit(_)) || lost && matches!(self, Self::Refused(StoreError::Conflict(_)))
+    }
+}
+
 #[derive(Debug)]
 struct Lane {
     options: PgConnectOptions,
     conn: Option<PgConnection>,
+    closing: tokio::sync::watch::Receiver<bool>,
 }
 
 impl Lane {
-    async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>, mut closing: tokio::sync::watch::Receiver<bool>)
+    async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>)
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
@@ -140,7 +159,7 @@ impl Lane {
             tokio::select! {
                 biased;
                 taken = queue.recv_many(&mut batch, BATCH) => if taken == 0 { return },
-                _ = closing.wait_for(|closing| *closing) => { queue.close(); continue }
+                _ = self.closing.wait_for(|closing| *closing) => { queue.close(); continue }
             }
             self.serve(std::mem::take(&mut batch)).await;
         }
@@ -161,14 +180,14 @@ impl Lane {
                     let rest = batch.split_off(batch.len() / 2);
                     stack.extend([rest, batch]);
                 }
-                Err(Trouble::LostCommit(error)) if lost < RETRIES => {
-                    tracing::warn!(%error, items = batch.len(), "a commit got no answer");
+                Err(trouble) if lost < RETRIES && trouble.may_be_written(lost > 0) => {
+                    tracing::warn!(?trouble, items = batch.len(), "a commit got no answer");
                     lost += 1;
                     let rest = self.read_back(batch).await;
                     stack.extend(Some(rest).filter(|rest| !rest.is_empty()));
                 }
                 Err(Trouble::Refused(error)) => fail(batch, error),
-                Err(Trouble::LostCommit(error)) => fail(batch, sqlx_error(error)),
+                Err(Trouble::LostCommit(error)) => fail(batch, StoreError::InDoubt(error.to_string())),
             }
         }
     }
@@ -220,30 +239,39 @@ impl Lane {
         }
     }
 
-    /// The commit got no answer: it may or may not have happened. The rows themselves tell. Answers the items that they show as
-    /// written, and returns the others.
+    /// The commit got no answer: it may or may not have happened. The rows themselves tell, once the server is back. Answers the
+    /// items that they show as written, and returns the others.
     async fn read_back<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
     {
-        let mut conn = match open(&self.options).await {
-            Ok(conn) => conn,
-            Err(error) => {
-                fail(batch, error);
-                return Vec::new();
-            }
-        };
-        let mut rest = Vec::new();
+        let (began, mut rest) = (Instant::now(), Vec::new());
         for op in batch {
-            match I::read_back(&mut conn, &op).await {
-                Ok(Some(written)) => answer(vec![op], Ok(vec![written])),
-                Ok(None) => rest.push(op),
-                Err(error) => fail(vec![op], error),
+            loop {
+                match self.read_one(&op).await {
+                    Ok(Some(written)) => answer(vec![op], Ok(vec![written])),
+                    Ok(None) => rest.push(op),
+                    Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if began.elapsed() < I::PATIENCE && !*self.closing.borrow() => {
+                        tokio::time::sleep(PAUSE).await;
+                        continue;
+                    }
+                    Err(error) => fail(vec![op], StoreError::InDoubt(error.to_string())),
+                }
+                break;
             }
         }
-        self.conn = Some(conn);
         rest
+    }
+
+    async fn read_one<I: Kind>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
+        let mut conn = match self.conn.take() {
+            Some(conn) => conn,
+            None => open(&self.options).await?,
+        };
+        let written = I::read_back(&mut conn, op).await?;
+        self.conn = Some(conn);
+        Ok(written)
     }
 }
 

@@ -130,7 +130,10 @@ impl Tx for SqlTx {
     async fn commit(self: Box<Self>) -> Result<()> {
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
-            Handle::Write(tx) => tx.commit().await.store(),
+            Handle::Write(tx) => match tx.commit().await {
+                Err(error @ sqlx::Error::Io(_)) => Err(StoreError::InDoubt(error.to_string())),
+                outcome => outcome.store(),
+            },
             Handle::Read(_) => Ok(()),
         }
     }

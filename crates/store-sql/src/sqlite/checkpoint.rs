@@ -11,6 +11,8 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 
+use super::end_if_sync_failed;
+
 /// Frames in the log that call for a checkpoint.
 const START: i64 = 1_000;
 /// Frames left uncopied below which the writer may restart the log.
@@ -83,6 +85,10 @@ fn run(conn: &Connection, shared: &Shared) {
 }
 
 /// Runs one checkpoint; answers the frames in the log and those copied so far.
+///
+/// SQLite syncs the database file only when all frames are copied. A sync that fails takes with it what earlier, partial checkpoints
+/// copied, and SQLite would not copy that again: only a new start does.
 fn checkpoint(conn: &Connection, pragma: &'static str) -> rusqlite::Result<(i64, i64)> {
     conn.query_row(pragma, [], |row| Ok((row.get(1)?, row.get(2)?)))
+        .inspect_err(|error| end_if_sync_failed(error.sqlite_error().map(|e| e.extended_code), error))
 }

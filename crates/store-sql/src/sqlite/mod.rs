@@ -26,7 +26,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{Sqlite, SqlitePool};
+use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::hot::Prepared;
@@ -91,6 +91,8 @@ async fn cold_pool(path: &Path) -> Result<SqlitePool> {
     SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(Duration::from_secs(10))
+        // SQLite itself rolls back when the disk is full, and sqlx then counts a transaction that can never end.
+        .before_acquire(|conn, _| Box::pin(async move { Ok(!conn.is_in_transaction()) }))
         .connect_with(options(path).create_if_missing(true))
         .await
         .store()
@@ -136,7 +138,14 @@ impl Tx for SqlTx {
     async fn commit(self: Box<Self>) -> Result<()> {
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
-            Handle::Write(tx, _turn) => tx.commit().await.store(),
+            Handle::Write(tx, _turn) => {
+                let outcome = tx.commit().await;
+                if let Err(sqlx::Error::Database(error)) = &outcome {
+                    let code = error.code().and_then(|code| code.parse().ok());
+                    end_if_sync_failed(code, error);
+                }
+                outcome.store()
+            }
             Handle::Read(_) => Ok(()),
         }
     }
@@ -194,6 +203,15 @@ impl SqliteStore {
             tx.commit().await?;
         }
         Ok(())
+    }
+}
+
+/// After a failed sync nobody can tell what is on the disk, and a second sync would claim success: the process ends so that nothing
+/// unsynced is answered, and the next start finds out what is there. `code` is SQLite's extended one.
+fn end_if_sync_failed(code: Option<i32>, error: &dyn std::fmt::Display) {
+    if code == Some(rusqlite::ffi::SQLITE_IOERR_FSYNC) {
+        tracing::error!(%error, "the disk failed to sync; the process ends, and the next start reads what was saved");
+        std::process::exit(70);
     }
 }
 

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpointer;
-use super::{hot, rusqlite_error};
+use super::{end_if_sync_failed, hot, rusqlite_error};
 use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
 use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 
@@ -175,11 +175,7 @@ impl Work {
 
 fn commit(conn: &Connection) -> Result<()> {
     let Err(error) = conn.execute_batch("COMMIT") else { return Ok(()) };
-    if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure) {
-        // After a failed sync nobody can tell what is on the disk, and a second sync would claim success. The next start finds out.
-        tracing::error!(%error, "the disk failed at a commit; the process ends so that nothing unsynced is answered");
-        std::process::exit(70);
-    }
+    end_if_sync_failed(error.sqlite_error().map(|e| e.extended_code), &error);
     rollback(conn);
     Err(rusqlite_error(error))
 }
