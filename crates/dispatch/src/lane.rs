@@ -11,6 +11,7 @@ use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::scanner::LIMIT;
 use crate::{Shared, retry};
 
 /// The most hints of a lane. What does not fit is found by the scanner.
@@ -134,9 +135,9 @@ impl Lane {
         self.adapter.is_err() || self.state.lock().failures > 0
     }
 
-    /// Whether the lane remembers as many messages as it can.
-    pub(crate) fn is_full(&self) -> bool {
-        self.state.lock().hints.len() >= HINTS
+    /// Whether the lane remembers more messages than one look of the scanner would bring.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.state.lock().hints.len() > LIMIT as usize
     }
 
     /// The connection answered: whatever was wrong is over.

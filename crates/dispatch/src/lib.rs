@@ -20,7 +20,7 @@ mod track;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
 use nuncio_core::Sealer;
@@ -116,11 +116,16 @@ impl Dispatch {
     /// One round of everything periodic: shows that the node lives, recovers from dead ones, applies delayed events, starts what
     /// is due, writes metrics. Answers whether there was anything to do.
     pub async fn tick(&self) -> Result<bool> {
+        let busy = self.shared.scan().await?;
+        Ok(self.look_after().await? | busy)
+    }
+
+    /// A round without the look for due messages.
+    async fn look_after(&self) -> Result<bool> {
         let shared = &self.shared;
         shared.show_life().await?;
         let mut busy = shared.recover_dead().await?;
         busy |= shared.events.release_due();
-        busy |= shared.scan().await?;
         shared.pump_all();
         if shared.health.second_passed(shared.ids.clock.monotonic()) {
             shared.refresh_lanes().await?;
@@ -145,15 +150,25 @@ impl Dispatch {
     /// Ticks for ever, until [`Self::stop`].
     pub async fn run(&self) {
         const EVERY: Duration = Duration::from_millis(100);
+        /// The more is due that cannot be started, the longer a look takes: looking may take one part in so many of the time.
+        const SCAN_SHARE: u32 = 20;
         let mut interval = tokio::time::interval(EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut rounds = 0_u64;
+        let (mut rounds, mut scan_at) = (0_u64, Instant::now());
         loop {
             interval.tick().await;
             if self.shared.stopping.load(Ordering::Acquire) {
                 return;
             }
-            if let Err(error) = self.tick().await {
+            let outcome = if Instant::now() < scan_at {
+                self.look_after().await
+            } else {
+                let began = Instant::now();
+                let outcome = self.tick().await;
+                scan_at = Instant::now() + began.elapsed() * SCAN_SHARE;
+                outcome
+            };
+            if let Err(error) = outcome {
                 tracing::warn!(%error, "a round of dispatch failed; it is tried again");
                 tokio::time::sleep(Duration::from_millis(500)).await;
             }

@@ -11,7 +11,7 @@ use nuncio_store::{DueMessage, Result, Transition, Transitioned};
 use crate::Shared;
 
 /// Messages of one look.
-const LIMIT: u32 = 1_000;
+pub(crate) const LIMIT: u32 = 1_000;
 /// Rows of one purge.
 const PURGE: u32 = 1_000;
 /// How old a spool chunk without a message must be: no accept takes this long.
@@ -36,7 +36,7 @@ impl Shared {
 
     /// Connections that start nothing now; what waits for them must not stand in front of others.
     fn resting(&self, now: Duration) -> Vec<ConnectionId> {
-        self.lanes.read().values().filter(|lane| lane.is_resting(now) || lane.is_full()).map(|lane| lane.connection).collect()
+        self.lanes.read().values().filter(|lane| lane.is_resting(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
     async fn see_to(self: &Arc<Self>, due: DueMessage) -> Result<bool> {

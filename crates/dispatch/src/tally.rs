@@ -1,19 +1,17 @@
 //! Metrics of contact channels, beside the hot path: summed in memory, written once a second in a transaction of their own.
 //!
-//! What a crash loses of them can be rebuilt from the attempts.
+//! What a crash or a database that fails loses of them can be rebuilt from the attempts.
 
 use std::collections::HashMap;
 
 use nuncio_domain::lifecycle::Change;
 use nuncio_domain::message::Status;
 use nuncio_domain::{AddressId, Channel, TenantId};
-use nuncio_store::{MetricDelta, Result};
+use nuncio_store::{MetricDelta, MetricRow, Result};
 use parking_lot::Mutex;
 
 use crate::Shared;
 
-/// Rows of one flush. What is left waits for the next.
-const FLUSH: usize = 1_000;
 /// Beyond this many waiting rows results are no longer counted, rather than memory growing without bound.
 const ROWS: usize = 100_000;
 
@@ -46,10 +44,9 @@ impl Tally {
         }
     }
 
-    fn take(&self) -> Vec<(TenantId, AddressId, Channel, MetricDelta)> {
-        let mut rows = self.0.lock();
-        let keys: Vec<_> = rows.keys().take(FLUSH).copied().collect();
-        keys.into_iter().filter_map(|key| rows.remove(&key).map(|delta| (key.0, key.1, key.2, delta))).collect()
+    fn take(&self) -> Vec<MetricRow> {
+        let rows = std::mem::take(&mut *self.0.lock());
+        rows.into_iter().map(|(key, delta)| (key.0, key.1, key.2, delta)).collect()
     }
 }
 
@@ -60,9 +57,7 @@ impl Shared {
         if rows.is_empty() {
             return Ok(false);
         }
-        let mut tx = self.store.begin().await?;
-        tx.add_metrics(&rows).await?;
-        tx.commit().await?;
+        self.store.add_metrics(rows).await?;
         Ok(true)
     }
 }

@@ -1,12 +1,12 @@
 //! What both databases share of the hot path: the items, their preparation off the lane, and folding.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Status};
 use nuncio_domain::{AddressId, ContactId, TenantId, limits};
-use nuncio_store::{Accept, Accepted, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{Accept, Accepted, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -21,6 +21,16 @@ pub(crate) struct Op<I, O> {
 
 pub(crate) type AcceptOp = Op<Prepared, Accepted>;
 pub(crate) type TransitionOp = Op<Transition, Transitioned>;
+pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
+
+/// Each row once, in key order: two nodes that write the same rows must not wait for each other.
+pub(crate) fn folded(deltas: Vec<MetricRow>) -> Vec<MetricRow> {
+    let mut rows: BTreeMap<_, MetricDelta> = BTreeMap::new();
+    for (tenant, address, channel, delta) in deltas {
+        rows.entry((tenant, address, channel)).or_default().add(&delta);
+    }
+    rows.into_iter().map(|((tenant, address, channel), delta)| (tenant, address, channel, delta)).collect()
+}
 
 /// An accept with everything computed that does not need the database.
 #[derive(Clone, Debug)]

@@ -21,6 +21,20 @@ pub struct MetricDelta {
     pub last_success_at: Option<Timestamp>,
 }
 
+impl MetricDelta {
+    /// Adds another one.
+    pub fn add(&mut self, other: &Self) {
+        self.successes += other.successes;
+        self.failures += other.failures;
+        self.delivery_ms += other.delivery_ms;
+        self.timed += other.timed;
+        self.last_success_at = self.last_success_at.max(other.last_success_at);
+    }
+}
+
+/// What to add to which channel of which address.
+pub type MetricRow = (TenantId, AddressId, Channel, MetricDelta);
+
 /// Metrics of one address on one channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChannelMetrics {
@@ -97,9 +111,6 @@ pub trait ContactRepo {
 
     /// Metrics of an address, by channel.
     async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>>;
-
-    /// Adds to metrics. Rows are written in key order.
-    async fn add_metrics(&mut self, deltas: &[(TenantId, AddressId, Channel, MetricDelta)]) -> Result<()>;
 
     /// Writes a message from outside with its event and marks its channel; `false` when this provider message was written before.
     async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool>;

@@ -18,7 +18,7 @@ mod nodes;
 mod transition;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
-pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Suppression, SuppressionReason};
+pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression, SuppressionReason};
 pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo};
@@ -36,6 +36,10 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Applies one step to one message, on its newest state, and writes what changed with its event. Returns when it is on disk.
     async fn transition(&self, item: Transition) -> Result<Transitioned>;
+
+    /// Adds to the metrics of channels, in any order. Yields to what is more urgent, and is not one transaction: after a failure a part
+    /// may have been added.
+    async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()>;
 
     /// A write transaction. Dropping it rolls back. Must be short: SQLite has one writer.
     async fn begin(&self) -> Result<Box<dyn Tx>>;

@@ -89,7 +89,7 @@ CREATE TABLE channel_metrics (
     last_success_at INTEGER,
     last_inbound_at INTEGER,
     PRIMARY KEY (tenant_id, address_id, channel)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- `sender_id` of zeros: no sender may.
 CREATE TABLE suppressions (
@@ -148,7 +148,8 @@ CREATE TABLE messages (
     PRIMARY KEY (tenant_id, id)
 ) STRICT;
 
-CREATE INDEX messages_recipient_idx ON messages (tenant_id, recipient, id);
+-- Partial, so that no plan can take it for a lookup by (tenant_id, id): on an empty table both look alike, and plans are kept.
+CREATE INDEX messages_recipient_idx ON messages (tenant_id, recipient, id) WHERE recipient <> '';
 CREATE INDEX messages_due_idx ON messages (shard, due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX messages_owner_idx ON messages (owner) WHERE owner IS NOT NULL;
 CREATE INDEX messages_failed_idx ON messages (tenant_id, id) WHERE status = 5;

@@ -13,17 +13,19 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, 
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 
-/// The longest due messages of each shard.
+/// The longest due messages of each shard. Each gives its part of `limit`: reading `limit` from each to sort them would cost as many
+/// times more.
 pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
     sqlx::query_as(
         "SELECT m.tenant_id, m.id, m.fence, m.connection_id, m.wait, m.held, m.due_at, m.owner FROM unnest($1::smallint[]) AS s (shard) \
          CROSS JOIN LATERAL (SELECT * FROM messages WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4)) \
-         ORDER BY due_at LIMIT $3) m ORDER BY m.due_at LIMIT $3",
+         ORDER BY due_at LIMIT $5) m ORDER BY m.due_at LIMIT $3",
     )
     .bind(shards)
     .bind(now)
     .bind(limit)
     .bind(skip)
+    .bind(limit / shards.len().max(1) as i64 + 1)
     .fetch_all(conn)
     .await
 }

@@ -5,16 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
-use nuncio_domain::{ContactId, MessageId, TenantId, limits};
-use nuncio_store::{Accepted, Operation, Result, Transitioned};
-use sqlx::PgConnection;
+use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp, limits};
+use nuncio_store::{Accepted, MetricRow, Operation, Result, Transitioned};
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::SqlxResult as _;
-use crate::hot::{AcceptOp, Born, Fold, Loaded, Prepared, TransitionOp, shard, tenants, unspool};
+use crate::hot::{AcceptOp, Born, Fold, Loaded, Prepared, TransitionOp, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
-
-const EPOCHS: &str = "SELECT tenant_id, epoch FROM worlds WHERE tenant_id = ANY($1)";
 
 const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
      SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[]) ON CONFLICT DO NOTHING RETURNING resource_id";
@@ -25,26 +23,29 @@ const FIND_KEYS: &str = "SELECT k.tenant_id, k.key, k.resource_id, k.fingerprint
 const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = u.purge_after FROM unnest($1::bigint[], $2::text[], $4::bigint[]) AS u (tenant_id, key, purge_after) \
      WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
 
-const RECIPIENTS: &str = "SELECT u.n, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+const RECIPIENTS: &str = "SELECT u.n, w.epoch, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
      AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
      FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, n) \
+     LEFT JOIN worlds w ON w.tenant_id = u.tenant_id \
      LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
-const INSERT_ADDRESSES: &str = "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[]) \
-     ON CONFLICT (tenant_id, kind, identifier) DO NOTHING RETURNING contact_id";
+/// An address that another node made meanwhile is left to it, and no contact is made for it.
+const INSERT_ADDRESSES: &str = "WITH made AS (INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) \
+       SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[]) \
+       ON CONFLICT (tenant_id, kind, identifier) DO NOTHING RETURNING contact_id), \
+     contact AS (INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) \
+       SELECT u.tenant_id, u.id, u.country, u.at, u.at FROM unnest($1::bigint[], $5::uuid[], $7::text[], $6::bigint[]) AS u (tenant_id, id, country, at) \
+       JOIN made ON made.contact_id = u.id) \
+     SELECT contact_id FROM made";
 
-const INSERT_CONTACTS: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) \
-     SELECT tenant_id, id, country, at, at FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[]) AS u (tenant_id, id, country, at)";
-
-const INSERT_MESSAGES: &str = "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, \
+/// Messages, and an event for each.
+const INSERT_MESSAGES: &str = "WITH born AS (INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, \
      idempotency_key, spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], \
      $10::text[], $11::int[], $12::text[], $13::smallint[], $14::smallint[], $15::smallint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], \
-     $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])";
-
-const INSERT_EVENTS: &str = "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
-     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::text[])";
+     $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])) \
+     INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
+     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $26::bigint[], $21::bigint[], $27::text[])";
 
 /// Rows that another node may hold are locked in one order, so that two nodes cannot wait for each other.
 const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, \
@@ -55,12 +56,24 @@ const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sen
      FROM unnest($1::bigint[], $2::uuid[], $3::boolean[]) AS u (tenant_id, id, starts) \
      JOIN messages m ON m.tenant_id = u.tenant_id AND m.id = u.id ORDER BY m.tenant_id, m.id FOR UPDATE OF m";
 
-const UPDATE: &str = "UPDATE messages m SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, fence = u.fence, \
+/// Messages, and an event for each that changed.
+const UPDATE: &str = "WITH updated AS (UPDATE messages m SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, fence = u.fence, \
      version = u.version, expires_at = u.expires_at, updated_at = u.updated_at, channel = u.channel, connection_id = u.connection_id, provider = u.provider, \
      detail = u.detail FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
      $9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::uuid[], $14::text[], $15::text[]) \
      AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
-     WHERE m.tenant_id = u.tenant_id AND m.id = u.id";
+     WHERE m.tenant_id = u.tenant_id AND m.id = u.id) \
+     INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
+     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $16::bigint[], $11::bigint[], $17::text[]) \
+     AS e (tenant_id, id, sequence, at, changes) WHERE e.changes IS NOT NULL";
+
+const ADD_METRICS: &str = "INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) \
+     ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
+     successes = m.successes + excluded.successes, failures = m.failures + excluded.failures, \
+     delivery_ms = m.delivery_ms + excluded.delivery_ms, timed = m.timed + excluded.timed, \
+     last_success_at = CASE WHEN m.last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL \
+     THEN m.last_success_at ELSE excluded.last_success_at END";
 
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk";
 
@@ -72,36 +85,46 @@ fn column<T, U>(items: &[T], value: impl Fn(&T) -> U) -> Vec<U> {
     items.iter().map(value).collect()
 }
 
+/// Adds to the metrics of channels in a transaction of its own; no row twice.
+pub(super) async fn add_metrics(pool: &PgPool, deltas: &[MetricRow]) -> Result<()> {
+    sqlx::query(ADD_METRICS)
+        .bind(column(deltas, |(tenant, ..)| tenant.0))
+        .bind(column(deltas, |(_, address, ..)| address.uuid()))
+        .bind(column(deltas, |(_, _, channel, _)| channel.number()))
+        .bind(column(deltas, |(.., delta)| delta.successes))
+        .bind(column(deltas, |(.., delta)| delta.failures))
+        .bind(column(deltas, |(.., delta)| delta.delivery_ms))
+        .bind(column(deltas, |(.., delta)| delta.timed))
+        .bind(column(deltas, |(.., delta)| delta.last_success_at.map(Timestamp::millis)))
+        .execute(pool)
+        .await
+        .store()?;
+    Ok(())
+}
+
 /// Writes a batch of new messages inside an open transaction.
 pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
     let mut answers: Vec<Option<Accepted>> = Vec::new();
     answers.resize_with(ops.len(), || None);
-    refuse_stale(conn, ops, &mut answers).await?;
+    let all: Vec<&Prepared> = ops.iter().map(|op| &op.item).collect();
+    let found = recipients(conn, &all).await?;
+    for ((answer, found), prepared) in answers.iter_mut().zip(&found).zip(&all) {
+        if found.epoch != Some(prepared.item.epoch) {
+            *answer = Some(Accepted::Stale);
+        }
+    }
     claim_keys(conn, ops, &mut answers).await?;
-    let open: Vec<(usize, &Prepared)> =
-        ops.iter().enumerate().filter(|(n, _)| answers[*n].is_none()).map(|(n, op)| (n, &op.item)).collect();
-    let prepared: Vec<&Prepared> = open.iter().map(|(_, prepared)| *prepared).collect();
-    let born = births(conn, &prepared).await?;
+    let open: Vec<(usize, &Prepared, Found)> =
+        all.into_iter().zip(found).enumerate().filter(|(n, _)| answers[*n].is_none()).map(|(n, (p, found))| (n, p, found)).collect();
+    let born = births(conn, &open).await?;
     insert(conn, &born).await?;
     let ended = born.iter().filter(|b| b.state.wait == 0);
     let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
     end_keys(conn, &ended).await?;
-    for ((n, _), born) in open.into_iter().zip(born) {
+    for ((n, ..), born) in open.into_iter().zip(born) {
         answers[n] = Some(born.into());
     }
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect())
-}
-
-async fn refuse_stale(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Option<Accepted>]) -> Result<()> {
-    let tenants = column(&tenants(ops), |t| t.0);
-    let epochs: Vec<(i64, i64)> = sqlx::query_as(EPOCHS).bind(tenants).fetch_all(conn).await.store()?;
-    for (answer, op) in answers.iter_mut().zip(ops) {
-        let planned = (op.item.item.message.tenant.0, op.item.item.epoch);
-        if !epochs.contains(&planned) {
-            *answer = Some(Accepted::Stale);
-        }
-    }
-    Ok(())
 }
 
 /// Takes the idempotency keys of a batch, in key order. Who loses is answered with the original.
@@ -171,19 +194,24 @@ async fn end_keys(conn: &mut PgConnection, keys: &[(i64, String, i64)]) -> Resul
     Ok(())
 }
 
+/// What is known of the recipient of one item.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    /// Of the world; `None` when it is gone.
+    epoch: Option<i64>,
+    /// Address and contact.
+    known: Option<(Uuid, Uuid)>,
+    suppressed: bool,
+}
+
 /// The messages as they are inserted: with the address of their recipient, and failed where that one is suppressed.
-async fn births(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<Born>> {
-    let mut found = recipients(conn, prepared).await?;
-    let unknown: Vec<&Prepared> = prepared.iter().zip(&found).filter(|(_, found)| found.0.is_none()).map(|(p, _)| *p).collect();
-    if !unknown.is_empty() {
-        make_recipients(conn, &unknown).await?;
-        found = recipients(conn, prepared).await?;
-    }
-    prepared
-        .iter()
-        .zip(found)
-        .map(|(prepared, (known, suppressed))| {
-            let mut born = if suppressed { prepared.suppressed()? } else { prepared.born.clone() };
+async fn births(conn: &mut PgConnection, open: &[(usize, &Prepared, Found)]) -> Result<Vec<Born>> {
+    let unknown: Vec<&Prepared> = open.iter().filter(|(.., found)| found.known.is_none()).map(|(_, prepared, _)| *prepared).collect();
+    let made = if unknown.is_empty() { HashMap::new() } else { make_recipients(conn, &unknown).await? };
+    open.iter()
+        .map(|(_, prepared, found)| {
+            let mut born = if found.suppressed { prepared.suppressed()? } else { prepared.born.clone() };
+            let known = found.known.or_else(|| made.get(&place(prepared)).copied());
             let (address, contact) = known.unwrap_or((prepared.item.new_address.uuid(), prepared.item.new_contact.uuid()));
             born.set_recipient(address, contact);
             Ok(born)
@@ -191,8 +219,15 @@ async fn births(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<B
         .collect()
 }
 
-async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<(Option<(Uuid, Uuid)>, bool)>> {
-    let rows: Vec<(i64, Option<Uuid>, Option<Uuid>, bool)> = sqlx::query_as(RECIPIENTS)
+/// What tells a recipient apart.
+fn place(prepared: &Prepared) -> (i64, i16, &str) {
+    let recipient = &prepared.item.recipient;
+    (prepared.item.message.tenant.0, recipient.kind.number(), &recipient.identifier)
+}
+
+async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<Found>> {
+    type Row = (i64, Option<i64>, Option<Uuid>, Option<Uuid>, bool);
+    let rows: Vec<Row> = sqlx::query_as(RECIPIENTS)
         .bind(column(prepared, |p| p.item.message.tenant.0))
         .bind(column(prepared, |p| p.item.recipient.kind.number()))
         .bind(column(prepared, |p| p.item.recipient.identifier.clone()))
@@ -200,21 +235,20 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
         .fetch_all(conn)
         .await
         .store()?;
-    let mut found = vec![(None, false); prepared.len()];
-    for (n, address, contact, suppressed) in rows {
-        found[n as usize - 1] = (address.zip(contact), suppressed);
+    let mut found = vec![Found::default(); prepared.len()];
+    for (n, epoch, address, contact, suppressed) in rows {
+        found[n as usize - 1] = Found { epoch, known: address.zip(contact), suppressed };
     }
     Ok(found)
 }
 
-/// Makes addresses and contacts. An address that another node made meanwhile is left to it, and no contact is made for it.
-async fn make_recipients(conn: &mut PgConnection, unknown: &[&Prepared]) -> Result<()> {
-    let mut unique: BTreeMap<(i64, i16, &str), &Prepared> = BTreeMap::new();
+/// Makes addresses and contacts; answers all of them, also those that another node made meanwhile.
+async fn make_recipients<'a>(conn: &mut PgConnection, unknown: &[&'a Prepared]) -> Result<HashMap<(i64, i16, &'a str), (Uuid, Uuid)>> {
+    let mut unique: BTreeMap<_, &Prepared> = BTreeMap::new();
     for prepared in unknown {
-        let recipient = &prepared.item.recipient;
-        unique.entry((prepared.item.message.tenant.0, recipient.kind.number(), &recipient.identifier)).or_insert(prepared);
+        unique.entry(place(prepared)).or_insert(prepared);
     }
-    let items: Vec<&Prepared> = unique.into_values().collect();
+    let items: Vec<&Prepared> = unique.values().copied().collect();
     let made: Vec<(Uuid,)> = sqlx::query_as(INSERT_ADDRESSES)
         .bind(column(&items, |p| p.item.message.tenant.0))
         .bind(column(&items, |p| p.item.new_address.uuid()))
@@ -222,20 +256,15 @@ async fn make_recipients(conn: &mut PgConnection, unknown: &[&Prepared]) -> Resu
         .bind(column(&items, |p| p.item.recipient.identifier.clone()))
         .bind(column(&items, |p| p.item.new_contact.uuid()))
         .bind(column(&items, |p| p.item.now.millis()))
+        .bind(column(&items, |p| p.item.country.clone()))
         .fetch_all(&mut *conn)
         .await
         .store()?;
-    let made: HashSet<Uuid> = made.into_iter().map(|(id,)| id).collect();
-    let items: Vec<&Prepared> = items.into_iter().filter(|p| made.contains(&p.item.new_contact.uuid())).collect();
-    sqlx::query(INSERT_CONTACTS)
-        .bind(column(&items, |p| p.item.message.tenant.0))
-        .bind(column(&items, |p| p.item.new_contact.uuid()))
-        .bind(column(&items, |p| p.item.country.clone()))
-        .bind(column(&items, |p| p.item.now.millis()))
-        .execute(conn)
-        .await
-        .store()?;
-    Ok(())
+    if made.len() == items.len() {
+        return Ok(unique.into_iter().map(|(place, p)| (place, (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect());
+    }
+    let found = recipients(conn, &items).await?;
+    Ok(unique.into_keys().zip(found).filter_map(|(place, found)| Some((place, found.known?))).collect())
 }
 
 async fn insert(conn: &mut PgConnection, born: &[Born]) -> Result<()> {
@@ -268,23 +297,8 @@ async fn insert(conn: &mut PgConnection, born: &[Born]) -> Result<()> {
         .bind(column(born, |b| b.state.connection_id))
         .bind(column(born, |b| b.state.provider.clone()))
         .bind(column(born, |b| b.state.detail.clone()))
-        .execute(&mut *conn)
-        .await
-        .store()?;
-    let events: Vec<_> = born.iter().map(|b| (b.fixed.tenant_id, b.fixed.id, b.sequence, b.state.updated_at, b.changes.clone())).collect();
-    insert_events(conn, &events).await
-}
-
-async fn insert_events(conn: &mut PgConnection, events: &[(i64, Uuid, i64, i64, String)]) -> Result<()> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    sqlx::query(INSERT_EVENTS)
-        .bind(column(events, |e| e.0))
-        .bind(column(events, |e| e.1))
-        .bind(column(events, |e| e.2))
-        .bind(column(events, |e| e.3))
-        .bind(column(events, |e| e.4.clone()))
+        .bind(column(born, |b| b.sequence))
+        .bind(column(born, |b| b.changes.clone()))
         .execute(conn)
         .await
         .store()?;
@@ -295,7 +309,7 @@ async fn insert_events(conn: &mut PgConnection, events: &[(i64, Uuid, i64, i64, 
 pub(super) async fn written(conn: &mut PgConnection, prepared: &Prepared) -> Result<Option<Accepted>> {
     let item = &prepared.item;
     let Some(message) = whole(conn, item.message.tenant, item.message.id).await? else { return Ok(None) };
-    let found = recipients(conn, &[prepared]).await?.pop().and_then(|(known, _)| known);
+    let found = recipients(conn, &[prepared]).await?.pop().and_then(|found| found.known);
     let contact = found.map_or(item.new_contact, |(_, contact)| ContactId::from_uuid(contact));
     Ok(Some(Accepted::New { message: Box::new(message), contact }))
 }
@@ -353,37 +367,35 @@ pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) ->
 }
 
 async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> Result<()> {
-    let rows = touched.iter().map(|(key, loaded)| Ok((*key, StateRow::encode(&loaded.state)?))).collect::<Result<Vec<_>>>()?;
+    let row = |(key, loaded): &((i64, Uuid), &Loaded)| {
+        let event = (!loaded.changes.is_empty()).then(|| json(&loaded.changes)).transpose()?;
+        Ok((*key, StateRow::encode(&loaded.state)?, first_sequence(loaded.state.version, &loaded.changes), event))
+    };
+    let rows = touched.iter().map(row).collect::<Result<Vec<_>>>()?;
     if rows.is_empty() {
         return Ok(());
     }
     sqlx::query(UPDATE)
-        .bind(column(&rows, |(key, _)| key.0))
-        .bind(column(&rows, |(key, _)| key.1))
-        .bind(column(&rows, |(_, s)| s.status))
-        .bind(column(&rows, |(_, s)| s.wait))
-        .bind(column(&rows, |(_, s)| s.held))
-        .bind(column(&rows, |(_, s)| s.due_at))
-        .bind(column(&rows, |(_, s)| s.owner))
-        .bind(column(&rows, |(_, s)| s.fence))
-        .bind(column(&rows, |(_, s)| s.version))
-        .bind(column(&rows, |(_, s)| s.expires_at))
-        .bind(column(&rows, |(_, s)| s.updated_at))
-        .bind(column(&rows, |(_, s)| s.channel))
-        .bind(column(&rows, |(_, s)| s.connection_id))
-        .bind(column(&rows, |(_, s)| s.provider.clone()))
-        .bind(column(&rows, |(_, s)| s.detail.clone()))
+        .bind(column(&rows, |(key, ..)| key.0))
+        .bind(column(&rows, |(key, ..)| key.1))
+        .bind(column(&rows, |(_, s, ..)| s.status))
+        .bind(column(&rows, |(_, s, ..)| s.wait))
+        .bind(column(&rows, |(_, s, ..)| s.held))
+        .bind(column(&rows, |(_, s, ..)| s.due_at))
+        .bind(column(&rows, |(_, s, ..)| s.owner))
+        .bind(column(&rows, |(_, s, ..)| s.fence))
+        .bind(column(&rows, |(_, s, ..)| s.version))
+        .bind(column(&rows, |(_, s, ..)| s.expires_at))
+        .bind(column(&rows, |(_, s, ..)| s.updated_at))
+        .bind(column(&rows, |(_, s, ..)| s.channel))
+        .bind(column(&rows, |(_, s, ..)| s.connection_id))
+        .bind(column(&rows, |(_, s, ..)| s.provider.clone()))
+        .bind(column(&rows, |(_, s, ..)| s.detail.clone()))
+        .bind(column(&rows, |(_, _, sequence, _)| *sequence))
+        .bind(column(&rows, |(.., event)| event.clone()))
         .execute(&mut *conn)
         .await
         .store()?;
-    let events = touched
-        .iter()
-        .filter(|(_, l)| !l.changes.is_empty())
-        .map(|((tenant, id), l)| {
-            Ok((*tenant, *id, first_sequence(l.state.version, &l.changes), l.state.updated_at.millis(), json(&l.changes)?))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    insert_events(conn, &events).await?;
     let ended = touched.iter().filter(|(_, l)| l.ended());
     let ended: Vec<_> =
         ended.filter_map(|((tenant, _), l)| Some((*tenant, l.idempotency_key.clone()?, l.state.updated_at.millis()))).collect();

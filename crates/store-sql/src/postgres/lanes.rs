@@ -20,6 +20,16 @@ const RETRIES: u32 = 5;
 /// How long to wait before a lost server is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// Every statement of a lane finds its rows by key. A plan is made once, before the tables have grown and statistics are there: it
+/// must not be one that reads whole tables.
+const PLANS: [(&str, &str); 5] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
+
 #[derive(Debug)]
 pub(super) struct Lanes {
     accepts: mpsc::Sender<AcceptOp>,
@@ -30,6 +40,7 @@ pub(super) struct Lanes {
 
 impl Lanes {
     pub(super) fn start(options: PgConnectOptions) -> Self {
+        let options = options.options(PLANS);
         let (closing, closed) = tokio::sync::watch::channel(false);
         let (accepts, accepted) = mpsc::channel(WAITING);
         let (transitions, transitioned) = mpsc::channel(WAITING);

@@ -19,11 +19,11 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_store::{Accept, Accepted, Result, Store, StoreError, Transition, Transitioned, Tx};
+use nuncio_store::{Accept, Accepted, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres};
 
-use crate::hot::Prepared;
+use crate::hot::{Prepared, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
 use lanes::Lanes;
 
@@ -31,6 +31,8 @@ pub(crate) type Db = Postgres;
 pub(crate) type Conn = sqlx::PgConnection;
 
 const POOL: u32 = 10;
+/// Rows of metrics in one statement.
+const METRICS: usize = 512;
 
 /// The store on a PostgreSQL server.
 #[derive(Debug)]
@@ -149,6 +151,13 @@ impl Store for PostgresStore {
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {
         self.lanes.transition(item).await
+    }
+
+    async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()> {
+        for part in folded(deltas).chunks(METRICS) {
+            hot::add_metrics(&self.pool, part).await?;
+        }
+        Ok(())
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {

@@ -47,33 +47,6 @@ impl ContactRepo for SqlTx {
             .collect()
     }
 
-    async fn add_metrics(&mut self, deltas: &[(TenantId, AddressId, Channel, MetricDelta)]) -> Result<()> {
-        let mut ordered: Vec<_> = deltas.iter().collect();
-        ordered.sort_unstable_by_key(|(tenant, address, channel, _)| (*tenant, *address, *channel));
-        for (tenant, address, channel, delta) in ordered {
-            sqlx::query(
-                "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
-                 successes = channel_metrics.successes + excluded.successes, failures = channel_metrics.failures + excluded.failures, \
-                 delivery_ms = channel_metrics.delivery_ms + excluded.delivery_ms, timed = channel_metrics.timed + excluded.timed, \
-                 last_success_at = CASE WHEN channel_metrics.last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL \
-                 THEN channel_metrics.last_success_at ELSE excluded.last_success_at END",
-            )
-            .bind(tenant.0)
-            .bind(address.uuid())
-            .bind(channel.number())
-            .bind(delta.successes)
-            .bind(delta.failures)
-            .bind(delta.delivery_ms)
-            .bind(delta.timed)
-            .bind(delta.last_success_at.map(Timestamp::millis))
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        }
-        Ok(())
-    }
-
     async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool> {
         let mut born = Born::received(inbound.message.clone())?;
         let (tenant, id) = (inbound.message.tenant, inbound.message.id);

@@ -44,7 +44,7 @@ impl MessageRepo for SqlTx {
             query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key).push(")");
         }
         if let Some(to) = &filter.to {
-            query.push(" AND recipient = ").push_bind(to);
+            query.push(" AND recipient <> '' AND recipient = ").push_bind(to);
         }
         // Identifiers begin with their time: a span of time is a span of the key.
         if let Some(since) = filter.since {

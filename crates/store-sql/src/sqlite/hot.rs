@@ -2,8 +2,8 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
-use nuncio_domain::{MessageId, limits};
-use nuncio_store::{Accepted, Idempotency, Result, Transitioned};
+use nuncio_domain::{MessageId, Timestamp, limits};
+use nuncio_store::{Accepted, Idempotency, MetricRow, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
@@ -35,6 +35,32 @@ const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id,
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
 const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
      channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
+
+const ADD_METRICS: &str = "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
+     successes = successes + excluded.successes, failures = failures + excluded.failures, \
+     delivery_ms = delivery_ms + excluded.delivery_ms, timed = timed + excluded.timed, \
+     last_success_at = CASE WHEN last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL \
+     THEN last_success_at ELSE excluded.last_success_at END";
+
+/// Adds to the metrics of channels; no row twice.
+pub(super) fn add_metrics(conn: &Connection, deltas: &[MetricRow]) -> Result<()> {
+    let mut add = conn.prepare_cached(ADD_METRICS).map_err(failed)?;
+    for (tenant, address, channel, delta) in deltas {
+        add.execute(params![
+            tenant.0,
+            address.uuid().as_bytes(),
+            channel.number(),
+            delta.successes,
+            delta.failures,
+            delta.delivery_ms,
+            delta.timed,
+            delta.last_success_at.map(Timestamp::millis)
+        ])
+        .map_err(failed)?;
+    }
+    Ok(())
+}
 
 /// Writes a batch of new messages. The answers must not be given before the commit.
 pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {

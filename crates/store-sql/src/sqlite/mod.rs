@@ -24,12 +24,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_store::{Accept, Accepted, Result, Store, StoreError, Transition, Transitioned, Tx};
+use nuncio_store::{Accept, Accepted, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::hot::Prepared;
+use crate::hot::{Prepared, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error};
 use writer::Writer;
 
@@ -37,6 +37,8 @@ pub(crate) type Db = Sqlite;
 pub(crate) type Conn = sqlx::SqliteConnection;
 
 const READERS: u32 = 4;
+/// Rows of metrics that one transaction carries beside everything else.
+const METRICS: usize = 64;
 
 /// The store on an SQLite file.
 #[derive(Debug)]
@@ -85,6 +87,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .busy_timeout(Duration::from_secs(5))
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-8192")
+        .pragma("temp_store", "MEMORY")
 }
 
 async fn cold_pool(path: &Path) -> Result<SqlitePool> {
@@ -161,6 +164,13 @@ impl Store for SqliteStore {
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {
         self.writer.transition(item).await
+    }
+
+    async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()> {
+        for part in folded(deltas).chunks(METRICS) {
+            self.writer.add_metrics(part.to_vec()).await?;
+        }
+        Ok(())
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {

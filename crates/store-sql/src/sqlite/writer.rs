@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{Accepted, MetricRow, Result, StoreError, Transition, Transitioned};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpointer;
 use super::{end_if_sync_failed, hot, rusqlite_error};
-use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
+use crate::hot::{AcceptOp, MetricsOp, Op, Prepared, TransitionOp};
 use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 
 #[derive(Debug)]
@@ -31,6 +31,7 @@ struct Shared {
 struct Queue {
     accepts: VecDeque<AcceptOp>,
     transitions: VecDeque<TransitionOp>,
+    metrics: VecDeque<MetricsOp>,
     closed: bool,
     /// The writer is asleep and must be woken.
     idle: bool,
@@ -41,6 +42,8 @@ struct Queue {
 struct Work {
     accepts: Vec<AcceptOp>,
     transitions: Vec<TransitionOp>,
+    /// At most one, so that metrics make no transaction much longer.
+    metrics: Vec<MetricsOp>,
 }
 
 impl Writer {
@@ -62,6 +65,10 @@ impl Writer {
 
     pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
         self.enqueue(item, |queue| &mut queue.transitions).await
+    }
+
+    pub(super) async fn add_metrics(&self, item: Vec<MetricRow>) -> Result<()> {
+        self.enqueue(item, |queue| &mut queue.metrics).await
     }
 
     async fn enqueue<I, O>(&self, item: I, lane: impl FnOnce(&mut Queue) -> &mut VecDeque<Op<I, O>>) -> Result<O> {
@@ -117,7 +124,7 @@ fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn:
 /// What waits, up to a batch; `None` when the store is closed and nothing is left.
 fn next(shared: &Shared) -> Option<Work> {
     let mut queue = shared.queue.lock();
-    while queue.accepts.is_empty() && queue.transitions.is_empty() {
+    while queue.accepts.is_empty() && queue.transitions.is_empty() && queue.metrics.is_empty() {
         if queue.closed {
             return None;
         }
@@ -126,14 +133,18 @@ fn next(shared: &Shared) -> Option<Work> {
     }
     let accepts = queue.accepts.len().min(BATCH);
     let transitions = queue.transitions.len().min(BATCH);
-    Some(Work { accepts: queue.accepts.drain(..accepts).collect(), transitions: queue.transitions.drain(..transitions).collect() })
+    Some(Work {
+        accepts: queue.accepts.drain(..accepts).collect(),
+        transitions: queue.transitions.drain(..transitions).collect(),
+        metrics: queue.metrics.pop_front().into_iter().collect(),
+    })
 }
 
 impl Work {
     fn run(self, conn: &Connection) {
         let outcome = self.attempt(conn);
         match outcome {
-            Err(error) if may_be_one_item(&error) && self.accepts.len() + self.transitions.len() > 1 => {
+            Err(error) if may_be_one_item(&error) && self.accepts.len() + self.transitions.len() + self.metrics.len() > 1 => {
                 for half in self.halves() {
                     half.run(conn);
                 }
@@ -141,18 +152,21 @@ impl Work {
             Ok((accepted, transitioned)) => {
                 answer(self.accepts, Ok(accepted));
                 answer(self.transitions, Ok(transitioned));
+                let added = vec![(); self.metrics.len()];
+                answer(self.metrics, Ok(added));
             }
             Err(error) => {
                 tracing::error!(%error, "a batch was not written");
                 answer(self.accepts, Err(crate::hot::again(&error)));
-                answer(self.transitions, Err(error));
+                answer(self.transitions, Err(crate::hot::again(&error)));
+                answer(self.metrics, Err(error));
             }
         }
     }
 
     fn attempt(&self, conn: &Connection) -> Result<(Vec<Accepted>, Vec<Transitioned>)> {
         conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
-        let outcome = hot::accept(conn, &self.accepts).and_then(|accepted| Ok((accepted, hot::transition(conn, &self.transitions)?)));
+        let outcome = self.write(conn);
         match outcome {
             Ok(answers) => commit(conn).map(|()| answers),
             Err(error) => {
@@ -162,14 +176,27 @@ impl Work {
         }
     }
 
+    fn write(&self, conn: &Connection) -> Result<(Vec<Accepted>, Vec<Transitioned>)> {
+        let accepted = hot::accept(conn, &self.accepts)?;
+        let transitioned = hot::transition(conn, &self.transitions)?;
+        for op in &self.metrics {
+            hot::add_metrics(conn, &op.item)?;
+        }
+        Ok((accepted, transitioned))
+    }
+
     fn halves(mut self) -> [Self; 2] {
+        if !self.metrics.is_empty() {
+            let metrics = std::mem::take(&mut self.metrics);
+            return [self, Self { metrics, ..Self::default() }];
+        }
         let accepts = self.accepts.split_off(self.accepts.len() / 2);
         let transitions = self.transitions.split_off(self.transitions.len() / 2);
         // With one item of each kind, the halves are the kinds.
         if self.accepts.is_empty() && self.transitions.is_empty() {
-            return [Self { accepts, transitions: Vec::new() }, Self { accepts: Vec::new(), transitions }];
+            return [Self { accepts, ..Self::default() }, Self { transitions, ..Self::default() }];
         }
-        [self, Self { accepts, transitions }]
+        [self, Self { accepts, transitions, ..Self::default() }]
     }
 }
 

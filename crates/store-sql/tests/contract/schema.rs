@@ -57,7 +57,7 @@ impl Schema {
         }
         let mut named: BTreeMap<String, Index> = BTreeMap::new();
         for row in indexes.into_iter().map(texts) {
-            let predicate = row[3].split_once("WHERE ").map_or_else(String::new, |(_, p)| p.trim_matches(['(', ')']).to_owned());
+            let predicate = row[3].split_once("WHERE ").map_or_else(String::new, |(_, p)| p.trim_matches(['(', ')']).replace("::text", ""));
             let index = Index { table: row[0].clone(), columns: Vec::new(), unique: row[2] == "1", predicate };
             named.entry(row[1].clone()).or_insert(index).columns.push(row[4].clone());
         }
