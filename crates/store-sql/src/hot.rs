@@ -1,5 +1,6 @@
 //! What both databases share of the hot path: the items, their preparation off the lane, and folding.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::id::Id as _;
@@ -19,7 +20,7 @@ pub(crate) struct Op<I, O> {
     pub(crate) reply: oneshot::Sender<Result<O>>,
 }
 
-pub(crate) type AcceptOp = Op<Prepared, Accepted>;
+pub(crate) type AcceptOp = Op<Box<Prepared>, Accepted>;
 pub(crate) type TransitionOp = Op<Transition, Transitioned>;
 pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
 
@@ -49,7 +50,6 @@ pub(crate) struct Born {
     pub(crate) state: StateRow,
     pub(crate) sequence: i64,
     pub(crate) changes: String,
-    pub(crate) contact: Uuid,
 }
 
 impl Prepared {
@@ -64,8 +64,14 @@ impl Prepared {
         Ok(Self { item, born, chunks })
     }
 
+    /// What to insert. A suppressed recipient's message is born failed.
+    pub(crate) fn birth(&self, suppressed: bool, (address, contact): (Uuid, Uuid)) -> Result<Birth<'_>> {
+        let born = if suppressed { Cow::Owned(self.suppressed()?) } else { Cow::Borrowed(&self.born) };
+        Ok(Birth { born, address, contact })
+    }
+
     /// The item as it is born when the recipient turns out to be suppressed: failed, at no cost.
-    pub(crate) fn suppressed(&self) -> Result<Born> {
+    fn suppressed(&self) -> Result<Born> {
         let mut message = self.item.message.clone();
         let mut changes = birth(&mut message);
         let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
@@ -105,7 +111,6 @@ impl Born {
             state: StateRow::encode(&message.state)?,
             sequence: crate::row::first_sequence(message.state.version, changes),
             changes: json(&changes)?,
-            contact: Uuid::nil(),
             message,
         })
     }
@@ -115,17 +120,24 @@ impl Born {
         let changes = birth(&mut message);
         Self::new(message, &changes)
     }
-
-    pub(crate) fn set_recipient(&mut self, address: Uuid, contact: Uuid) {
-        self.message.address = AddressId::from_uuid(address);
-        self.fixed.address_id = address;
-        self.contact = contact;
-    }
 }
 
-impl From<Born> for Accepted {
-    fn from(born: Born) -> Self {
-        Self::New { message: Box::new(born.message), contact: ContactId::from_uuid(born.contact) }
+/// A message as it is inserted, with what the database knows of its recipient.
+#[derive(Debug)]
+pub(crate) struct Birth<'a> {
+    pub(crate) born: Cow<'a, Born>,
+    pub(crate) address: Uuid,
+    pub(crate) contact: Uuid,
+}
+
+impl From<Birth<'_>> for Accepted {
+    fn from(birth: Birth<'_>) -> Self {
+        let mut message = match birth.born {
+            Cow::Borrowed(born) => born.message.clone(),
+            Cow::Owned(born) => born.message,
+        };
+        message.address = AddressId::from_uuid(birth.address);
+        Self::New { message: Box::new(message), contact: ContactId::from_uuid(birth.contact) }
     }
 }
 

@@ -7,11 +7,12 @@ use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
 use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp, limits};
 use nuncio_store::{Accepted, MetricRow, Operation, Result, Transitioned};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
+use super::lanes::Trouble;
 use crate::SqlxResult as _;
-use crate::hot::{AcceptOp, Born, Fold, Loaded, Prepared, TransitionOp, shard, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
 
 const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
@@ -29,21 +30,17 @@ const RECIPIENTS: &str = "SELECT u.n, w.epoch, a.id, a.contact_id, EXISTS (SELEC
      LEFT JOIN worlds w ON w.tenant_id = u.tenant_id \
      LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
-/// An address that another node made meanwhile is left to it, and no contact is made for it.
-const INSERT_ADDRESSES: &str = "WITH made AS (INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) \
-       SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[]) \
-       ON CONFLICT (tenant_id, kind, identifier) DO NOTHING RETURNING contact_id), \
+/// Messages with an event for each, and the addresses and contacts of new recipients. An address that another node made meanwhile is
+/// a conflict, and the batch is run once more.
+const INSERT_MESSAGES: &str = "WITH address AS (INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) \
+       SELECT * FROM unnest($28::bigint[], $29::uuid[], $30::smallint[], $31::text[], $32::uuid[], $33::bigint[])), \
      contact AS (INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) \
-       SELECT u.tenant_id, u.id, u.country, u.at, u.at FROM unnest($1::bigint[], $5::uuid[], $7::text[], $6::bigint[]) AS u (tenant_id, id, country, at) \
-       JOIN made ON made.contact_id = u.id) \
-     SELECT contact_id FROM made";
-
-/// Messages, and an event for each.
-const INSERT_MESSAGES: &str = "WITH born AS (INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, \
-     idempotency_key, spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], \
-     $10::text[], $11::int[], $12::text[], $13::smallint[], $14::smallint[], $15::smallint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], \
-     $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])) \
+       SELECT u.tenant_id, u.id, u.country, u.at, u.at FROM unnest($28::bigint[], $32::uuid[], $34::text[], $33::bigint[]) AS u (tenant_id, id, country, at)), \
+     message AS (INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, \
+       idempotency_key, spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
+       SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], \
+       $10::text[], $11::int[], $12::text[], $13::smallint[], $14::smallint[], $15::smallint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], \
+       $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])) \
      INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
      SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $26::bigint[], $21::bigint[], $27::text[])";
 
@@ -81,7 +78,7 @@ const WHOLE: &str = "SELECT tenant_id, id, direction, message_type, sender_id, a
      held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail FROM messages WHERE tenant_id = $1 AND id = $2";
 
 /// Gathers one column of a batch.
-fn column<T, U>(items: &[T], value: impl Fn(&T) -> U) -> Vec<U> {
+fn column<'a, T, U>(items: &'a [T], value: impl Fn(&'a T) -> U) -> Vec<U> {
     items.iter().map(value).collect()
 }
 
@@ -102,26 +99,39 @@ pub(super) async fn add_metrics(pool: &PgPool, deltas: &[MetricRow]) -> Result<(
     Ok(())
 }
 
-/// Writes a batch of new messages inside an open transaction.
-pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
+/// Writes a batch of new messages. Without idempotency keys one statement writes them, which needs no transaction around it.
+pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
     let mut answers: Vec<Option<Accepted>> = Vec::new();
     answers.resize_with(ops.len(), || None);
-    let all: Vec<&Prepared> = ops.iter().map(|op| &op.item).collect();
+    let all: Vec<&Prepared> = ops.iter().map(|op| &*op.item).collect();
     let found = recipients(conn, &all).await?;
     for ((answer, found), prepared) in answers.iter_mut().zip(&found).zip(&all) {
         if found.epoch != Some(prepared.item.epoch) {
             *answer = Some(Accepted::Stale);
         }
     }
-    claim_keys(conn, ops, &mut answers).await?;
-    let open: Vec<(usize, &Prepared, Found)> =
-        all.into_iter().zip(found).enumerate().filter(|(n, _)| answers[*n].is_none()).map(|(n, (p, found))| (n, p, found)).collect();
-    let born = births(conn, &open).await?;
-    insert(conn, &born).await?;
-    let ended = born.iter().filter(|b| b.state.wait == 0);
-    let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
-    end_keys(conn, &ended).await?;
-    for ((n, ..), born) in open.into_iter().zip(born) {
+    let open = |answers: &[Option<Accepted>]| -> Vec<(usize, &Prepared, Found)> {
+        let items = ops.iter().zip(&found).enumerate().filter(|(n, _)| answers[*n].is_none());
+        items.map(|(n, (op, found))| (n, &*op.item, *found)).collect()
+    };
+    let written = if all.iter().any(|p| p.item.idempotency.is_some()) {
+        let mut tx = conn.begin().await.store()?;
+        claim_keys(&mut tx, ops, &mut answers).await?;
+        let open = open(&answers);
+        let born = births(&open)?;
+        insert(&mut tx, &born, &open).await.store()?;
+        let ended = born.iter().map(|b| &b.born).filter(|b| b.state.wait == 0);
+        let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
+        end_keys(&mut tx, &ended).await?;
+        tx.commit().await.map_err(Trouble::of_commit)?;
+        open.into_iter().zip(born).collect::<Vec<_>>()
+    } else {
+        let open = open(&answers);
+        let born = births(&open)?;
+        insert(conn, &born, &open).await.map_err(Trouble::of_commit)?;
+        open.into_iter().zip(born).collect()
+    };
+    for ((n, ..), born) in written {
         answers[n] = Some(born.into());
     }
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect())
@@ -205,18 +215,19 @@ struct Found {
 }
 
 /// The messages as they are inserted: with the address of their recipient, and failed where that one is suppressed.
-async fn births(conn: &mut PgConnection, open: &[(usize, &Prepared, Found)]) -> Result<Vec<Born>> {
-    let unknown: Vec<&Prepared> = open.iter().filter(|(.., found)| found.known.is_none()).map(|(_, prepared, _)| *prepared).collect();
-    let made = if unknown.is_empty() { HashMap::new() } else { make_recipients(conn, &unknown).await? };
-    open.iter()
-        .map(|(_, prepared, found)| {
-            let mut born = if found.suppressed { prepared.suppressed()? } else { prepared.born.clone() };
-            let known = found.known.or_else(|| made.get(&place(prepared)).copied());
-            let (address, contact) = known.unwrap_or((prepared.item.new_address.uuid(), prepared.item.new_contact.uuid()));
-            born.set_recipient(address, contact);
-            Ok(born)
-        })
-        .collect()
+fn births<'a>(open: &[(usize, &'a Prepared, Found)]) -> Result<Vec<Birth<'a>>> {
+    let new = new_recipients(open).into_iter();
+    let new: HashMap<_, _> = new.map(|p| (place(p), (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect();
+    open.iter().map(|(_, prepared, found)| prepared.birth(found.suppressed, found.known.unwrap_or_else(|| new[&place(prepared)]))).collect()
+}
+
+/// Of each recipient that is not known the first item, in one order everywhere.
+fn new_recipients<'a>(open: &[(usize, &'a Prepared, Found)]) -> Vec<&'a Prepared> {
+    let mut unique: BTreeMap<_, &Prepared> = BTreeMap::new();
+    for (_, prepared, _) in open.iter().filter(|(.., found)| found.known.is_none()) {
+        unique.entry(place(prepared)).or_insert(prepared);
+    }
+    unique.into_values().collect()
 }
 
 /// What tells a recipient apart.
@@ -230,7 +241,7 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
     let rows: Vec<Row> = sqlx::query_as(RECIPIENTS)
         .bind(column(prepared, |p| p.item.message.tenant.0))
         .bind(column(prepared, |p| p.item.recipient.kind.number()))
-        .bind(column(prepared, |p| p.item.recipient.identifier.clone()))
+        .bind(column(prepared, |p| p.item.recipient.identifier.as_str()))
         .bind(column(prepared, |p| p.item.message.sender.uuid()))
         .fetch_all(conn)
         .await
@@ -242,66 +253,48 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
     Ok(found)
 }
 
-/// Makes addresses and contacts; answers all of them, also those that another node made meanwhile.
-async fn make_recipients<'a>(conn: &mut PgConnection, unknown: &[&'a Prepared]) -> Result<HashMap<(i64, i16, &'a str), (Uuid, Uuid)>> {
-    let mut unique: BTreeMap<_, &Prepared> = BTreeMap::new();
-    for prepared in unknown {
-        unique.entry(place(prepared)).or_insert(prepared);
-    }
-    let items: Vec<&Prepared> = unique.values().copied().collect();
-    let made: Vec<(Uuid,)> = sqlx::query_as(INSERT_ADDRESSES)
-        .bind(column(&items, |p| p.item.message.tenant.0))
-        .bind(column(&items, |p| p.item.new_address.uuid()))
-        .bind(column(&items, |p| p.item.recipient.kind.number()))
-        .bind(column(&items, |p| p.item.recipient.identifier.clone()))
-        .bind(column(&items, |p| p.item.new_contact.uuid()))
-        .bind(column(&items, |p| p.item.now.millis()))
-        .bind(column(&items, |p| p.item.country.clone()))
-        .fetch_all(&mut *conn)
-        .await
-        .store()?;
-    if made.len() == items.len() {
-        return Ok(unique.into_iter().map(|(place, p)| (place, (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect());
-    }
-    let found = recipients(conn, &items).await?;
-    Ok(unique.into_keys().zip(found).filter_map(|(place, found)| Some((place, found.known?))).collect())
-}
-
-async fn insert(conn: &mut PgConnection, born: &[Born]) -> Result<()> {
+async fn insert(conn: &mut PgConnection, born: &[Birth<'_>], open: &[(usize, &Prepared, Found)]) -> sqlx::Result<()> {
     if born.is_empty() {
         return Ok(());
     }
+    let new = new_recipients(open);
     sqlx::query(INSERT_MESSAGES)
-        .bind(column(born, |b| b.fixed.tenant_id))
-        .bind(column(born, |b| b.fixed.id))
-        .bind(column(born, |b| shard(b.fixed.id)))
-        .bind(column(born, |b| b.fixed.direction))
-        .bind(column(born, |b| b.fixed.message_type))
-        .bind(column(born, |b| b.fixed.sender_id))
-        .bind(column(born, |b| b.fixed.address_id))
-        .bind(column(born, |b| b.fixed.recipient.clone()))
-        .bind(column(born, |b| b.fixed.sent_from.clone()))
-        .bind(column(born, |b| b.fixed.idempotency_key.clone()))
-        .bind(column(born, |b| b.fixed.spooled))
-        .bind(column(born, |b| b.fixed.request.clone()))
-        .bind(column(born, |b| b.state.status))
-        .bind(column(born, |b| b.state.wait))
-        .bind(column(born, |b| b.state.held))
-        .bind(column(born, |b| b.state.due_at))
-        .bind(column(born, |b| b.state.owner))
-        .bind(column(born, |b| b.state.fence))
-        .bind(column(born, |b| b.state.version))
-        .bind(column(born, |b| b.state.expires_at))
-        .bind(column(born, |b| b.state.updated_at))
-        .bind(column(born, |b| b.state.channel))
-        .bind(column(born, |b| b.state.connection_id))
-        .bind(column(born, |b| b.state.provider.clone()))
-        .bind(column(born, |b| b.state.detail.clone()))
-        .bind(column(born, |b| b.sequence))
-        .bind(column(born, |b| b.changes.clone()))
+        .bind(column(born, |b| b.born.fixed.tenant_id))
+        .bind(column(born, |b| b.born.fixed.id))
+        .bind(column(born, |b| shard(b.born.fixed.id)))
+        .bind(column(born, |b| b.born.fixed.direction))
+        .bind(column(born, |b| b.born.fixed.message_type))
+        .bind(column(born, |b| b.born.fixed.sender_id))
+        .bind(column(born, |b| b.address))
+        .bind(column(born, |b| b.born.fixed.recipient.as_str()))
+        .bind(column(born, |b| b.born.fixed.sent_from.as_str()))
+        .bind(column(born, |b| b.born.fixed.idempotency_key.as_deref()))
+        .bind(column(born, |b| b.born.fixed.spooled))
+        .bind(column(born, |b| b.born.fixed.request.as_str()))
+        .bind(column(born, |b| b.born.state.status))
+        .bind(column(born, |b| b.born.state.wait))
+        .bind(column(born, |b| b.born.state.held))
+        .bind(column(born, |b| b.born.state.due_at))
+        .bind(column(born, |b| b.born.state.owner))
+        .bind(column(born, |b| b.born.state.fence))
+        .bind(column(born, |b| b.born.state.version))
+        .bind(column(born, |b| b.born.state.expires_at))
+        .bind(column(born, |b| b.born.state.updated_at))
+        .bind(column(born, |b| b.born.state.channel))
+        .bind(column(born, |b| b.born.state.connection_id))
+        .bind(column(born, |b| b.born.state.provider.as_str()))
+        .bind(column(born, |b| b.born.state.detail.as_str()))
+        .bind(column(born, |b| b.born.sequence))
+        .bind(column(born, |b| b.born.changes.as_str()))
+        .bind(column(&new, |p| p.item.message.tenant.0))
+        .bind(column(&new, |p| p.item.new_address.uuid()))
+        .bind(column(&new, |p| p.item.recipient.kind.number()))
+        .bind(column(&new, |p| p.item.recipient.identifier.as_str()))
+        .bind(column(&new, |p| p.item.new_contact.uuid()))
+        .bind(column(&new, |p| p.item.now.millis()))
+        .bind(column(&new, |p| p.item.country.as_str()))
         .execute(conn)
-        .await
-        .store()?;
+        .await?;
     Ok(())
 }
 
@@ -338,8 +331,15 @@ struct LoadRow {
     suppressed: bool,
 }
 
-/// Applies a batch of steps inside an open transaction.
-pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+/// Applies a batch of steps in a transaction.
+pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
+    let mut tx = conn.begin().await.store()?;
+    let answers = apply(&mut tx, ops).await?;
+    tx.commit().await.map_err(Trouble::of_commit)?;
+    Ok(answers)
+}
+
+async fn apply(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
     let mut keys: BTreeMap<(i64, Uuid), bool> = BTreeMap::new();
     for op in ops {
         *keys.entry(Fold::key(&op.item)).or_default() |= matches!(op.item.step, Step::Start { .. });
@@ -389,10 +389,10 @@ async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> R
         .bind(column(&rows, |(_, s, ..)| s.updated_at))
         .bind(column(&rows, |(_, s, ..)| s.channel))
         .bind(column(&rows, |(_, s, ..)| s.connection_id))
-        .bind(column(&rows, |(_, s, ..)| s.provider.clone()))
-        .bind(column(&rows, |(_, s, ..)| s.detail.clone()))
+        .bind(column(&rows, |(_, s, ..)| s.provider.as_str()))
+        .bind(column(&rows, |(_, s, ..)| s.detail.as_str()))
         .bind(column(&rows, |(_, _, sequence, _)| *sequence))
-        .bind(column(&rows, |(.., event)| event.clone()))
+        .bind(column(&rows, |(.., event)| event.as_deref()))
         .execute(&mut *conn)
         .await
         .store()?;

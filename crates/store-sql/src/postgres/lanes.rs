@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::hot;
 use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
 use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
-use crate::{SqlxResult as _, sqlx_error};
+use crate::sqlx_error;
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
@@ -49,7 +49,7 @@ impl Lanes {
         Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
     }
 
-    pub(super) async fn accept(&self, item: Prepared) -> Result<Accepted> {
+    pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
         enqueue(&self.accepts, item).await
     }
 
@@ -82,20 +82,20 @@ trait Kind: Sized {
     /// How long a lost database may take to tell what became of a commit.
     const PATIENCE: Duration;
 
-    /// Runs a batch inside an open transaction.
-    fn run(conn: &mut PgConnection, batch: &[Op<Self, Self::Answer>]) -> impl Future<Output = Result<Vec<Self::Answer>>> + Send;
+    /// Runs a batch.
+    fn run(conn: &mut PgConnection, batch: &[Op<Self, Self::Answer>]) -> impl Future<Output = Result<Vec<Self::Answer>, Trouble>> + Send;
 
     /// After a commit whose outcome was lost: what one item's answer is, if it was written after all.
     fn read_back(conn: &mut PgConnection, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
 }
 
-impl Kind for Prepared {
+impl Kind for Box<Prepared> {
     type Answer = Accepted;
 
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn run(conn: &mut PgConnection, batch: &[AcceptOp]) -> Result<Vec<Accepted>> {
+    async fn run(conn: &mut PgConnection, batch: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
         hot::accept(conn, batch).await
     }
 
@@ -110,7 +110,7 @@ impl Kind for Transition {
     /// A start that was written and is believed not to be would leave its message to nobody.
     const PATIENCE: Duration = Duration::MAX;
 
-    async fn run(conn: &mut PgConnection, batch: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+    async fn run(conn: &mut PgConnection, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
         hot::transition(conn, batch).await
     }
 
@@ -132,7 +132,7 @@ impl Kind for Transition {
 
 /// Why a batch has no answers.
 #[derive(Debug)]
-enum Trouble {
+pub(super) enum Trouble {
     /// It was not written.
     Refused(StoreError),
     /// It may have been written.
@@ -146,6 +146,14 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
+    /// What went wrong with a statement that commits. A server that answers says no.
+    pub(super) fn of_commit(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(_) => Self::Refused(sqlx_error(error)),
+            error => Self::LostCommit(error),
+        }
+    }
+
     /// A row that exists already, after a commit got no answer, is the row that it wrote after all.
     fn may_be_written(&self, lost: bool) -> bool {
         matches!(self, Self::LostCommit(_)) || lost && matches!(self, Self::Refused(StoreError::Conflict(_)))
@@ -210,8 +218,10 @@ impl Lane {
     {
         let mut tries = 0;
         loop {
-            match self.transaction(batch).await {
+            match self.once(batch).await {
                 Err(Trouble::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
+                // Another node made the address of a new recipient, which now is known.
+                Err(Trouble::Refused(StoreError::Conflict(_))) if tries == 0 => tries += 1,
                 // The server restarted or dropped an idle connection; nothing of this batch was committed.
                 Err(Trouble::Refused(StoreError::Unavailable(_))) if tries == 0 => tries += 1,
                 outcome => return outcome,
@@ -219,7 +229,7 @@ impl Lane {
         }
     }
 
-    async fn transaction<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
+    async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
     where
         I: Kind + Send + Sync,
         I::Answer: Send,
@@ -228,26 +238,11 @@ impl Lane {
             Some(conn) => conn,
             None => open(&self.options).await?,
         };
-        let mut tx = conn.begin().await.store()?;
-        let answers = match I::run(&mut tx, batch).await {
-            Ok(answers) => answers,
-            Err(error) => {
-                // A connection that cannot even roll back is dropped, and the server rolls back for it.
-                if tx.rollback().await.is_ok() {
-                    self.conn = Some(conn);
-                }
-                return Err(Trouble::Refused(error));
-            }
-        };
-        match tx.commit().await {
-            Ok(()) => {
-                self.conn = Some(conn);
-                Ok(answers)
-            }
-            // An answer, and the answer is no.
-            Err(error @ sqlx::Error::Database(_)) => Err(Trouble::Refused(sqlx_error(error))),
-            Err(error) => Err(Trouble::LostCommit(error)),
+        let outcome = I::run(&mut conn, batch).await;
+        if !matches!(outcome, Err(Trouble::LostCommit(_) | Trouble::Refused(StoreError::Unavailable(_)))) {
+            self.conn = Some(conn);
         }
+        outcome
     }
 
     /// The commit got no answer: it may or may not have happened. The rows themselves tell, once the server is back. Answers the

@@ -144,7 +144,7 @@ impl Tx for SqlTx {
 #[async_trait]
 impl Store for PostgresStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
-        let mut prepared = Prepared::new(item)?;
+        let mut prepared = Box::new(Prepared::new(item)?);
         self.spool(&mut prepared).await?;
         self.lanes.accept(prepared).await
     }

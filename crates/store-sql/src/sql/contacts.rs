@@ -64,8 +64,8 @@ impl ContactRepo for SqlTx {
             return Ok(false);
         }
         let at = id.created_at();
-        let (address, contact) = self.ensure_address(inbound, at).await?;
-        born.set_recipient(address.uuid(), contact.uuid());
+        let (address, _) = self.ensure_address(inbound, at).await?;
+        born.fixed.address_id = address.uuid();
         sqlx::query(
             "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_inbound_at) \
              VALUES ($1, $2, $3, 0, 0, 0, 0, $4) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET last_inbound_at = \

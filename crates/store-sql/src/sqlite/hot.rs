@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::rusqlite_error as failed;
-use crate::hot::{AcceptOp, Born, Fold, Loaded, Prepared, TransitionOp, tenants, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, tenants, unspool};
 use crate::row::{FixedRow, StateRow, first_sequence, json};
 
 const EPOCH: &str = "SELECT epoch FROM worlds WHERE tenant_id = ?1";
@@ -86,7 +86,7 @@ fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result
     {
         return Ok(Ok(original));
     }
-    let (address, contact) = address(conn, prepared)?;
+    let known = address(conn, prepared)?;
     let message = &item.message;
     let suppressed = conn.prepare_cached(SUPPRESSED)?.exists(params![
         message.tenant.0,
@@ -95,20 +95,15 @@ fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result
         Uuid::nil().as_bytes(),
         message.sender.uuid().as_bytes()
     ])?;
-    let mut born = if suppressed {
-        match prepared.suppressed() {
-            Ok(born) => born,
-            Err(error) => return Ok(Err(error)),
-        }
-    } else {
-        prepared.born.clone()
+    let birth = match prepared.birth(suppressed, known) {
+        Ok(birth) => birth,
+        Err(error) => return Ok(Err(error)),
     };
-    born.set_recipient(address, contact);
-    insert(conn, &born)?;
+    insert(conn, &birth)?;
     if suppressed && let Some(key) = &item.idempotency {
-        end_key(conn, message.tenant.0, &key.key, born.state.updated_at)?;
+        end_key(conn, message.tenant.0, &key.key, birth.born.state.updated_at)?;
     }
-    Ok(Ok(born.into()))
+    Ok(Ok(birth.into()))
 }
 
 /// Takes the idempotency key, or answers the message that has it.
@@ -163,7 +158,8 @@ fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<(Uuid, Uu
     Ok((address, contact))
 }
 
-fn insert(conn: &Connection, born: &Born) -> rusqlite::Result<()> {
+fn insert(conn: &Connection, birth: &Birth<'_>) -> rusqlite::Result<()> {
+    let born = &birth.born;
     let (fixed, state) = (&born.fixed, &born.state);
     conn.prepare_cached(INSERT_MESSAGE)?.execute(params![
         fixed.tenant_id,
@@ -171,7 +167,7 @@ fn insert(conn: &Connection, born: &Born) -> rusqlite::Result<()> {
         fixed.direction,
         fixed.message_type,
         fixed.sender_id.as_bytes(),
-        fixed.address_id.as_bytes(),
+        birth.address.as_bytes(),
         fixed.recipient,
         fixed.sent_from,
         fixed.idempotency_key,

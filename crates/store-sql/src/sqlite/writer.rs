@@ -59,7 +59,7 @@ impl Writer {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) async fn accept(&self, item: Prepared) -> Result<Accepted> {
+    pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
         self.enqueue(item, |queue| &mut queue.accepts).await
     }
 
