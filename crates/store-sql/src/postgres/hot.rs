@@ -11,6 +11,7 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::lanes::Trouble;
+use super::recent::{Known, Recent};
 use crate::SqlxResult as _;
 use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
@@ -40,9 +41,10 @@ const INSERT_MESSAGES: &str = "WITH address AS (INSERT INTO addresses (tenant_id
        idempotency_key, spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
        SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], \
        $10::text[], $11::int[], $12::text[], $13::smallint[], $14::smallint[], $15::smallint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], \
-       $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])) \
-     INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
-     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $26::bigint[], $21::bigint[], $27::text[])";
+       $20::bigint[], $21::bigint[], $22::smallint[], $23::uuid[], $24::text[], $25::text[])), \
+     event AS (INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
+       SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $26::bigint[], $21::bigint[], $27::text[])) \
+     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)";
 
 /// Rows that another node may hold are locked in one order, so that two nodes cannot wait for each other.
 const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, \
@@ -53,16 +55,23 @@ const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sen
      FROM unnest($1::bigint[], $2::uuid[], $3::boolean[]) AS u (tenant_id, id, starts) \
      JOIN messages m ON m.tenant_id = u.tenant_id AND m.id = u.id ORDER BY m.tenant_id, m.id FOR UPDATE OF m";
 
-/// Messages, and an event for each that changed.
-const UPDATE: &str = "WITH updated AS (UPDATE messages m SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, fence = u.fence, \
-     version = u.version, expires_at = u.expires_at, updated_at = u.updated_at, channel = u.channel, connection_id = u.connection_id, provider = u.provider, \
-     detail = u.detail FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
-     $9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::uuid[], $14::text[], $15::text[]) \
-     AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
-     WHERE m.tenant_id = u.tenant_id AND m.id = u.id) \
-     INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
-     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), * FROM unnest($1::bigint[], $2::uuid[], $16::bigint[], $11::bigint[], $17::text[]) \
-     AS e (tenant_id, id, sequence, at, changes) WHERE e.changes IS NOT NULL";
+/// Messages, an event for each that changed, and the end of the idempotency keys of those that became final. A row that is not as the
+/// given transaction left it stays as it is. Answers which transaction this was, and what it wrote.
+const UPDATE: &str = "WITH updated AS (UPDATE messages m SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, \
+       fence = u.fence, version = u.version, expires_at = u.expires_at, updated_at = u.updated_at, channel = u.channel, \
+       connection_id = u.connection_id, provider = u.provider, detail = u.detail \
+       FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
+       $9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::uuid[], $14::text[], $15::text[], $16::bigint[], $17::text[], \
+       $18::text[], $19::bigint[], $20::bigint[]) \
+       AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail, \
+       sequence, changes, key, purge_after, written_by) \
+       WHERE m.tenant_id = u.tenant_id AND m.id = u.id AND (u.written_by IS NULL OR CAST(CAST(m.xmin AS TEXT) AS BIGINT) = u.written_by) \
+       RETURNING m.tenant_id, m.id, m.updated_at, u.sequence, u.changes, u.key, u.purge_after), \
+     event AS (INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
+       SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), tenant_id, id, sequence, updated_at, changes FROM updated WHERE changes IS NOT NULL), \
+     ended AS (UPDATE idempotency_keys k SET purge_after = u.purge_after FROM updated u \
+       WHERE k.tenant_id = u.tenant_id AND k.operation = $21 AND k.key = u.key) \
+     SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), tenant_id, id FROM updated";
 
 const ADD_METRICS: &str = "INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) \
@@ -100,7 +109,7 @@ pub(super) async fn add_metrics(pool: &PgPool, deltas: &[MetricRow]) -> Result<(
 }
 
 /// Writes a batch of new messages. Without idempotency keys one statement writes them, which needs no transaction around it.
-pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
+pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
     let mut answers: Vec<Option<Accepted>> = Vec::new();
     answers.resize_with(ops.len(), || None);
     let all: Vec<&Prepared> = ops.iter().map(|op| &*op.item).collect();
@@ -114,23 +123,28 @@ pub(super) async fn accept(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<
         let items = ops.iter().zip(&found).enumerate().filter(|(n, _)| answers[*n].is_none());
         items.map(|(n, (op, found))| (n, &*op.item, *found)).collect()
     };
-    let written = if all.iter().any(|p| p.item.idempotency.is_some()) {
+    let (written, by) = if all.iter().any(|p| p.item.idempotency.is_some()) {
         let mut tx = conn.begin().await.store()?;
         claim_keys(&mut tx, ops, &mut answers).await?;
         let open = open(&answers);
         let born = births(&open)?;
-        insert(&mut tx, &born, &open).await.store()?;
+        let by = insert(&mut tx, &born, &open).await.store()?;
         let ended = born.iter().map(|b| &b.born).filter(|b| b.state.wait == 0);
         let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
         end_keys(&mut tx, &ended).await?;
         tx.commit().await.map_err(Trouble::of_commit)?;
-        open.into_iter().zip(born).collect::<Vec<_>>()
+        (open.into_iter().zip(born).collect::<Vec<_>>(), by)
     } else {
         let open = open(&answers);
         let born = births(&open)?;
-        insert(conn, &born, &open).await.map_err(Trouble::of_commit)?;
-        open.into_iter().zip(born).collect()
+        let by = insert(conn, &born, &open).await.map_err(Trouble::of_commit)?;
+        (open.into_iter().zip(born).collect(), by)
     };
+    recent.put(written.iter().map(|(_, birth)| {
+        let (message, fixed) = (&birth.born.message, &birth.born.fixed);
+        let idempotency_key = fixed.idempotency_key.clone();
+        ((fixed.tenant_id, fixed.id), Known { state: message.state.clone(), address: birth.address, idempotency_key, written_by: by })
+    }));
     for ((n, ..), born) in written {
         answers[n] = Some(born.into());
     }
@@ -253,12 +267,12 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
     Ok(found)
 }
 
-async fn insert(conn: &mut PgConnection, born: &[Birth<'_>], open: &[(usize, &Prepared, Found)]) -> sqlx::Result<()> {
+async fn insert(conn: &mut PgConnection, born: &[Birth<'_>], open: &[(usize, &Prepared, Found)]) -> sqlx::Result<i64> {
     if born.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let new = new_recipients(open);
-    sqlx::query(INSERT_MESSAGES)
+    let (by,): (i64,) = sqlx::query_as(INSERT_MESSAGES)
         .bind(column(born, |b| b.born.fixed.tenant_id))
         .bind(column(born, |b| b.born.fixed.id))
         .bind(column(born, |b| shard(b.born.fixed.id)))
@@ -293,9 +307,9 @@ async fn insert(conn: &mut PgConnection, born: &[Birth<'_>], open: &[(usize, &Pr
         .bind(column(&new, |p| p.item.new_contact.uuid()))
         .bind(column(&new, |p| p.item.now.millis()))
         .bind(column(&new, |p| p.item.country.as_str()))
-        .execute(conn)
+        .fetch_one(conn)
         .await?;
-    Ok(())
+    Ok(xmin(by))
 }
 
 /// A new message as it was written after all, if it was.
@@ -331,15 +345,63 @@ struct LoadRow {
     suppressed: bool,
 }
 
-/// Applies a batch of steps in a transaction.
-pub(super) async fn transition(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
+/// The part of a transaction's number that its rows bear.
+fn xmin(transaction: i64) -> i64 {
+    transaction & 0xffff_ffff
+}
+
+/// Applies a batch of steps: reads, locks and writes in a transaction.
+pub(super) async fn transition(conn: &mut PgConnection, recent: &Recent, ops: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
     let mut tx = conn.begin().await.store()?;
-    let answers = apply(&mut tx, ops).await?;
+    let (answers, known) = apply_locked(&mut tx, ops).await?;
     tx.commit().await.map_err(Trouble::of_commit)?;
+    recent.put(known.into_iter());
     Ok(answers)
 }
 
-async fn apply(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+/// The keys that a batch is about, in order, and whether all that is said of each are facts. Facts may be applied once more, should the
+/// answer be lost.
+fn facts(ops: &[TransitionOp]) -> BTreeMap<(i64, Uuid), bool> {
+    let mut keys = BTreeMap::new();
+    for op in ops {
+        *keys.entry(Fold::key(&op.item)).or_insert(true) &= matches!(op.item.step, Step::Settle { .. } | Step::Receipt { .. });
+    }
+    keys
+}
+
+/// Writes facts about rows that this node wrote last, by one statement and without reading them. What else the batch holds, and rows that
+/// another node wrote meanwhile, get no answer.
+pub(super) async fn facts_at_once(
+    conn: &mut PgConnection,
+    recent: &Recent,
+    ops: &[TransitionOp],
+) -> Result<Vec<Option<Transitioned>>, Trouble> {
+    let mut answers: Vec<Option<Transitioned>> = Vec::new();
+    answers.resize_with(ops.len(), || None);
+    let mut fold = Fold::default();
+    for (key, facts) in facts(ops) {
+        if let Some(known) = recent.take(&key).filter(|_| facts) {
+            fold.insert(key, known.into());
+        }
+    }
+    let mut open = Vec::new();
+    for (n, op) in ops.iter().enumerate() {
+        if fold.contains(&Fold::key(&op.item)) {
+            open.push((n, fold.apply(&op.item)?));
+        }
+    }
+    let touched = fold.touched();
+    let written = write(conn, &touched, |loaded| Some(loaded.row)).await?;
+    for (n, answer) in open {
+        if written.keys.contains(&Fold::key(&ops[n].item)) {
+            answers[n] = Some(answer);
+        }
+    }
+    recent.put(written.known(&touched).into_iter());
+    Ok(answers)
+}
+
+async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(Vec<Transitioned>, Vec<((i64, Uuid), Known)>)> {
     let mut keys: BTreeMap<(i64, Uuid), bool> = BTreeMap::new();
     for op in ops {
         *keys.entry(Fold::key(&op.item)).or_default() |= matches!(op.item.step, Step::Start { .. });
@@ -362,20 +424,42 @@ async fn apply(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<Vec<Tran
         fold.insert(key, Loaded::new(0, fixed.address_id, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
     }
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
-    write(conn, &fold.touched()).await?;
-    Ok(answers)
+    let touched = fold.touched();
+    let written = write(conn, &touched, |_| None).await.map_err(Trouble::into_store)?;
+    Ok((answers, written.known(&touched)))
 }
 
-async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> Result<()> {
+/// What an update wrote.
+#[derive(Debug, Default)]
+struct Written {
+    by: i64,
+    keys: HashSet<(i64, Uuid)>,
+}
+
+impl Written {
+    fn known(&self, touched: &[((i64, Uuid), &Loaded)]) -> Vec<((i64, Uuid), Known)> {
+        let rows = touched.iter().filter(|(key, _)| self.keys.contains(key));
+        rows.map(|(key, loaded)| (*key, Known { written_by: self.by, ..Known::from(*loaded) })).collect()
+    }
+}
+
+/// Writes rows, each on condition that the transaction which `written_by` names wrote it last, if it names one.
+async fn write(
+    conn: &mut PgConnection,
+    touched: &[((i64, Uuid), &Loaded)],
+    written_by: impl Fn(&Loaded) -> Option<i64>,
+) -> Result<Written, Trouble> {
     let row = |(key, loaded): &((i64, Uuid), &Loaded)| {
         let event = (!loaded.changes.is_empty()).then(|| json(&loaded.changes)).transpose()?;
         Ok((*key, StateRow::encode(&loaded.state)?, first_sequence(loaded.state.version, &loaded.changes), event))
     };
     let rows = touched.iter().map(row).collect::<Result<Vec<_>>>()?;
     if rows.is_empty() {
-        return Ok(());
+        return Ok(Written::default());
     }
-    sqlx::query(UPDATE)
+    let ended = |l: &Loaded| if l.ended() { l.idempotency_key.clone() } else { None };
+    let purge_after = |l: &Loaded| l.state.updated_at.millis() + limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
+    let written: Vec<(i64, i64, Uuid)> = sqlx::query_as(UPDATE)
         .bind(column(&rows, |(key, ..)| key.0))
         .bind(column(&rows, |(key, ..)| key.1))
         .bind(column(&rows, |(_, s, ..)| s.status))
@@ -393,11 +477,13 @@ async fn write(conn: &mut PgConnection, touched: &[((i64, Uuid), &Loaded)]) -> R
         .bind(column(&rows, |(_, s, ..)| s.detail.as_str()))
         .bind(column(&rows, |(_, _, sequence, _)| *sequence))
         .bind(column(&rows, |(.., event)| event.as_deref()))
-        .execute(&mut *conn)
+        .bind(column(touched, |(_, l)| ended(l)))
+        .bind(column(touched, |(_, l)| purge_after(l)))
+        .bind(column(touched, |(_, l)| written_by(l)))
+        .bind(Operation::SendMessage.number())
+        .fetch_all(conn)
         .await
-        .store()?;
-    let ended = touched.iter().filter(|(_, l)| l.ended());
-    let ended: Vec<_> =
-        ended.filter_map(|((tenant, _), l)| Some((*tenant, l.idempotency_key.clone()?, l.state.updated_at.millis()))).collect();
-    end_keys(conn, &ended).await
+        .map_err(Trouble::of_commit)?;
+    let by = written.first().map_or(0, |(by, ..)| xmin(*by));
+    Ok(Written { by, keys: written.into_iter().map(|(_, tenant, id)| (tenant, id)).collect() })
 }

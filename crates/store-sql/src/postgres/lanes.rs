@@ -1,5 +1,6 @@
 //! Two lanes, one for new messages and one for steps, each a task with a connection of its own.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nuncio_domain::lifecycle::{Applied, Step, Wait};
@@ -11,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::hot;
+use super::recent::Recent;
 use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
 use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 use crate::sqlx_error;
@@ -44,8 +46,9 @@ impl Lanes {
         let (closing, closed) = tokio::sync::watch::channel(false);
         let (accepts, accepted) = mpsc::channel(WAITING);
         let (transitions, transitioned) = mpsc::channel(WAITING);
-        let first = tokio::spawn(Lane { options: options.clone(), conn: None, closing: closed.clone() }.run(accepted));
-        let second = tokio::spawn(Lane { options, conn: None, closing: closed }.run(transitioned));
+        let lane = Lane { options, conn: None, closing: closed, recent: Arc::default() };
+        let first = tokio::spawn(lane.sibling().run(accepted));
+        let second = tokio::spawn(lane.run(transitioned));
         Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
     }
 
@@ -76,14 +79,28 @@ async fn enqueue<I, O>(lane: &mpsc::Sender<Op<I, O>>, item: I) -> Result<O> {
 }
 
 /// One kind of item, as a lane runs it.
-trait Kind: Sized {
-    type Answer;
+trait Kind: Sized + Send + Sync {
+    type Answer: Send;
 
     /// How long a lost database may take to tell what became of a commit.
     const PATIENCE: Duration;
 
     /// Runs a batch.
-    fn run(conn: &mut PgConnection, batch: &[Op<Self, Self::Answer>]) -> impl Future<Output = Result<Vec<Self::Answer>, Trouble>> + Send;
+    fn run(
+        conn: &mut PgConnection,
+        recent: &Recent,
+        batch: &[Op<Self, Self::Answer>],
+    ) -> impl Future<Output = Result<Vec<Self::Answer>, Trouble>> + Send;
+
+    /// Answers what can be written in a shorter way, which is on disk then; the rest is left to [`Self::run`].
+    fn at_once(
+        _conn: &mut PgConnection,
+        _recent: &Recent,
+        batch: &[Op<Self, Self::Answer>],
+    ) -> impl Future<Output = Result<Vec<Option<Self::Answer>>, Trouble>> + Send {
+        let nothing = batch.iter().map(|_| None).collect();
+        async { Ok(nothing) }
+    }
 
     /// After a commit whose outcome was lost: what one item's answer is, if it was written after all.
     fn read_back(conn: &mut PgConnection, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
@@ -95,8 +112,8 @@ impl Kind for Box<Prepared> {
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn run(conn: &mut PgConnection, batch: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
-        hot::accept(conn, batch).await
+    async fn run(conn: &mut PgConnection, recent: &Recent, batch: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
+        hot::accept(conn, recent, batch).await
     }
 
     async fn read_back(conn: &mut PgConnection, op: &AcceptOp) -> Result<Option<Accepted>> {
@@ -110,8 +127,12 @@ impl Kind for Transition {
     /// A start that was written and is believed not to be would leave its message to nobody.
     const PATIENCE: Duration = Duration::MAX;
 
-    async fn run(conn: &mut PgConnection, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
-        hot::transition(conn, batch).await
+    async fn at_once(conn: &mut PgConnection, recent: &Recent, batch: &[TransitionOp]) -> Result<Vec<Option<Transitioned>>, Trouble> {
+        hot::facts_at_once(conn, recent, batch).await
+    }
+
+    async fn run(conn: &mut PgConnection, recent: &Recent, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
+        hot::transition(conn, recent, batch).await
     }
 
     async fn read_back(conn: &mut PgConnection, op: &TransitionOp) -> Result<Option<Transitioned>> {
@@ -154,6 +175,14 @@ impl Trouble {
         }
     }
 
+    /// The same of a statement inside a transaction, with which everything is undone.
+    pub(super) fn into_store(self) -> StoreError {
+        match self {
+            Self::Refused(error) => error,
+            Self::LostCommit(error) => sqlx_error(error),
+        }
+    }
+
     /// A row that exists already, after a commit got no answer, is the row that it wrote after all.
     fn may_be_written(&self, lost: bool) -> bool {
         matches!(self, Self::LostCommit(_)) || lost && matches!(self, Self::Refused(StoreError::Conflict(_)))
@@ -165,13 +194,19 @@ struct Lane {
     options: PgConnectOptions,
     conn: Option<PgConnection>,
     closing: tokio::sync::watch::Receiver<bool>,
+    recent: Arc<Recent>,
 }
 
 impl Lane {
+    /// One more lane with a connection of its own.
+    fn sibling(&self) -> Self {
+        let Self { options, closing, recent, .. } = self;
+        Self { options: options.clone(), conn: None, closing: closing.clone(), recent: Arc::clone(recent) }
+    }
+
     async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>)
     where
-        I: Kind + Send + Sync,
-        I::Answer: Send,
+        I: Kind,
     {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
@@ -188,10 +223,10 @@ impl Lane {
     /// got no answer, what the rows do not show as written is run once more.
     async fn serve<I>(&mut self, batch: Vec<Op<I, I::Answer>>)
     where
-        I: Kind + Send + Sync,
-        I::Answer: Send,
+        I: Kind,
     {
-        let (mut stack, mut lost) = (vec![batch], 0);
+        let rest = self.at_once(batch).await;
+        let (mut stack, mut lost) = (Vec::from_iter(Some(rest).filter(|rest| !rest.is_empty())), 0);
         while let Some(mut batch) = stack.pop() {
             match self.attempt(&batch).await {
                 Ok(answers) => answer(batch, Ok(answers)),
@@ -211,10 +246,27 @@ impl Lane {
         }
     }
 
+    /// Answers what [`Kind::at_once`] writes; whatever goes wrong there, the long way finds out.
+    async fn at_once<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
+    where
+        I: Kind,
+    {
+        let Some(mut conn) = self.conn.take() else { return batch };
+        let Ok(answers) = I::at_once(&mut conn, &self.recent, &batch).await else { return batch };
+        self.conn = Some(conn);
+        let mut rest = Vec::new();
+        for (op, written) in batch.into_iter().zip(answers) {
+            match written {
+                Some(written) => answer(vec![op], Ok(vec![written])),
+                None => rest.push(op),
+            }
+        }
+        rest
+    }
+
     async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
     where
-        I: Kind + Send + Sync,
-        I::Answer: Send,
+        I: Kind,
     {
         let mut tries = 0;
         loop {
@@ -231,14 +283,13 @@ impl Lane {
 
     async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
     where
-        I: Kind + Send + Sync,
-        I::Answer: Send,
+        I: Kind,
     {
         let mut conn = match self.conn.take() {
             Some(conn) => conn,
             None => open(&self.options).await?,
         };
-        let outcome = I::run(&mut conn, batch).await;
+        let outcome = I::run(&mut conn, &self.recent, batch).await;
         if !matches!(outcome, Err(Trouble::LostCommit(_) | Trouble::Refused(StoreError::Unavailable(_)))) {
             self.conn = Some(conn);
         }
@@ -249,8 +300,7 @@ impl Lane {
     /// items that they show as written, and returns the others.
     async fn read_back<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
     where
-        I: Kind + Send + Sync,
-        I::Answer: Send,
+        I: Kind,
     {
         let (began, mut rest) = (Instant::now(), Vec::new());
         for op in batch {

@@ -3,6 +3,7 @@
 mod dialect;
 mod hot;
 mod lanes;
+mod recent;
 
 #[path = "../sql/contacts.rs"]
 mod contacts;

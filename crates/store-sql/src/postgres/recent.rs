@@ -1,0 +1,58 @@
+//! Rows as this node wrote them last, so that the next fact about a message needs no reading.
+//!
+//! What is remembered may be out of date: the write says which transaction it believes to have written the row, and rows that another
+//! one wrote meanwhile stay as they are. Forgetting is always right.
+
+use std::collections::HashMap;
+
+use nuncio_domain::lifecycle::{State, Wait};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use crate::hot::Loaded;
+
+/// The most rows that are remembered.
+const ROWS: usize = 8_192;
+
+/// A row after this node wrote it.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) state: State,
+    pub(super) address: Uuid,
+    pub(super) idempotency_key: Option<String>,
+    /// The transaction that wrote it, as `xmin` tells.
+    pub(super) written_by: i64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Recent(Mutex<HashMap<(i64, Uuid), Known>>);
+
+impl Recent {
+    /// Remembers rows that will hear of a result or a receipt soon.
+    pub(super) fn put(&self, rows: impl Iterator<Item = ((i64, Uuid), Known)>) {
+        let mut known = self.0.lock();
+        for (key, row) in rows.filter(|(_, row)| matches!(row.state.wait, Wait::Owned { .. } | Wait::Receipt { .. })) {
+            if known.len() >= ROWS {
+                known.clear();
+            }
+            known.insert(key, row);
+        }
+    }
+
+    /// Forgets a row, and answers what was known of it.
+    pub(super) fn take(&self, key: &(i64, Uuid)) -> Option<Known> {
+        self.0.lock().remove(key)
+    }
+}
+
+impl From<&Loaded> for Known {
+    fn from(loaded: &Loaded) -> Self {
+        Self { state: loaded.state.clone(), address: loaded.address, idempotency_key: loaded.idempotency_key.clone(), written_by: 0 }
+    }
+}
+
+impl From<Known> for Loaded {
+    fn from(known: Known) -> Self {
+        Self::new(known.written_by, known.address, known.state, known.idempotency_key, None, false)
+    }
+}
