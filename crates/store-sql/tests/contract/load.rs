@@ -62,6 +62,23 @@ pub(crate) async fn two_nodes_change_the_same_messages(h: &Harness) {
     rival.close().await;
 }
 
+/// What a node remembers of a row is no longer true once another node wrote it.
+pub(crate) async fn a_row_that_another_node_wrote_is_read_again(h: &Harness) {
+    let rival = h.another().await;
+    for accepted_by in [&h.store, &rival] {
+        let message = new(accepted_by.accept(h.claimed(&phone(1))).await).0;
+        found(rival.transition(h.transition(message.id, settle(0, 1, taken("p")))).await);
+        let (applied, state) = h.step(message.id, receipt(ReceiptKind::Delivered, h.tick())).await;
+        assert_eq!((applied, state.status), (Applied::Yes, Status::Delivered));
+        found(rival.transition(h.transition(message.id, receipt(ReceiptKind::Read, h.tick()))).await);
+        let (_, state) = h.step(message.id, receipt(ReceiptKind::Read, h.tick())).await;
+        assert_eq!((state.status, state.detail.attempts.len()), (Status::Read, 1));
+        assert_eq!(h.lookup(message.id).await.state, state);
+        h.events(message.id).await;
+    }
+    rival.close().await;
+}
+
 /// Ends every session of the store, as a server does that restarts.
 async fn kill(h: &Harness) -> usize {
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'nuncio'";

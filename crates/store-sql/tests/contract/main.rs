@@ -114,6 +114,7 @@ cases! {
     postgres {
         load {
             two_nodes_change_the_same_messages,
+            a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             a_commit_without_an_answer_is_read_back,
         }
