@@ -65,6 +65,8 @@ async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
     // A paused node must not stall others by a lock it holds, nor a lost connection by one that nobody closes.
     let options = options.application_name("nuncio").options([
         ("synchronous_commit", "on"),
+        // A plan that is kept was made for tables as small as they were then.
+        ("plan_cache_mode", "force_custom_plan"),
         ("lock_timeout", "1s"),
         ("statement_timeout", "5s"),
         ("idle_in_transaction_session_timeout", "2s"),
