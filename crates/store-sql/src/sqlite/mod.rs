@@ -19,6 +19,7 @@ mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct SqliteStore {
     cold: SqlitePool,
     turn: Arc<Mutex<()>>,
     writer: Writer,
+    /// See [`checkpoint::Checkpointer::start`]; dropped last.
+    _file: Arc<File>,
 }
 
 impl SqliteStore {
@@ -73,8 +76,9 @@ impl SqliteStore {
             .await
             .store()?;
         let turn = Arc::new(Mutex::new(()));
-        let writer = Writer::start(path, Arc::clone(&turn))?;
-        Ok(Self { path: path.to_owned(), readers, cold, turn, writer })
+        let file = Arc::new(File::open(path).map_err(|e| StoreError::Unavailable(e.to_string()))?);
+        let writer = Writer::start(path, Arc::clone(&file), Arc::clone(&turn))?;
+        Ok(Self { path: path.to_owned(), readers, cold, turn, writer, _file: file })
     }
 }
 
@@ -220,9 +224,13 @@ impl SqliteStore {
 /// unsynced is answered, and the next start finds out what is there. `code` is SQLite's extended one.
 fn end_if_sync_failed(code: Option<i32>, error: &dyn std::fmt::Display) {
     if code == Some(rusqlite::ffi::SQLITE_IOERR_FSYNC) {
-        tracing::error!(%error, "the disk failed to sync; the process ends, and the next start reads what was saved");
-        std::process::exit(70);
+        end_process(error);
     }
+}
+
+fn end_process(error: &dyn std::fmt::Display) -> ! {
+    tracing::error!(%error, "the disk failed to sync; the process ends, and the next start reads what was saved");
+    std::process::exit(70)
 }
 
 /// Whether a constraint was hit that no two rows may share; the others are faults of ours.

@@ -1,6 +1,7 @@
 //! The writer thread: everything that waits becomes one transaction.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,9 +48,9 @@ struct Work {
 }
 
 impl Writer {
-    pub(super) fn start(path: &Path, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
+    pub(super) fn start(path: &Path, file: Arc<File>, turn: Arc<tokio::sync::Mutex<()>>) -> Result<Self> {
         let conn = connect(path).map_err(rusqlite_error)?;
-        let checkpointer = Checkpointer::start(path).map_err(rusqlite_error)?;
+        let checkpointer = Checkpointer::start(path, file).map_err(rusqlite_error)?;
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
