@@ -25,6 +25,11 @@ impl<T: Serialize> Reply<T> {
         Self(StatusCode::OK, body)
     }
 
+    /// 201.
+    pub(crate) const fn created(body: T) -> Self {
+        Self(StatusCode::CREATED, body)
+    }
+
     /// 202: what is carried out later.
     pub(crate) const fn accepted(body: T) -> Self {
         Self(StatusCode::ACCEPTED, body)
@@ -34,6 +39,16 @@ impl<T: Serialize> Reply<T> {
 impl<T: Serialize> IntoResponse for Reply<T> {
     fn into_response(self) -> Response {
         json(self.0, &self.1)
+    }
+}
+
+/// 204 with an empty body.
+#[derive(Debug)]
+pub(crate) struct NoContent;
+
+impl IntoResponse for NoContent {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
     }
 }
 

@@ -5,7 +5,7 @@ use nuncio_domain::config::Connection;
 use nuncio_domain::{Channel, Environment, Error, FieldError, Redacted, Result, SenderId, TenantId};
 use serde_json::{Map, Value};
 
-use crate::{Core, StoreResultExt as _};
+use crate::{Core, Row, StoreResultExt as _};
 
 /// A provider account as somebody sets it up.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Core {
             secrets.insert(name.clone(), value.clone());
         }
         let id = before.map_or_else(|| self.ids().next(), |c| c.id);
-        let sealed = self.inner.sealer.seal(tenant, id, &secrets, &*self.ids().entropy).map_err(Error::internal)?;
+        let sealed = self.inner.sealer.seal(Row::Connection(tenant, id), &secrets, &*self.ids().entropy).map_err(Error::internal)?;
         let connection = Connection {
             id,
             sender,
@@ -77,6 +77,6 @@ impl Core {
     }
 
     fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {
-        self.inner.sealer.open(tenant, connection.id, connection.sealed.expose()).map_err(Error::internal)
+        self.inner.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(Error::internal)
     }
 }

@@ -122,7 +122,11 @@ impl Core {
     fn simulated(&self, tenant: TenantId, sender: SenderId) -> Result<Vec<Connection>> {
         let connection = |channel: &Channel| {
             let id = self.ids().next();
-            let sealed = self.inner.sealer.seal(tenant, id, &serde_json::Map::new(), &*self.ids().entropy).map_err(Error::internal)?;
+            let sealed = self
+                .inner
+                .sealer
+                .seal(crate::Row::Connection(tenant, id), &serde_json::Map::new(), &*self.ids().entropy)
+                .map_err(Error::internal)?;
             Ok(Connection {
                 id,
                 sender,

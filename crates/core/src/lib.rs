@@ -9,7 +9,9 @@ mod cursor;
 mod directory;
 pub mod inbound;
 mod keys;
+mod list;
 pub mod messages;
+mod once;
 mod ports;
 mod secrets;
 mod store_error;
@@ -23,8 +25,9 @@ use nuncio_store::Store;
 pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
-pub use ports::{Hint, Outbound, Permit};
-pub use secrets::{Sealer, SealerError};
+pub use list::Listed;
+pub use ports::{Fetched, Hint, Outbound, Permit, Web};
+pub use secrets::{Row, Sealer, SealerError};
 pub use store_error::StoreResultExt;
 
 /// Everything a use case needs.
@@ -37,6 +40,7 @@ pub struct Core {
 struct Inner {
     store: Arc<dyn Store>,
     outbound: Arc<dyn Outbound>,
+    web: Arc<dyn Web>,
     registry: Registry,
     services: Services,
     sealer: Sealer,
@@ -71,6 +75,11 @@ impl Caller {
     }
 }
 
+/// An identifier in a path; a malformed one is of nothing.
+pub(crate) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
+    text.parse().map_err(|_| nuncio_domain::Error::not_found(what))
+}
+
 /// What a [`Core`] is made of.
 #[derive(Debug)]
 pub struct Parts {
@@ -78,6 +87,8 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The way to dispatch.
     pub outbound: Arc<dyn Outbound>,
+    /// The way to URLs that callers name.
+    pub web: Arc<dyn Web>,
     /// The kinds of adapters.
     pub registry: Registry,
     /// What adapters are given, clock and randomness among it.
@@ -89,10 +100,19 @@ pub struct Parts {
 impl Core {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, outbound, registry, services, sealer } = parts;
+        let Parts { store, outbound, web, registry, services, sealer } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
-        let inner =
-            Inner { store, outbound, registry, services, sealer, cursors, keys: cache::Cache::default(), worlds: cache::Cache::default() };
+        let inner = Inner {
+            store,
+            outbound,
+            web,
+            registry,
+            services,
+            sealer,
+            cursors,
+            keys: cache::Cache::default(),
+            worlds: cache::Cache::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
@@ -24,6 +26,25 @@ pub trait Outbound: fmt::Debug + Send + Sync {
 
     /// Wall time by the database, or `None` while this node must not accept: its clock is off, or it could not show that it lives.
     fn accepting(&self) -> Option<Timestamp>;
+}
+
+/// The way to URLs that callers name. Nothing but public addresses can be reached, unless the operator allows more.
+#[async_trait]
+pub trait Web: fmt::Debug + Send + Sync {
+    /// Fails for a URL that can never be reached, with what is wrong with it and which setting would allow it.
+    fn check(&self, url: &str) -> Result<(), String>;
+
+    /// Fetches at most `most` bytes within `patience`; the error is in words for the caller.
+    async fn fetch(&self, url: &str, most: usize, patience: Duration) -> Result<Fetched, String>;
+}
+
+/// What stood behind a URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fetched {
+    /// The body.
+    pub bytes: Vec<u8>,
+    /// `Content-Type` as the server said, if it did.
+    pub content_type: Option<String>,
 }
 
 /// The right to have one attempt under way. Dropping it gives it back.

@@ -1,14 +1,16 @@
-//! Provider secrets at rest: XChaCha20-Poly1305, bound to the row that they belong to.
+//! Secrets at rest: XChaCha20-Poly1305, bound to the row that they belong to.
 //!
 //! Blob: key id (4 bytes), nonce (24 random bytes), ciphertext with tag. The row's identity is authenticated with it, so that a
 //! blob copied to another row does not open. To rotate, put the new key first and keep the old ones until all is sealed anew.
+
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac as _};
-use nuncio_domain::{ConnectionId, Entropy, Redacted, TenantId};
+use nuncio_domain::{ConnectionId, Entropy, InvitationId, Redacted, SenderId, TenantId};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -60,30 +62,24 @@ impl Sealer {
         Redacted::new(mac.finalize().into_bytes().into())
     }
 
-    /// Encrypts the secrets of a connection.
-    pub fn seal(
-        &self,
-        tenant: TenantId,
-        connection: ConnectionId,
-        secrets: &Map<String, Value>,
-        entropy: &dyn Entropy,
-    ) -> Result<Vec<u8>, SealerError> {
+    /// Encrypts the secrets of a row.
+    pub fn seal(&self, row: Row, secrets: &Map<String, Value>, entropy: &dyn Entropy) -> Result<Vec<u8>, SealerError> {
         let key = self.keys.first().ok_or(SealerError::Key)?;
         let mut nonce = [0; 24];
         entropy.fill(&mut nonce);
         let plain = serde_json::to_vec(secrets).map_err(|_| SealerError::Damaged)?;
-        let row = row(tenant, connection);
+        let row = row.to_string();
         let payload = Payload { msg: &plain, aad: row.as_bytes() };
         let sealed = cipher(key).encrypt(&XNonce::from(nonce), payload).map_err(|_| SealerError::Damaged)?;
         Ok([key_id(key).as_slice(), &nonce, &sealed].concat())
     }
 
-    /// Decrypts the secrets of a connection.
-    pub fn open(&self, tenant: TenantId, connection: ConnectionId, blob: &[u8]) -> Result<Map<String, Value>, SealerError> {
+    /// Decrypts the secrets of a row.
+    pub fn open(&self, row: Row, blob: &[u8]) -> Result<Map<String, Value>, SealerError> {
         let (id, rest) = blob.split_at_checked(4).ok_or(SealerError::Damaged)?;
         let (nonce, sealed) = rest.split_at_checked(24).ok_or(SealerError::Damaged)?;
         let key = self.keys.iter().find(|key| key_id(key) == id).ok_or(SealerError::UnknownKey)?;
-        let row = row(tenant, connection);
+        let row = row.to_string();
         let payload = Payload { msg: sealed, aad: row.as_bytes() };
         let plain = cipher(key).decrypt(XNonce::from_slice(nonce), payload).map_err(|_| SealerError::Damaged)?;
         serde_json::from_slice(&plain).map_err(|_| SealerError::Damaged)
@@ -99,8 +95,26 @@ fn key_id(key: &Redacted<[u8; 32]>) -> [u8; 4] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-fn row(tenant: TenantId, connection: ConnectionId) -> String {
-    format!("connections/{}/{connection}", tenant.0)
+/// The row that secrets belong to. Sealed into the blob: what is stored must keep its spelling.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Row {
+    /// Secrets of a provider account.
+    Connection(TenantId, ConnectionId),
+    /// Signing secrets of a sender's webhook, or of the world's.
+    Webhook(TenantId, Option<SenderId>),
+    /// Token of an invitation.
+    Invitation(TenantId, InvitationId),
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection(tenant, id) => write!(f, "connections/{}/{id}", tenant.0),
+            Self::Webhook(tenant, Some(sender)) => write!(f, "webhooks/{}/{sender}", tenant.0),
+            Self::Webhook(tenant, None) => write!(f, "webhooks/{}", tenant.0),
+            Self::Invitation(tenant, id) => write!(f, "invitations/{}/{id}", tenant.0),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -127,12 +141,15 @@ mod tests {
         let sealer = Sealer::parse(old.expose())?;
         let mut secrets = Map::new();
         secrets.insert("password".into(), "hunter2".into());
-        let blob = sealer.seal(TenantId(1), connection(1), &secrets, &Fixed(3))?;
+        let blob = sealer.seal(Row::Connection(TenantId(1), connection(1)), &secrets, &Fixed(3))?;
         let rotated = Sealer::parse(&format!("{}{}", new.expose(), old.expose()))?;
-        assert_eq!(rotated.open(TenantId(1), connection(1), &blob)?, secrets);
-        assert!(matches!(rotated.open(TenantId(1), connection(2), &blob), Err(SealerError::Damaged)));
-        assert!(matches!(rotated.open(TenantId(2), connection(1), &blob), Err(SealerError::Damaged)));
-        assert!(matches!(Sealer::parse(new.expose())?.open(TenantId(1), connection(1), &blob), Err(SealerError::UnknownKey)));
+        assert_eq!(rotated.open(Row::Connection(TenantId(1), connection(1)), &blob)?, secrets);
+        assert!(matches!(rotated.open(Row::Connection(TenantId(1), connection(2)), &blob), Err(SealerError::Damaged)));
+        assert!(matches!(rotated.open(Row::Connection(TenantId(2), connection(1)), &blob), Err(SealerError::Damaged)));
+        assert!(matches!(
+            Sealer::parse(new.expose())?.open(Row::Connection(TenantId(1), connection(1)), &blob),
+            Err(SealerError::UnknownKey)
+        ));
         assert!(!blob.windows(7).any(|w| w == b"hunter2"));
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter};
-use nuncio_core::Hint;
+use nuncio_core::{Hint, Row};
 use nuncio_domain::config::Connection;
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use parking_lot::Mutex;
@@ -160,7 +160,7 @@ impl Lane {
 
 impl Shared {
     fn open_adapter(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
-        let secrets = self.sealer.open(tenant, connection.id, connection.sealed.expose()).map_err(|e| e.to_string())?;
+        let secrets = self.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(|e| e.to_string())?;
         let account = Account::new(connection, tenant, secrets);
         let services = nuncio_channel::Services { events: self.events.clone(), ids: self.ids.clone() };
         self.registry

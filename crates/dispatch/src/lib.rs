@@ -16,6 +16,7 @@ mod retry;
 mod scanner;
 mod tally;
 mod track;
+mod web;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -164,6 +164,18 @@ ids! {
     AttachmentId = "att";
     /// A suppressed recipient.
     SuppressionId = "sup";
+    /// A broadcast.
+    BroadcastId = "brd";
+    /// One recipient of a broadcast.
+    BroadcastContactId = "bct";
+    /// A template.
+    TemplateId = "tpl";
+    /// A phone number of the operator's inventory.
+    PhoneNumberId = "num";
+    /// An invitation.
+    InvitationId = "inv";
+    /// A webhook delivery.
+    DeliveryId = "dlv";
 }
 
 #[cfg(test)]

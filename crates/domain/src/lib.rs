@@ -8,6 +8,7 @@ pub mod channel;
 pub mod config;
 pub mod ctx;
 pub mod error;
+pub mod event;
 pub mod id;
 pub mod key;
 pub mod lifecycle;
@@ -19,14 +20,15 @@ pub mod permission;
 pub mod redacted;
 pub mod tenant;
 pub mod time;
+pub mod webhook;
 
 pub use address::{AddressKind, Recipient};
 pub use channel::{Channel, MessageType, RequestedChannel};
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{
-    AddressId, AttachmentId, ConnectionId, ContactChannelId, ContactId, EventId, KeyId, MessageId, ProjectId, SenderId, SuppressionId,
-    TeamId,
+    AddressId, AttachmentId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId, InvitationId,
+    KeyId, MessageId, PhoneNumberId, ProjectId, SenderId, SuppressionId, TeamId, TemplateId,
 };
 pub use money::Micros;
 pub use permission::{Permission, Permissions};

@@ -29,8 +29,14 @@ impl Node {
     /// Puts a node together on an open database. Nothing runs yet.
     pub fn new(store: Arc<dyn Store>, sealer: Sealer, ids: Ids, config: DispatchConfig) -> anyhow::Result<Self> {
         let dispatch = Dispatch::new(Arc::clone(&store), registry(), sealer.clone(), ids, config)?;
-        let core =
-            Core::new(Parts { store, outbound: Arc::new(dispatch.clone()), registry: registry(), services: dispatch.services(), sealer });
+        let core = Core::new(Parts {
+            store,
+            outbound: Arc::new(dispatch.clone()),
+            web: Arc::new(dispatch.clone()),
+            registry: registry(),
+            services: dispatch.services(),
+            sealer,
+        });
         Ok(Self { core, dispatch })
     }
 }

@@ -51,6 +51,24 @@ pub struct Idempotency {
 pub enum Operation {
     /// `POST /v1/messages`.
     SendMessage,
+    /// `POST /v1/messages/{id}/reactions`.
+    React,
+    /// `POST /v1/contacts`.
+    CreateContact,
+    /// `POST /v1/contacts/{id}/channels`.
+    AddContactChannel,
+    /// `POST /v1/senders`.
+    CreateSender,
+    /// `POST /v1/broadcasts`.
+    CreateBroadcast,
+    /// `POST /v1/templates`.
+    CreateTemplate,
+    /// `POST /v1/phone-numbers`.
+    AcquirePhoneNumber,
+    /// `POST /v1/invitations`.
+    CreateInvitation,
+    /// `POST /v1/suppressions`.
+    CreateSuppression,
 }
 
 impl Operation {
@@ -58,6 +76,15 @@ impl Operation {
     pub const fn number(self) -> i16 {
         match self {
             Self::SendMessage => 1,
+            Self::React => 2,
+            Self::CreateContact => 3,
+            Self::AddContactChannel => 4,
+            Self::CreateSender => 5,
+            Self::CreateBroadcast => 6,
+            Self::CreateTemplate => 7,
+            Self::AcquirePhoneNumber => 8,
+            Self::CreateInvitation => 9,
+            Self::CreateSuppression => 10,
         }
     }
 }

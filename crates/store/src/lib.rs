@@ -13,18 +13,22 @@ mod contacts;
 mod directory;
 mod error;
 mod events;
+mod idempotency;
 mod messages;
 mod nodes;
 mod transition;
+mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression, SuppressionReason};
 pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
-pub use events::{EventRecord, EventRepo};
+pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
+pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use transition::{Transition, Transitioned};
+pub use webhooks::WebhookRepo;
 
 /// One database.
 #[async_trait]
@@ -59,7 +63,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
 /// One transaction, with every repository.
 #[async_trait]
-pub trait Tx: DirectoryRepo + MessageRepo + ContactRepo + EventRepo + NodeRepo + Send {
+pub trait Tx: DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + NodeRepo + WebhookRepo + Send {
     /// Makes the changes durable.
     async fn commit(self: Box<Self>) -> Result<()>;
 }

@@ -5,16 +5,15 @@ use nuncio_domain::message::Status;
 use nuncio_domain::{Error, MessageId, Permission, Result};
 use nuncio_store::{Transition, Transitioned};
 
-use super::list::parse_id;
 use super::view::MessageView;
 use crate::ports::Hint;
-use crate::{Caller, Core, StoreResultExt as _};
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 impl Core {
     /// Stops a message that was not handed to a provider yet.
     pub async fn cancel_message(&self, caller: &Caller, id: &str) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
-        let id = parse_id(id)?;
+        let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Cancel).await?;
         if applied == Applied::Lost {
             let message = match state.wait {
@@ -29,7 +28,7 @@ impl Core {
     /// Decides about a held message.
     pub async fn resolve_message(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
-        let id = parse_id(id)?;
+        let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
         if applied == Applied::Lost {
             let message = "only a held message (one with a heldReason) can be resolved";

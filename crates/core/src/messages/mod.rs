@@ -3,7 +3,6 @@
 mod cancel;
 mod command;
 mod content;
-mod fingerprint;
 mod list;
 mod plan;
 mod routing;

@@ -13,7 +13,8 @@ use nuncio_domain::{Channel, Environment, Error, ErrorCode, FieldError, Ids, Mes
 use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
-use super::{fingerprint, routing, validate};
+use super::{routing, validate};
+use crate::once;
 
 /// How long a message that found no permit waits in memory before anyone may start it.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
@@ -62,7 +63,7 @@ pub(super) fn plan(
     let idempotency = command.idempotency_key.as_ref().map(|key| Idempotency {
         operation: Operation::SendMessage,
         key: key.clone(),
-        fingerprint: fingerprint::of(&command, sender.id),
+        fingerprint: once::fingerprint(&(sender.id, SendMessage { idempotency_key: None, ..command.clone() })),
     });
     let fallback_enabled = command.fallback_enabled.unwrap_or(true);
     let detail = Detail {

@@ -3,7 +3,7 @@
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::Message;
-use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Result, SenderId, Timestamp, limits};
+use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Result, SenderId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim};
 use serde::Serialize;
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use super::command::SendMessage;
 use super::plan::{self, Planned};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
-use crate::{Caller, Core, StoreResultExt as _};
+use crate::{Caller, Core, StoreResultExt as _, once};
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +72,7 @@ impl Core {
                 Accepted::Stale => self.forget_world(caller.tenant),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
-                    return Err(duplicate(&original, same_request));
+                    return Err(once::conflict("message", &original, same_request));
                 }
             }
         }
@@ -166,21 +166,7 @@ impl Core {
 }
 
 fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessage> {
-    if let (Some(body), Some(header)) = (command.idempotency_key.as_deref(), header)
-        && body != header
-    {
-        return Err(Error::field("idempotencyKey", "differs from the header Idempotency-Key; give one of them, or the same in both"));
-    }
-    let (path, key) = match (command.idempotency_key.take(), header) {
-        (Some(key), _) => ("idempotencyKey", key),
-        (None, Some(key)) => ("header.Idempotency-Key", key.to_owned()),
-        (None, None) => return Ok(command),
-    };
-    let length = key.chars().count();
-    if !(1..=limits::IDEMPOTENCY_KEY).contains(&length) {
-        return Err(Error::field(path, format!("has {length} characters; must have 1 to {}", limits::IDEMPOTENCY_KEY)));
-    }
-    command.idempotency_key = Some(key);
+    command.idempotency_key = once::key(command.idempotency_key.take(), header)?;
     Ok(command)
 }
 
@@ -200,13 +186,4 @@ fn sender<'a>(world: &'a World, header: Option<&str>) -> Result<&'a Sender> {
             })
         }
     }
-}
-
-fn duplicate(original: &MessageView, same_request: bool) -> Error {
-    let (code, text) = if same_request {
-        (ErrorCode::IdempotencyConflict, "this idempotency key was used already; here is the message that it sent")
-    } else {
-        (ErrorCode::IdempotencyKeyReused, "this idempotency key was used for a different request; here is the message that it sent")
-    };
-    Error::new(code, text).with_body("message", serde_json::to_value(original).unwrap_or_default())
 }

@@ -4,7 +4,7 @@ use nuncio_domain::Environment;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
 
-/// One operation, and how to call it; `{id}` stands for a message of the test world.
+/// One operation, and how to call it. A word in braces is the fixture of that name.
 struct Row {
     operation: &'static str,
     method: &'static str,
@@ -26,18 +26,23 @@ const fn row(
 const ROWS: &[Row] = &[
     row("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
     row("list_messages", "GET", "/v1/messages", None, Some("messages:read")),
-    row("get_message", "GET", "/v1/messages/{id}", None, Some("messages:read")),
-    row("cancel_message", "POST", "/v1/messages/{id}/cancel", None, Some("messages:send")),
-    row("resolve_message", "POST", "/v1/messages/{id}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
+    row("get_message", "GET", "/v1/messages/{message}", None, Some("messages:read")),
+    row("cancel_message", "POST", "/v1/messages/{message}/cancel", None, Some("messages:send")),
+    row("resolve_message", "POST", "/v1/messages/{message}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
     row("get_me", "GET", "/v1/me", None, None),
 ];
 
-async fn call(app: &TestApp, row: &Row, id: &str, key: Option<&str>) -> (u16, Value) {
-    let path = row.path.replace("{id}", id);
+/// What the paths speak of, made in the test world.
+async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
+    vec![("message", app.send_message(json!({"to": "+34600111222", "text": "x"})).await)]
+}
+
+async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {
+    let fill = |text: &str| fixtures.iter().fold(text.to_owned(), |text, (name, id)| text.replace(&format!("{{{name}}}"), id));
     let auth = key.map(|k| format!("Bearer {k}"));
     let headers: Vec<(&str, &str)> = auth.iter().map(|a| ("authorization", a.as_str())).collect();
-    let body = row.body.map(|b| serde_json::from_str(b).expect("a body"));
-    let answer = app.send(row.method, &path, &headers, body).await;
+    let body = row.body.map(|b| serde_json::from_str(&fill(b)).expect("a body"));
+    let answer = app.send(row.method, &fill(row.path), &headers, body).await;
     (answer.status.as_u16(), answer.json())
 }
 
@@ -64,10 +69,10 @@ async fn without_a_good_key_nothing_is_told() {
     let hash = nuncio_domain::key::hash(&revoked);
     let id = app.store().read().await.expect("a reader").find_key(&hash).await.expect("a look").expect("the key").0.id;
     app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
-    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let fixtures = fixtures(&app).await;
     for row in ROWS {
         for key in [None, Some(revoked.as_str()), Some("nonsense"), Some("svc_test_00000000000000000000000000000000000000")] {
-            let (status, body) = call(&app, row, &message, key).await;
+            let (status, body) = call(&app, row, &fixtures, key).await;
             assert_eq!(
                 (status, body["code"].as_str(), body["error"]["code"].as_str()),
                 (401, Some("unauthorized"), Some("unauthorized")),
@@ -81,30 +86,31 @@ async fn without_a_good_key_nothing_is_told() {
 #[tokio::test]
 async fn each_operation_needs_its_permission() {
     let app = TestApp::start().await;
-    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     let weak = app.key(Environment::Test, &["templates:read"]).await;
     for row in ROWS {
-        let (status, body) = call(&app, row, &message, Some(&weak)).await;
+        // Made anew for each row: operations change and delete them.
+        let fixtures = fixtures(&app).await;
+        let (status, body) = call(&app, row, &fixtures, Some(&weak)).await;
         let Some(permission) = row.permission else {
             assert_eq!(status, 200, "{}", row.operation);
             continue;
         };
         assert_eq!((status, body["details"]["required"].as_str()), (403, Some(permission)), "{}", row.operation);
         let strong = app.key(Environment::Test, &[permission]).await;
-        let (status, _) = call(&app, row, &message, Some(&strong)).await;
+        let (status, _) = call(&app, row, &fixtures, Some(&strong)).await;
         assert!(!matches!(status, 401 | 403 | 404), "{} {status}", row.operation);
     }
 }
 
 #[tokio::test]
-async fn another_worlds_message_is_not_found() {
+async fn what_belongs_to_another_world_is_not_found() {
     let app = TestApp::start().await;
-    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let fixtures = fixtures(&app).await;
     let other = app.node.core.create_project("other").await.expect("a project");
     let foreign = app.node.core.create_key(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL).await.expect("a key");
-    for row in ROWS.iter().filter(|r| r.path.contains("{id}")) {
+    for row in ROWS.iter().filter(|r| r.path.contains('{')) {
         for key in [app.live_key.as_str(), foreign.secret.expose().as_str()] {
-            let (status, body) = call(&app, row, &message, Some(key)).await;
+            let (status, body) = call(&app, row, &fixtures, Some(key)).await;
             assert_eq!((status, body["code"].as_str()), (404, Some("not_found")), "{}", row.operation);
         }
     }

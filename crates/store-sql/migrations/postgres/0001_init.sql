@@ -162,6 +162,7 @@ CREATE TABLE events (
     resource_id UUID NOT NULL,
     sequence    BIGINT NOT NULL,
     recorded_at BIGINT NOT NULL,
+    kind        SMALLINT NOT NULL DEFAULT 1,
     changes     TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant_id, resource_id, sequence)
 );

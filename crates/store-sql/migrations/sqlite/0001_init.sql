@@ -162,6 +162,7 @@ CREATE TABLE events (
     resource_id BLOB NOT NULL,
     sequence    INTEGER NOT NULL,
     recorded_at INTEGER NOT NULL,
+    kind        INTEGER NOT NULL DEFAULT 1,
     changes     TEXT NOT NULL,
     UNIQUE (tenant_id, resource_id, sequence)
 ) STRICT;

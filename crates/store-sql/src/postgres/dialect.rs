@@ -8,8 +8,8 @@ use crate::row::DueRow;
 
 pub(super) use crate::hot::shard;
 
-pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
-     VALUES (CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), $1, $2, $3, $4, $5)";
+pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes, kind) \
+     VALUES (CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), $1, $2, $3, $4, $5, $6)";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 

@@ -11,10 +11,14 @@ mod contacts;
 mod directory;
 #[path = "../sql/events.rs"]
 mod events;
+#[path = "../sql/idempotency.rs"]
+mod idempotency;
 #[path = "../sql/messages.rs"]
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
+#[path = "../sql/webhooks.rs"]
+mod webhooks;
 
 use std::str::FromStr as _;
 use std::time::Duration;

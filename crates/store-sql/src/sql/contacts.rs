@@ -1,6 +1,7 @@
 //! Addresses, contacts, metrics, suppressions and inbound messages.
 
 use async_trait::async_trait;
+use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp};
 use nuncio_store::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Result, Suppression, SuppressionReason};
@@ -209,6 +210,7 @@ impl SqlTx {
             .bind(born.sequence)
             .bind(state.updated_at)
             .bind(&born.changes)
+            .bind(ResourceKind::Message.number())
             .execute(self.conn())
             .await
             .or_end(self)?;

@@ -7,7 +7,7 @@ use super::{Conn, Db};
 use crate::row::DueRow;
 
 pub(super) const INSERT_EVENT: &str =
-    "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes) VALUES ($1, $2, $3, $4, $5)";
+    "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes, kind) VALUES ($1, $2, $3, $4, $5, $6)";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 

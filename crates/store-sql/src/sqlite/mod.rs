@@ -14,10 +14,14 @@ mod contacts;
 mod directory;
 #[path = "../sql/events.rs"]
 mod events;
+#[path = "../sql/idempotency.rs"]
+mod idempotency;
 #[path = "../sql/messages.rs"]
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
+#[path = "../sql/webhooks.rs"]
+mod webhooks;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -3,9 +3,9 @@
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::limits;
 use nuncio_domain::message::Message;
-use nuncio_store::{Accept, Operation};
+use nuncio_store::{Accept, Idempotency, KeyClaim, Operation};
 
-use crate::harness::Harness;
+use crate::harness::{Harness, START};
 use crate::make::{duplicate, new, phone, with_key};
 
 pub(crate) async fn a_key_used_again_names_the_original(h: &Harness) {
@@ -85,4 +85,26 @@ pub(crate) async fn keys_are_forgotten_a_while_after_the_end(h: &Harness) {
     assert_eq!((purge(1).await, purge(9).await, purge(9).await), (1, 1, 0));
     new(h.store.accept(with_key(h.item(&phone(1)), "first", 9)).await);
     duplicate(h.store.accept(with_key(h.item(&phone(1)), "third", 1)).await);
+}
+
+pub(crate) async fn a_key_is_claimed_once_off_the_hot_path(h: &Harness) {
+    let guard =
+        |key: &str, fingerprint| Idempotency { operation: Operation::CreateContact, key: key.to_owned(), fingerprint: [fingerprint; 32] };
+    let (first, second) = (uuid::Uuid::from_u128(1), uuid::Uuid::from_u128(2));
+    let tenant = h.world.tenant;
+    let mut tx = h.store.begin().await.unwrap();
+    assert_eq!(tx.claim_idempotency_key(tenant, &guard("k", 1), first, START).await.unwrap(), KeyClaim::Won);
+    drop(tx);
+    let mut tx = h.store.begin().await.unwrap();
+    assert_eq!(tx.claim_idempotency_key(tenant, &guard("k", 1), second, START).await.unwrap(), KeyClaim::Won, "a dropped claim is none");
+    tx.commit().await.unwrap();
+    let mut tx = h.store.begin().await.unwrap();
+    for (fingerprint, same_request) in [(1, true), (2, false)] {
+        let claim = tx.claim_idempotency_key(tenant, &guard("k", fingerprint), first, START).await.unwrap();
+        assert_eq!(claim, KeyClaim::Lost { original: second, same_request });
+    }
+    let other = Idempotency { operation: Operation::CreateSender, ..guard("k", 1) };
+    assert_eq!(tx.claim_idempotency_key(tenant, &other, first, START).await.unwrap(), KeyClaim::Won);
+    assert_eq!(tx.claim_idempotency_key(h.other.tenant, &guard("k", 1), first, START).await.unwrap(), KeyClaim::Won);
+    assert_eq!(tx.purge_idempotency_keys(START, 10).await.unwrap(), 3);
 }

@@ -8,6 +8,7 @@ mod budget;
 mod contacts;
 mod coverage;
 mod directory;
+mod events;
 mod harness;
 mod idempotency;
 mod lists;
@@ -16,6 +17,7 @@ mod make;
 mod nodes;
 mod schema;
 mod transition;
+mod webhooks;
 
 macro_rules! cases {
     (both { $($module:ident { $($case:ident,)+ })+ } postgres { $($own:ident { $($alone:ident,)+ })+ }) => {
@@ -57,6 +59,7 @@ cases! {
             a_key_used_again_names_the_original,
             of_a_hundred_with_one_key_one_wins,
             keys_are_forgotten_a_while_after_the_end,
+            a_key_is_claimed_once_off_the_hot_path,
         }
         transition {
             of_two_starters_one_wins,
@@ -95,6 +98,12 @@ cases! {
             an_inbound_message_is_received_once,
             a_new_writer_of_many_messages_is_made_once,
             suppressions_hold_until_lifted,
+        }
+        webhooks {
+            a_webhook_comes_back_as_it_was,
+        }
+        events {
+            what_happened_to_a_resource_is_told_in_order,
         }
         nodes {
             a_node_lives_while_its_counter_moves,

@@ -1,0 +1,75 @@
+//! Requests that must be carried out at most once: keys, fingerprints, and the 409 that a repeat gets.
+
+use nuncio_domain::{Error, ErrorCode, Result, limits};
+use nuncio_store::{Idempotency, Operation};
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// The idempotency key of a request. Body and header mean the same; they must not differ.
+pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {
+    if let (Some(body), Some(header)) = (body.as_deref(), header)
+        && body != header
+    {
+        return Err(Error::field("idempotencyKey", "differs from the header Idempotency-Key; give one of them, or the same in both"));
+    }
+    let (path, key) = match (body, header) {
+        (Some(key), _) => ("idempotencyKey", key),
+        (None, Some(key)) => ("header.Idempotency-Key", key.to_owned()),
+        (None, None) => return Ok(None),
+    };
+    let length = key.chars().count();
+    if !(1..=limits::IDEMPOTENCY_KEY).contains(&length) {
+        return Err(Error::field(path, format!("has {length} characters; must have 1 to {}", limits::IDEMPOTENCY_KEY)));
+    }
+    Ok(Some(key))
+}
+
+/// What a key guards. `request` is what was asked for, without the key.
+pub(crate) fn guard(operation: Operation, key: Option<String>, request: &impl Serialize) -> Option<Idempotency> {
+    key.map(|key| Idempotency { operation, key, fingerprint: fingerprint(request) })
+}
+
+/// The 409 of a repeat: `original`, under `name`, is what the key was used for.
+pub(crate) fn conflict(name: &str, original: &impl Serialize, same_request: bool) -> Error {
+    let (code, request) = if same_request {
+        (ErrorCode::IdempotencyConflict, "already")
+    } else {
+        (ErrorCode::IdempotencyKeyReused, "for a different request")
+    };
+    Error::new(code, format!("this idempotency key was used {request}; here is the {name} that it made"))
+        .with_body(name, serde_json::to_value(original).unwrap_or_default())
+}
+
+/// A hash of a request. The order of object members does not matter.
+pub(crate) fn fingerprint(request: &impl Serialize) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    feed(&mut hasher, &serde_json::to_value(request).unwrap_or_default());
+    hasher.finalize().into()
+}
+
+fn feed(hasher: &mut Sha256, value: &Value) {
+    match value {
+        Value::Object(members) => {
+            // A member that is absent and one that is null are the same request.
+            let mut members: Vec<_> = members.iter().filter(|(_, v)| !v.is_null()).collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            hasher.update([b'{']);
+            for (name, value) in members {
+                feed(hasher, &Value::from(name.as_str()));
+                feed(hasher, value);
+            }
+            hasher.update([b'}']);
+        }
+        Value::Array(items) => {
+            hasher.update([b'[']);
+            items.iter().for_each(|item| feed(hasher, item));
+            hasher.update([b']']);
+        }
+        scalar => {
+            let text = scalar.to_string();
+            hasher.update((text.len() as u64).to_be_bytes());
+            hasher.update(text);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Idempotency keys off the hot path.
+
+use async_trait::async_trait;
+use nuncio_domain::{TenantId, Timestamp};
+use nuncio_store::{Idempotency, IdempotencyRepo, KeyClaim, Result};
+use uuid::Uuid;
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+#[async_trait]
+impl IdempotencyRepo for SqlTx {
+    async fn claim_idempotency_key(
+        &mut self,
+        tenant: TenantId,
+        idempotency: &Idempotency,
+        resource: Uuid,
+        purge_after: Timestamp,
+    ) -> Result<KeyClaim> {
+        let Idempotency { operation, key, fingerprint } = idempotency;
+        let won = sqlx::query(
+            "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, purge_after) \
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant_id, operation, key) DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(operation.number())
+        .bind(key)
+        .bind(fingerprint.as_slice())
+        .bind(resource)
+        .bind(purge_after.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        if won.rows_affected() == 1 {
+            return Ok(KeyClaim::Won);
+        }
+        let row: Option<(Uuid, Vec<u8>)> =
+            sqlx::query_as("SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = $1 AND operation = $2 AND key = $3")
+                .bind(tenant.0)
+                .bind(operation.number())
+                .bind(key)
+                .fetch_optional(self.conn())
+                .await
+                .or_end(self)?;
+        let (original, used_for) = row.ok_or_else(|| corrupt("idempotency_keys", "a row that is there and is not"))?;
+        Ok(KeyClaim::Lost { original, same_request: used_for == fingerprint })
+    }
+}

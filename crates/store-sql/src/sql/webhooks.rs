@@ -1,0 +1,97 @@
+//! Webhooks.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{Redacted, SenderId, TenantId, Timestamp};
+use nuncio_store::{Result, WebhookRepo};
+use uuid::Uuid;
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+#[derive(sqlx::FromRow)]
+struct WebhookRow {
+    sender_id: Uuid,
+    url: String,
+    events: String,
+    active: i16,
+    sealed: Vec<u8>,
+    previous_until: Option<i64>,
+    failing_since: Option<i64>,
+    disabled_reason: Option<String>,
+    updated_at: i64,
+}
+
+impl WebhookRow {
+    fn decode(self) -> Result<Webhook> {
+        Ok(Webhook {
+            sender: (!self.sender_id.is_nil()).then(|| SenderId::from_uuid(self.sender_id)),
+            url: self.url,
+            events: serde_json::from_str(&self.events).map_err(|e| corrupt("webhooks", e))?,
+            active: self.active != 0,
+            sealed: Redacted::new(self.sealed),
+            previous_until: self.previous_until.map(Timestamp::from_millis),
+            failing_since: self.failing_since.map(Timestamp::from_millis),
+            disabled_reason: self.disabled_reason,
+            updated_at: Timestamp::from_millis(self.updated_at),
+        })
+    }
+}
+
+fn key(sender: Option<SenderId>) -> Uuid {
+    sender.map_or(Uuid::nil(), |s| s.uuid())
+}
+
+const FIND: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
+     FROM webhooks WHERE tenant_id = $1 AND sender_id = $2";
+const LIST: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
+     FROM webhooks WHERE tenant_id = $1 ORDER BY sender_id";
+
+#[async_trait]
+impl WebhookRepo for SqlTx {
+    async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant_id, sender_id) DO UPDATE SET url = excluded.url, \
+             events = excluded.events, active = excluded.active, sealed = excluded.sealed, previous_until = excluded.previous_until, \
+             failing_since = excluded.failing_since, disabled_reason = excluded.disabled_reason, updated_at = excluded.updated_at",
+        )
+        .bind(tenant.0)
+        .bind(key(webhook.sender))
+        .bind(&webhook.url)
+        .bind(json(&webhook.events)?)
+        .bind(i16::from(webhook.active))
+        .bind(webhook.sealed.expose())
+        .bind(webhook.previous_until.map(Timestamp::millis))
+        .bind(webhook.failing_since.map(Timestamp::millis))
+        .bind(&webhook.disabled_reason)
+        .bind(webhook.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>> {
+        let row: Option<WebhookRow> =
+            sqlx::query_as(FIND).bind(tenant.0).bind(key(sender)).fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(WebhookRow::decode).transpose()
+    }
+
+    async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>> {
+        let rows: Vec<WebhookRow> = sqlx::query_as(LIST).bind(tenant.0).fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(WebhookRow::decode).collect()
+    }
+
+    async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM webhooks WHERE tenant_id = $1 AND sender_id = $2")
+            .bind(tenant.0)
+            .bind(key(sender))
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+}

@@ -1,0 +1,23 @@
+//! Webhooks: where events are posted to.
+
+use async_trait::async_trait;
+use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{SenderId, TenantId};
+
+use crate::error::Result;
+
+/// Webhooks.
+#[async_trait]
+pub trait WebhookRepo {
+    /// Writes a webhook, in place of the one that the sender, or the world, has.
+    async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()>;
+
+    /// The webhook of a sender, or of the world.
+    async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>>;
+
+    /// All webhooks of a world.
+    async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>>;
+
+    /// Removes a webhook; `false` when there is none.
+    async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool>;
+}
