@@ -88,7 +88,12 @@ pub(crate) fn schemas() -> &'static Value {
 fn base() -> OpenApi {
     let info = InfoBuilder::new().title("nuncio").version(env!("CARGO_PKG_VERSION")).description(Some(DESCRIPTION));
     let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
-    let tags = [tag("Messages", "Sending messages and following them."), tag("Account", "What an API key opens.")];
+    let tags = [
+        tag("Messages", "Sending messages and following them."),
+        tag("Events", "What happened, in order."),
+        tag("Webhooks", "Where events are posted to, and what became of it."),
+        tag("Account", "What an API key opens."),
+    ];
     OpenApiBuilder::new().info(info.build()).components(Some(components())).tags(Some(tags)).build()
 }
 

@@ -17,6 +17,11 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("get_message", Some(Permission::MessagesRead)),
     ("cancel_message", Some(Permission::MessagesSend)),
     ("resolve_message", Some(Permission::MessagesSend)),
+    ("list_events", Some(Permission::MessagesRead)),
+    ("list_deliveries", Some(Permission::WebhooksRead)),
+    ("get_delivery", Some(Permission::WebhooksRead)),
+    ("replay_delivery", Some(Permission::WebhooksWrite)),
+    ("test_webhook", Some(Permission::WebhooksWrite)),
     ("get_me", None),
 ];
 

@@ -22,6 +22,7 @@ use crate::extract::{lenient, pairs, shown};
 use crate::operations::Operation;
 use crate::rate::Taken;
 use crate::state::App;
+use crate::v1::events::wants_stream;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -78,7 +79,8 @@ async fn admit(app: &App, operation: Operation, request: &mut Request, taken: &m
     if let Some(permission) = operation.permission {
         caller.require(permission)?;
     }
-    if !accepts_json(request.headers()) {
+    let streams = operation.id == "list_events" && wants_stream(request.headers());
+    if !streams && !accepts_json(request.headers()) {
         return Err(ApiError::new(ErrorCode::NotAcceptable, "the answer is application/json, which the header Accept excludes"));
     }
     if !operation.has_query {

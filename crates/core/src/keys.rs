@@ -39,6 +39,13 @@ impl Core {
         caller.ok_or_else(unauthorized)
     }
 
+    /// Whether the key of a caller that was let in once still holds, by the database as it is now.
+    pub(crate) async fn is_valid(&self, caller: &Caller) -> bool {
+        let Ok(mut tx) = self.inner.store.read().await else { return false };
+        let keys = tx.list_keys(caller.tenant).await.unwrap_or_default();
+        keys.iter().any(|key| key.id == caller.key && key.revoked_at.is_none())
+    }
+
     /// Makes a key.
     pub async fn create_key(
         &self,

@@ -7,6 +7,7 @@ mod cache;
 mod connections;
 mod cursor;
 mod directory;
+pub mod events;
 pub mod inbound;
 mod keys;
 mod list;
@@ -15,6 +16,7 @@ mod once;
 mod ports;
 mod secrets;
 mod store_error;
+pub mod webhooks;
 
 use std::sync::Arc;
 

@@ -24,6 +24,12 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// Tells of a message that waits for its first attempt. May be forgotten: the scanner finds the message when it is due.
     fn waiting(&self, hint: Hint);
 
+    /// Tells that the event log of a world has grown, or that its deliveries changed. May be forgotten: the log is looked at anyway.
+    fn told(&self, tenant: TenantId);
+
+    /// Tells that webhooks were set up, changed or removed.
+    fn webhooks_changed(&self);
+
     /// Wall time by the database, or `None` while this node must not accept: its clock is off, or it could not show that it lives.
     fn accepting(&self) -> Option<Timestamp>;
 }

@@ -18,8 +18,12 @@ impl Shared {
         let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
         let transition = Transition { tenant: hint.tenant, id: hint.id, step, now: self.ids.clock.now() };
         match self.store.transition(transition).await {
-            Ok(Transitioned::Found { message: Some(message), .. }) => self.run_attempt(place, message).await,
+            Ok(Transitioned::Found { message: Some(message), .. }) => {
+                self.webhooks.grown(hint.tenant);
+                self.run_attempt(place, message).await
+            }
             Ok(Transitioned::Found { changes, .. }) => {
+                self.webhooks.grown(hint.tenant);
                 self.count(&changes);
                 place.lane.answered();
             }
@@ -55,6 +59,7 @@ impl Shared {
         let settled = self.record(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await;
         if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
             self.count(&changes);
+            self.webhooks.grown(message.tenant);
             self.tally.add(message.tenant, address, &changes);
             drop(place);
             // A fallback is due at once; everything else is left to the scanner.

@@ -88,9 +88,10 @@ impl Shared {
             match inbound::apply(&*self.store, &self.ids, event.clone()).await {
                 Ok(Some(Transitioned::Found { changes, address, .. })) => {
                     self.count(&changes);
+                    self.webhooks.grown(tenant);
                     return self.tally.add(tenant, address, &changes);
                 }
-                Ok(_) => return,
+                Ok(_) => return self.webhooks.grown(tenant),
                 Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {
                     tokio::time::sleep(inbound::RETRY).await
                 }

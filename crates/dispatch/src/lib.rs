@@ -17,6 +17,7 @@ mod scanner;
 mod tally;
 mod track;
 mod web;
+mod webhooks;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +73,7 @@ struct Shared {
     lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
     tracker: Tracker,
     tally: Tally,
+    webhooks: webhooks::Webhooks,
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
@@ -95,6 +97,7 @@ impl Dispatch {
             lanes: RwLock::default(),
             tracker,
             tally: Tally::default(),
+            webhooks: webhooks::Webhooks::default(),
             health: nodes::Health::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
@@ -117,6 +120,12 @@ impl Dispatch {
     /// One round of everything periodic: shows that the node lives, recovers from dead ones, applies delayed events, starts what
     /// is due, writes metrics. Answers whether there was anything to do.
     pub async fn tick(&self) -> Result<bool> {
+        let busy = self.look_for_due().await?;
+        Ok(self.shared.post_events().await? | busy)
+    }
+
+    /// A round without webhooks.
+    async fn look_for_due(&self) -> Result<bool> {
         let busy = self.shared.scan().await?;
         Ok(self.look_after().await? | busy)
     }
@@ -150,6 +159,13 @@ impl Dispatch {
 
     /// Ticks for ever, until [`Self::stop`].
     pub async fn run(&self) {
+        let webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
+        self.run_messages().await;
+        // It sees the same sign to stop.
+        let _ = webhooks.await;
+    }
+
+    async fn run_messages(&self) {
         const EVERY: Duration = Duration::from_millis(100);
         /// The more is due that cannot be started, the longer a look takes: looking may take one part in so many of the time.
         const SCAN_SHARE: u32 = 20;
@@ -165,7 +181,7 @@ impl Dispatch {
                 self.look_after().await
             } else {
                 let began = Instant::now();
-                let outcome = self.tick().await;
+                let outcome = self.look_for_due().await;
                 scan_at = Instant::now() + began.elapsed() * SCAN_SHARE;
                 outcome
             };
@@ -188,7 +204,7 @@ impl Dispatch {
         if tokio::time::timeout(patience, self.shared.tracker.idle()).await.is_err() {
             tracing::warn!("attempts are still under way at shutdown; their outcome will be unknown to the next start");
         }
-        let flushed = self.shared.flush_tally().await;
+        let flushed = self.shared.flush_tally().await.and(self.shared.leave_logs().await);
         if let Err(error) = flushed.and(self.shared.leave().await) {
             tracing::warn!(%error, "the node could not sign off");
         }

@@ -26,7 +26,7 @@ const STALE: Duration = Duration::from_secs(3_600);
 /// Messages of one page.
 const PAGE: u32 = 500;
 /// Shards of the whole installation.
-const SHARDS: i16 = 64;
+pub(crate) const SHARDS: i16 = 64;
 
 /// Whether this node is fit to work.
 #[derive(Debug, Default)]

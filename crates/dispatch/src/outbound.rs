@@ -28,16 +28,26 @@ impl Outbound for Dispatch {
 
     fn started(&self, permit: Permit, message: Box<Message>) {
         let Ok(place) = permit.0.downcast::<Place>() else { return };
+        self.shared.webhooks.grown(message.tenant);
         self.shared.spawn_attempt(*place, message);
     }
 
     fn waiting(&self, hint: Hint) {
+        self.shared.webhooks.grown(hint.tenant);
         let lane = self.shared.lanes.read().get(&hint.connection).cloned();
         if let Some(lane) = lane
             && lane.hint(hint)
         {
             lane.pump();
         }
+    }
+
+    fn told(&self, tenant: TenantId) {
+        self.shared.webhooks.told(tenant);
+    }
+
+    fn webhooks_changed(&self) {
+        self.shared.webhooks.changed();
     }
 
     fn accepting(&self) -> Option<Timestamp> {

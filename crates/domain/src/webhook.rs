@@ -1,5 +1,8 @@
 //! Where events are posted to.
 
+use serde::{Deserialize, Serialize};
+
+use crate::channel::named;
 use crate::event::EventType;
 use crate::id::SenderId;
 use crate::redacted::Redacted;
@@ -26,6 +29,20 @@ pub struct Webhook {
     pub disabled_reason: Option<String>,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+named! {
+    /// Where a delivery stands.
+    DeliveryStatus {
+        /// Not tried yet.
+        Pending = 1 "pending",
+        /// The endpoint took it.
+        Delivered = 2 "delivered",
+        /// The last try failed; there will be another.
+        Failed = 3 "failed",
+        /// Given up.
+        Dead = 4 "dead",
+    }
 }
 
 impl Webhook {

@@ -7,7 +7,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Status};
 use nuncio_domain::{AddressId, ContactId, TenantId, limits};
-use nuncio_store::{Accept, Accepted, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -23,6 +23,7 @@ pub(crate) struct Op<I, O> {
 pub(crate) type AcceptOp = Op<Box<Prepared>, Accepted>;
 pub(crate) type TransitionOp = Op<Transition, Transitioned>;
 pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
+pub(crate) type DeliveriesOp = Op<DeliveryLog, bool>;
 
 /// Each row once, in key order: two nodes that write the same rows must not wait for each other.
 pub(crate) fn folded(deltas: Vec<MetricRow>) -> Vec<MetricRow> {

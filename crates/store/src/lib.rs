@@ -10,6 +10,7 @@ use async_trait::async_trait;
 
 mod accept;
 mod contacts;
+mod deliveries;
 mod directory;
 mod error;
 mod events;
@@ -21,6 +22,7 @@ mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression, SuppressionReason};
+pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
@@ -45,6 +47,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// may have been added.
     async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()>;
 
+    /// Writes what became of deliveries, all or nothing; answers whether `fence` still holds. Yields to what is more urgent.
+    async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool>;
+
     /// A write transaction. Dropping it rolls back. Must be short: SQLite has one writer.
     async fn begin(&self) -> Result<Box<dyn Tx>>;
 
@@ -63,7 +68,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
 /// One transaction, with every repository.
 #[async_trait]
-pub trait Tx: DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + NodeRepo + WebhookRepo + Send {
+pub trait Tx:
+    DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + DeliveryRepo + NodeRepo + WebhookRepo + Send
+{
     /// Makes the changes durable.
     async fn commit(self: Box<Self>) -> Result<()>;
 }

@@ -52,6 +52,9 @@ pub trait MessageRepo {
     /// One message.
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>>;
 
+    /// The messages among `ids` that there are, in any order.
+    async fn lookup_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<Vec<Message>>;
+
     /// Messages, newest first. Every filter combination costs what its index costs; callers bound the ones that have none.
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>>;
 

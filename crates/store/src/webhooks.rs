@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::webhook::Webhook;
-use nuncio_domain::{SenderId, TenantId};
+use nuncio_domain::{SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -17,6 +17,17 @@ pub trait WebhookRepo {
 
     /// All webhooks of a world.
     async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>>;
+
+    /// Notes since when a webhook saw nothing but failure, and switches it off if there is a reason to; `false` when there is none, or it
+    /// was set up anew since `seen`.
+    async fn mark_webhook(
+        &mut self,
+        tenant: TenantId,
+        sender: Option<SenderId>,
+        seen: Timestamp,
+        failing_since: Option<Timestamp>,
+        disabled_reason: Option<&str>,
+    ) -> Result<bool>;
 
     /// Removes a webhook; `false` when there is none.
     async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool>;

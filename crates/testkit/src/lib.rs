@@ -5,6 +5,7 @@
 
 mod database;
 mod mailbox;
+mod receiver;
 mod time;
 
 use std::net::SocketAddr;
@@ -19,16 +20,19 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio::wiring::Node;
 use nuncio_api::{ApiLimits, ApiState};
-use nuncio_core::{PutConnection, Sealer};
+use nuncio_core::{Outbound as _, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::config::Project;
-use nuncio_domain::{Channel, Environment, Ids, Permissions, Redacted, TenantId};
+use nuncio_domain::event::EventType;
+use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{Channel, Environment, Ids, Permissions, Redacted, SenderId, TenantId};
 use nuncio_store::Store;
 use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 pub use database::{Backend, Database};
 pub use mailbox::{Mailbox, repository_file};
+pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 
 /// The whole server.
@@ -145,6 +149,28 @@ impl TestApp {
         self.node.core.put_connection(self.project.live, sender, channel, put).await.expect("a good connection");
     }
 
+    /// Sets the webhook of a sender of the test world, or of that world, with this signing secret.
+    pub async fn set_webhook(&self, sender: Option<SenderId>, url: &str, events: &[EventType], secret: &str) {
+        let secrets = Map::from_iter([("current".to_owned(), Value::from(secret))]);
+        let sealed = sealer().seal(Row::Webhook(self.tenant(), sender), &secrets, &*self.ids.entropy).expect("sealed");
+        let webhook = Webhook {
+            sender,
+            url: url.to_owned(),
+            events: events.to_vec(),
+            active: true,
+            sealed: Redacted::new(sealed),
+            previous_until: None,
+            failing_since: None,
+            disabled_reason: None,
+            updated_at: self.ids.clock.now(),
+        };
+        let mut tx = self.store().begin().await.expect("a transaction");
+        tx.put_webhook(self.tenant(), &webhook).await.expect("written");
+        nuncio_core::webhooks::changed(&mut *tx, self.tenant()).await.expect("the log is opened");
+        tx.commit().await.expect("committed");
+        self.node.dispatch.webhooks_changed();
+    }
+
     /// Sends a request with the test key.
     pub async fn request(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
         self.send(method, path, &[("authorization", &format!("Bearer {}", self.test_key))], body).await
@@ -230,10 +256,13 @@ impl TestApp {
     }
 }
 
+fn sealer() -> Sealer {
+    Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key")
+}
+
 async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Router) {
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
-    let sealer = Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key");
-    let node = Node::new(store, sealer, ids.clone(), options.dispatch.clone()).expect("a node");
+    let node = Node::new(store, sealer(), ids.clone(), options.dispatch.clone()).expect("a node");
     node.dispatch.start().await.expect("the node enters");
     let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };

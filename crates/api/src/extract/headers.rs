@@ -29,6 +29,14 @@ pub(crate) struct ServiceSender(
     pub(crate) Option<String>,
 );
 
+/// Header `Last-Event-ID`, also for `params(…)` of the operation.
+#[derive(Debug, IntoParams)]
+#[into_params(names("Last-Event-ID"), parameter_in = Header)]
+pub(crate) struct LastEventId(
+    /// The id of the last event that was seen of the stream; it goes on with the next.
+    pub(crate) Option<String>,
+);
+
 /// See [`Lenient`].
 pub(crate) fn lenient(headers: &HeaderMap) -> bool {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
@@ -63,6 +71,14 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyKey {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         text(&parts.headers, "Idempotency-Key").map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for LastEventId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        text(&parts.headers, "Last-Event-ID").map(Self)
     }
 }
 

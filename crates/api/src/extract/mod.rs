@@ -17,7 +17,7 @@ use crate::error::ApiError;
 
 pub(crate) use body::{Body, NoBody, Validators};
 pub(crate) use faults::shown;
-pub(crate) use headers::{IdempotencyKey, Lenient, ServiceSender, lenient};
+pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 
 /// The most faults that one answer lists.

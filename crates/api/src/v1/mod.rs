@@ -1,7 +1,9 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
+pub(crate) mod events;
 mod me;
 mod messages;
+mod webhooks;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -9,5 +11,5 @@ use utoipa_axum::routes;
 use crate::state::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(messages::routes()).routes(routes!(me::get_me))
+    OpenApiRouter::default().merge(messages::routes()).merge(events::routes()).merge(webhooks::routes()).routes(routes!(me::get_me))
 }

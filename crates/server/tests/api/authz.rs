@@ -29,12 +29,23 @@ const ROWS: &[Row] = &[
     row("get_message", "GET", "/v1/messages/{message}", None, Some("messages:read")),
     row("cancel_message", "POST", "/v1/messages/{message}/cancel", None, Some("messages:send")),
     row("resolve_message", "POST", "/v1/messages/{message}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
+    row("list_events", "GET", "/v1/events", None, Some("messages:read")),
+    row("list_deliveries", "GET", "/v1/webhooks/deliveries", None, Some("webhooks:read")),
+    row("get_delivery", "GET", "/v1/webhooks/deliveries/{delivery}", None, Some("webhooks:read")),
+    row("replay_delivery", "POST", "/v1/webhooks/deliveries/{delivery}/replay", None, Some("webhooks:write")),
+    row("test_webhook", "POST", "/v1/senders/{sender}/webhook/test", None, Some("webhooks:write")),
     row("get_me", "GET", "/v1/me", None, None),
 ];
 
 /// What the paths speak of, made in the test world.
 async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
-    vec![("message", app.send_message(json!({"to": "+34600111222", "text": "x"})).await)]
+    let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let sender = app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id;
+    app.set_webhook(Some(sender), "http://127.0.0.1:9/hook", &[], "whsec_c2VjcmV0").await;
+    let tested = app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202).json();
+    app.drain().await;
+    let delivery = tested["deliveryId"].as_str().expect("an id").to_owned();
+    vec![("message", message), ("sender", sender.to_string()), ("delivery", delivery)]
 }
 
 async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {

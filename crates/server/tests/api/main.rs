@@ -10,3 +10,4 @@ mod operations;
 mod sandbox;
 mod scheduling;
 mod validation;
+mod webhooks;

@@ -155,7 +155,7 @@ CREATE INDEX messages_owner_idx ON messages (owner) WHERE owner IS NOT NULL;
 CREATE INDEX messages_failed_idx ON messages (tenant_id, id) WHERE status = 5;
 CREATE INDEX messages_held_idx ON messages (tenant_id, id) WHERE wait = 4;
 
--- What one commit changed about one resource. `position` orders rows by commit where the database can tell.
+-- What one commit changed about one resource. `position` and `entry` order rows by commit.
 CREATE TABLE events (
     position    INTEGER PRIMARY KEY, -- SQLite has one writer: rows are numbered in commit order
     tenant_id   INTEGER NOT NULL,
@@ -164,8 +164,11 @@ CREATE TABLE events (
     recorded_at INTEGER NOT NULL,
     kind        INTEGER NOT NULL DEFAULT 1,
     changes     TEXT NOT NULL,
+    entry       INTEGER NOT NULL DEFAULT 0, -- PostgreSQL orders the rows of one transaction by it
     UNIQUE (tenant_id, resource_id, sequence)
 ) STRICT;
+
+CREATE INDEX events_log_idx ON events (tenant_id, position, entry);
 
 -- Parts of requests too large for a row of the hot path, written and synced before the message is accepted.
 CREATE TABLE spool_chunks (

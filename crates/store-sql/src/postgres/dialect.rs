@@ -13,6 +13,17 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, 
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 
+/// Running transactions write at or after this place, whenever they commit.
+pub(super) const LOG_END: &str = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) - 1 WHERE $1 IS NOT NULL";
+
+/// What keeps unfinished transactions' rows out of a reading of the log.
+pub(super) const SETTLED: &str = " AND position < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)";
+
+/// ` AND column IN (…)`, in a text that does not vary with the number.
+pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: &[Uuid]) {
+    query.push(format!(" AND {column} = ANY(")).push_bind(ids.to_vec()).push(")");
+}
+
 /// The longest due messages of each shard. Each gives its part of `limit`: reading `limit` from each to sort them would cost as many
 /// times more.
 pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {

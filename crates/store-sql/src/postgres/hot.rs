@@ -6,7 +6,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
 use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, MetricRow, Operation, Result, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, Result, Transitioned};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -73,6 +73,16 @@ const UPDATE: &str = "WITH updated AS (UPDATE messages m SET status = u.status, 
        WHERE k.tenant_id = u.tenant_id AND k.operation = $21 AND k.key = u.key) \
      SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), tenant_id, id FROM updated";
 
+const PUT_DELIVERIES: &str = "INSERT INTO deliveries AS d (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, \
+     due_at, attempts, updated_at) SELECT $1, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::smallint[], $7::uuid[], $8::bigint[], \
+     $9::text[], $10::smallint[], $11::smallint[], $12::bigint[], $13::text[], $14::bigint[]) AS u \
+     ON CONFLICT (tenant_id, id) DO UPDATE SET url = excluded.url, status = excluded.status, tries = excluded.tries, due_at = excluded.due_at, \
+     attempts = excluded.attempts, updated_at = excluded.updated_at WHERE d.status <> 2 OR excluded.status = 2";
+
+const FENCE: &str = "SELECT fence FROM webhook_cursors WHERE tenant_id = $1 AND fence = $2 FOR UPDATE";
+
+const ADVANCE: &str = "UPDATE webhook_cursors SET position = $2, entry = $3 WHERE tenant_id = $1";
+
 const ADD_METRICS: &str = "INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) \
      ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
@@ -106,6 +116,39 @@ pub(super) async fn add_metrics(pool: &PgPool, deltas: &[MetricRow]) -> Result<(
         .await
         .store()?;
     Ok(())
+}
+
+/// Writes what became of deliveries; answers whether the reader's fence holds.
+pub(super) async fn log_deliveries(pool: &PgPool, log: &DeliveryLog) -> Result<bool> {
+    let rows = &log.deliveries;
+    let mut tx = pool.begin().await.store()?;
+    if !rows.is_empty() {
+        let attempts = rows.iter().map(|d| json(&d.attempts)).collect::<Result<Vec<_>>>()?;
+        sqlx::query(PUT_DELIVERIES)
+            .bind(log.tenant.0)
+            .bind(column(rows, |d| d.id.uuid()))
+            .bind(column(rows, |d| d.sender.map_or(Uuid::nil(), |s| s.uuid())))
+            .bind(column(rows, |d| d.event.uuid()))
+            .bind(column(rows, |d| d.event_type.as_str()))
+            .bind(column(rows, |d| d.kind.number()))
+            .bind(column(rows, |d| d.resource))
+            .bind(column(rows, |d| d.sequence))
+            .bind(column(rows, |d| d.url.as_str()))
+            .bind(column(rows, |d| d.status.number()))
+            .bind(column(rows, |d| d.tries))
+            .bind(column(rows, |d| d.due_at.map(Timestamp::millis)))
+            .bind(attempts)
+            .bind(column(rows, |d| d.updated_at.millis()))
+            .execute(&mut *tx)
+            .await
+            .store()?;
+    }
+    let holds: Option<(i64,)> = sqlx::query_as(FENCE).bind(log.tenant.0).bind(log.fence).fetch_optional(&mut *tx).await.store()?;
+    if let (Some(_), Some(read)) = (holds, log.read) {
+        sqlx::query(ADVANCE).bind(log.tenant.0).bind(read.commit).bind(read.entry).execute(&mut *tx).await.store()?;
+    }
+    tx.commit().await.store()?;
+    Ok(holds.is_some())
 }
 
 /// Writes a batch of new messages. Without idempotency keys one statement writes them, which needs no transaction around it.

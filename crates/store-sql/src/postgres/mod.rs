@@ -7,6 +7,8 @@ mod recent;
 
 #[path = "../sql/contacts.rs"]
 mod contacts;
+#[path = "../sql/deliveries.rs"]
+mod deliveries;
 #[path = "../sql/directory.rs"]
 mod directory;
 #[path = "../sql/events.rs"]
@@ -24,7 +26,7 @@ use std::str::FromStr as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_store::{Accept, Accepted, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
+use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres};
 
@@ -165,6 +167,10 @@ impl Store for PostgresStore {
             hot::add_metrics(&self.pool, part).await?;
         }
         Ok(())
+    }
+
+    async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool> {
+        hot::log_deliveries(&self.pool, &log).await
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {

@@ -36,6 +36,22 @@ impl MessageRepo for SqlTx {
         }
     }
 
+    async fn lookup_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<Vec<Message>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", &ids);
+        let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let mut items = Vec::with_capacity(rows.len());
+        for row in rows {
+            items.push(self.whole(row).await?);
+        }
+        Ok(items)
+    }
+
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);

@@ -85,6 +85,29 @@ impl WebhookRepo for SqlTx {
         rows.into_iter().map(WebhookRow::decode).collect()
     }
 
+    async fn mark_webhook(
+        &mut self,
+        tenant: TenantId,
+        sender: Option<SenderId>,
+        seen: Timestamp,
+        failing_since: Option<Timestamp>,
+        disabled_reason: Option<&str>,
+    ) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE webhooks SET failing_since = $4, disabled_reason = $5, active = CASE WHEN $5 IS NULL THEN active ELSE 0 END \
+             WHERE tenant_id = $1 AND sender_id = $2 AND updated_at = $3",
+        )
+        .bind(tenant.0)
+        .bind(key(sender))
+        .bind(seen.millis())
+        .bind(failing_since.map(Timestamp::millis))
+        .bind(disabled_reason)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
     async fn delete_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<bool> {
         let done = sqlx::query("DELETE FROM webhooks WHERE tenant_id = $1 AND sender_id = $2")
             .bind(tenant.0)

@@ -11,6 +11,22 @@ pub(super) const INSERT_EVENT: &str =
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
+/// Rows of the log are in commit order, and one writer leaves no gap that another could fill.
+pub(super) const LOG_END: &str = "SELECT COALESCE(MAX(position), 0) FROM events WHERE tenant_id = $1";
+
+/// What keeps unfinished transactions' rows out of a reading of the log: nothing, with one writer.
+pub(super) const SETTLED: &str = "";
+
+/// ` AND column IN (…)`.
+pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: &[Uuid]) {
+    query.push(format!(" AND {column} IN ("));
+    let mut list = query.separated(", ");
+    for id in ids {
+        list.push_bind(*id);
+    }
+    query.push(")");
+}
+
 /// One process works on the file: one shard is enough.
 pub(super) fn shard(_id: Uuid) -> i16 {
     0

@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{MessageId, Timestamp, limits};
-use nuncio_store::{Accepted, Idempotency, MetricRow, Result, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
@@ -36,6 +36,12 @@ const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND mes
 const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
      channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
 
+const PUT_DELIVERY: &str = "INSERT INTO deliveries (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, \
+     attempts, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (tenant_id, id) DO UPDATE SET \
+     url = excluded.url, status = excluded.status, tries = excluded.tries, due_at = excluded.due_at, attempts = excluded.attempts, \
+     updated_at = excluded.updated_at WHERE deliveries.status <> 2 OR excluded.status = 2";
+const FENCE: &str = "SELECT 1 FROM webhook_cursors WHERE tenant_id = ?1 AND fence = ?2";
+const ADVANCE: &str = "UPDATE webhook_cursors SET position = ?2, entry = ?3 WHERE tenant_id = ?1";
 const ADD_METRICS: &str = "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
      successes = successes + excluded.successes, failures = failures + excluded.failures, \
@@ -60,6 +66,36 @@ pub(super) fn add_metrics(conn: &Connection, deltas: &[MetricRow]) -> Result<()>
         .map_err(failed)?;
     }
     Ok(())
+}
+
+/// Writes what became of deliveries; answers whether the reader's fence holds.
+pub(super) fn log_deliveries(conn: &Connection, log: &DeliveryLog) -> Result<bool> {
+    let mut put = conn.prepare_cached(PUT_DELIVERY).map_err(failed)?;
+    for delivery in &log.deliveries {
+        put.execute(params![
+            log.tenant.0,
+            delivery.id.uuid().as_bytes(),
+            delivery.sender.map_or(Uuid::nil(), |s| s.uuid()).as_bytes(),
+            delivery.event.uuid().as_bytes(),
+            delivery.event_type.as_str(),
+            delivery.kind.number(),
+            delivery.resource.as_bytes(),
+            delivery.sequence,
+            delivery.url,
+            delivery.status.number(),
+            delivery.tries,
+            delivery.due_at.map(Timestamp::millis),
+            json(&delivery.attempts)?,
+            delivery.updated_at.millis(),
+        ])
+        .map_err(failed)?;
+    }
+    let mut holds = conn.prepare_cached(FENCE).map_err(failed)?;
+    let holds = holds.exists(params![log.tenant.0, log.fence]).map_err(failed)?;
+    if let (true, Some(read)) = (holds, log.read) {
+        conn.prepare_cached(ADVANCE).and_then(|mut s| s.execute(params![log.tenant.0, read.commit, read.entry])).map_err(failed)?;
+    }
+    Ok(holds)
 }
 
 /// Writes a batch of new messages. The answers must not be given before the commit.

@@ -10,6 +10,8 @@ mod writer;
 
 #[path = "../sql/contacts.rs"]
 mod contacts;
+#[path = "../sql/deliveries.rs"]
+mod deliveries;
 #[path = "../sql/directory.rs"]
 mod directory;
 #[path = "../sql/events.rs"]
@@ -29,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_store::{Accept, Accepted, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
+use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -179,6 +181,10 @@ impl Store for SqliteStore {
             self.writer.add_metrics(part.to_vec()).await?;
         }
         Ok(())
+    }
+
+    async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool> {
+        self.writer.log_deliveries(log).await
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_store::{Accepted, MetricRow, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, MetricRow, Result, StoreError, Transition, Transitioned};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpointer;
 use super::{end_if_sync_failed, hot, rusqlite_error};
-use crate::hot::{AcceptOp, MetricsOp, Op, Prepared, TransitionOp};
+use crate::hot::{AcceptOp, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
 use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 
 #[derive(Debug)]
@@ -33,6 +33,7 @@ struct Queue {
     accepts: VecDeque<AcceptOp>,
     transitions: VecDeque<TransitionOp>,
     metrics: VecDeque<MetricsOp>,
+    deliveries: VecDeque<DeliveriesOp>,
     closed: bool,
     /// The writer is asleep and must be woken.
     idle: bool,
@@ -45,6 +46,8 @@ struct Work {
     transitions: Vec<TransitionOp>,
     /// At most one, so that metrics make no transaction much longer.
     metrics: Vec<MetricsOp>,
+    /// The same for deliveries.
+    deliveries: Vec<DeliveriesOp>,
 }
 
 impl Writer {
@@ -70,6 +73,10 @@ impl Writer {
 
     pub(super) async fn add_metrics(&self, item: Vec<MetricRow>) -> Result<()> {
         self.enqueue(item, |queue| &mut queue.metrics).await
+    }
+
+    pub(super) async fn log_deliveries(&self, item: DeliveryLog) -> Result<bool> {
+        self.enqueue(item, |queue| &mut queue.deliveries).await
     }
 
     async fn enqueue<I, O>(&self, item: I, lane: impl FnOnce(&mut Queue) -> &mut VecDeque<Op<I, O>>) -> Result<O> {
@@ -125,7 +132,7 @@ fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn:
 /// What waits, up to a batch; `None` when the store is closed and nothing is left.
 fn next(shared: &Shared) -> Option<Work> {
     let mut queue = shared.queue.lock();
-    while queue.accepts.is_empty() && queue.transitions.is_empty() && queue.metrics.is_empty() {
+    while queue.is_empty() {
         if queue.closed {
             return None;
         }
@@ -138,21 +145,36 @@ fn next(shared: &Shared) -> Option<Work> {
         accepts: queue.accepts.drain(..accepts).collect(),
         transitions: queue.transitions.drain(..transitions).collect(),
         metrics: queue.metrics.pop_front().into_iter().collect(),
+        deliveries: queue.deliveries.pop_front().into_iter().collect(),
     })
 }
 
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.accepts.is_empty() && self.transitions.is_empty() && self.metrics.is_empty() && self.deliveries.is_empty()
+    }
+}
+
+/// What the items of a [`Work`] are answered.
+type Answers = (Vec<Accepted>, Vec<Transitioned>, Vec<bool>);
+
 impl Work {
+    fn len(&self) -> usize {
+        self.accepts.len() + self.transitions.len() + self.metrics.len() + self.deliveries.len()
+    }
+
     fn run(self, conn: &Connection) {
         let outcome = self.attempt(conn);
         match outcome {
-            Err(error) if may_be_one_item(&error) && self.accepts.len() + self.transitions.len() + self.metrics.len() > 1 => {
+            Err(error) if may_be_one_item(&error) && self.len() > 1 => {
                 for half in self.halves() {
                     half.run(conn);
                 }
             }
-            Ok((accepted, transitioned)) => {
+            Ok((accepted, transitioned, logged)) => {
                 answer(self.accepts, Ok(accepted));
                 answer(self.transitions, Ok(transitioned));
+                answer(self.deliveries, Ok(logged));
                 let added = vec![(); self.metrics.len()];
                 answer(self.metrics, Ok(added));
             }
@@ -160,12 +182,13 @@ impl Work {
                 tracing::error!(%error, "a batch was not written");
                 answer(self.accepts, Err(crate::hot::again(&error)));
                 answer(self.transitions, Err(crate::hot::again(&error)));
+                answer(self.deliveries, Err(crate::hot::again(&error)));
                 answer(self.metrics, Err(error));
             }
         }
     }
 
-    fn attempt(&self, conn: &Connection) -> Result<(Vec<Accepted>, Vec<Transitioned>)> {
+    fn attempt(&self, conn: &Connection) -> Result<Answers> {
         conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
         let outcome = self.write(conn);
         match outcome {
@@ -177,19 +200,23 @@ impl Work {
         }
     }
 
-    fn write(&self, conn: &Connection) -> Result<(Vec<Accepted>, Vec<Transitioned>)> {
+    fn write(&self, conn: &Connection) -> Result<Answers> {
         let accepted = hot::accept(conn, &self.accepts)?;
         let transitioned = hot::transition(conn, &self.transitions)?;
         for op in &self.metrics {
             hot::add_metrics(conn, &op.item)?;
         }
-        Ok((accepted, transitioned))
+        let logged = self.deliveries.iter().map(|op| hot::log_deliveries(conn, &op.item)).collect::<Result<_>>()?;
+        Ok((accepted, transitioned, logged))
     }
 
     fn halves(mut self) -> [Self; 2] {
-        if !self.metrics.is_empty() {
-            let metrics = std::mem::take(&mut self.metrics);
-            return [self, Self { metrics, ..Self::default() }];
+        if self.accepts.len() + self.transitions.len() < self.len() {
+            let (metrics, deliveries) = (std::mem::take(&mut self.metrics), std::mem::take(&mut self.deliveries));
+            if self.len() == 0 {
+                return [Self { metrics, ..Self::default() }, Self { deliveries, ..Self::default() }];
+            }
+            return [self, Self { metrics, deliveries, ..Self::default() }];
         }
         let accepts = self.accepts.split_off(self.accepts.len() / 2);
         let transitions = self.transitions.split_off(self.transitions.len() / 2);

@@ -12,9 +12,16 @@ const COVERED: &[(&str, &[&str])] = &[
     ("a_key_is_claimed_once_off_the_hot_path", &["claim_idempotency_key"]),
     ("what_happened_to_a_resource_is_told_in_order", &["insert_event", "list_resource_events"]),
     ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "delete_webhook"]),
+    ("a_log_has_one_reader", &["open_log", "close_log", "claim_log", "log_readers", "find_delivery"]),
+    (
+        "deliveries_wait_for_earlier_ones_of_their_resource",
+        &["due_deliveries", "waiting_webhooks", "waiting_resources", "known_deliveries", "drop_deliveries", "mark_webhook"],
+    ),
+    ("a_delivered_delivery_stays_delivered", &["list_deliveries", "replay_delivery", "log_deliveries"]),
+    ("the_log_is_read_in_commit_order", &["read_log", "list_log", "log_end", "find_log_entry"]),
     ("a_claimed_message_is_born_sending", &["messages_owned_by"]),
     ("a_person_decides_about_a_held_message", &["held_messages"]),
-    ("the_other_world_is_not_seen", &["lookup_message", "list_message_events"]),
+    ("the_other_world_is_not_seen", &["lookup_message", "lookup_messages", "list_message_events"]),
     ("contacts_come_in_the_order_of_messages", &["contacts_of_messages"]),
     ("what_is_due_comes_longest_due_first", &["due_messages"]),
     ("unfinished_messages_are_walked_in_order", &["unfinished_messages"]),
@@ -71,6 +78,7 @@ fn every_method_has_a_case() {
 /// A function of the test files that calls nothing but this method.
 fn helper(method: &str) -> &str {
     match method {
+        "log_deliveries" => "log",
         "insert_inbound" => "receive",
         method => method,
     }

@@ -1,11 +1,13 @@
 //! The event log.
 
 use nuncio_domain::event::{EventType, ResourceKind};
-use nuncio_store::{NewEvent, Occurrence};
+use nuncio_domain::id::Id as _;
+use nuncio_store::{NewEvent, Occurrence, Told};
 use serde_json::{Map, json};
 use uuid::Uuid;
 
 use crate::harness::{Harness, START};
+use crate::make::phone;
 
 pub(crate) async fn what_happened_to_a_resource_is_told_in_order(h: &Harness) {
     let resource = Uuid::from_u128(7);
@@ -32,4 +34,56 @@ pub(crate) async fn what_happened_to_a_resource_is_told_in_order(h: &Harness) {
     drop(tx);
     let mut tx = h.store.begin().await.unwrap();
     assert!(tx.insert_event(h.world.tenant, &event(3, &["paused"]), START).await.is_err(), "two events cannot have one sequence");
+}
+
+pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
+    let tenant = h.world.tenant;
+    let begin = h.read().await.log_end(tenant).await.unwrap();
+    let (first, second) = (h.accept(h.claimed(&phone(1))).await, h.accept(h.item(&phone(2))).await);
+    h.accept(h.item_in(&h.other, &phone(1))).await;
+    let mut tx = h.store.begin().await.unwrap();
+    let told = NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(9), sequence: 1, occurrences: Vec::new() };
+    tx.insert_event(tenant, &told, START).await.unwrap();
+    tx.insert_event(tenant, &NewEvent { sequence: 2, ..told }, START).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = h.read().await;
+    let all = tx.read_log(tenant, begin, 10).await.unwrap();
+    let heads: Vec<_> = all.iter().map(|e| (e.resource, e.sequence)).collect();
+    let contact = Uuid::from_u128(9);
+    assert_eq!(heads, [(first.id.uuid(), 1), (second.id.uuid(), 1), (contact, 1), (contact, 2)]);
+    assert!(matches!(&all[0].told, Told::Message(changes) if changes.len() == 2), "queued and sending");
+    assert!(matches!(all[2].told, Told::Other(ResourceKind::Contact, _)));
+    assert!(all.is_sorted_by_key(|e| e.position));
+    // In steps, from any place.
+    let mut walked = Vec::new();
+    let mut at = begin;
+    while let [entry] = tx.read_log(tenant, at, 1).await.unwrap().as_slice() {
+        at = entry.position;
+        walked.push(entry.clone());
+    }
+    assert_eq!(walked, all);
+    let newest = tx.list_log(tenant, None, 10).await.unwrap();
+    assert_eq!(newest, all.iter().rev().cloned().collect::<Vec<_>>());
+    assert_eq!(tx.list_log(tenant, Some(all[2].position), 1).await.unwrap(), [all[1].clone()]);
+    assert_eq!(tx.log_end(tenant).await.unwrap() >= at, true);
+    for (sequence, found) in [(1, Some(0)), (2, Some(0)), (0, None)] {
+        assert_eq!(tx.find_log_entry(tenant, first.id.uuid(), sequence).await.unwrap(), found.map(|n: usize| all[n].clone()));
+    }
+    assert_eq!(tx.find_log_entry(h.other.tenant, first.id.uuid(), 1).await.unwrap(), None);
+}
+
+/// A row of an unfinished transaction may yet take a place before one that is committed: until then nothing from there on is read.
+pub(crate) async fn a_row_that_commits_late_is_not_passed(h: &Harness) {
+    let tenant = h.world.tenant;
+    let event = |n: u128| NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(n), sequence: 1, occurrences: Vec::new() };
+    let begin = h.read().await.log_end(tenant).await.unwrap();
+    let mut late = h.store.begin().await.unwrap();
+    late.insert_event(tenant, &event(1), START).await.unwrap();
+    let mut early = h.store.begin().await.unwrap();
+    early.insert_event(tenant, &event(2), START).await.unwrap();
+    early.commit().await.unwrap();
+    assert_eq!(h.read().await.read_log(tenant, begin, 10).await.unwrap(), []);
+    late.commit().await.unwrap();
+    let all = h.read().await.read_log(tenant, begin, 10).await.unwrap();
+    assert_eq!(all.iter().map(|e| e.resource.as_u128()).collect::<Vec<_>>(), [1, 2]);
 }

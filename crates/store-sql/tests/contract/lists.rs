@@ -178,6 +178,8 @@ pub(crate) async fn the_other_world_is_not_seen(h: &Harness) {
     assert!(list(h, MessageFilter::default()).await.is_empty());
     let stolen = Message { tenant: here, ..foreign.clone() };
     assert_eq!(tx.contacts_of_messages(&[stolen]).await.unwrap(), [None]);
+    assert_eq!(tx.lookup_messages(here, &[foreign.id]).await.unwrap(), []);
+    assert_eq!(tx.lookup_messages(h.other.tenant, &[foreign.id, h.id()]).await.unwrap(), [foreign.clone()]);
     assert_eq!(tx.lookup_message(h.other.tenant, foreign.id).await.unwrap(), Some(foreign));
 }
 

@@ -101,9 +101,13 @@ cases! {
         }
         webhooks {
             a_webhook_comes_back_as_it_was,
+            a_log_has_one_reader,
+            deliveries_wait_for_earlier_ones_of_their_resource,
+            a_delivered_delivery_stays_delivered,
         }
         events {
             what_happened_to_a_resource_is_told_in_order,
+            the_log_is_read_in_commit_order,
         }
         nodes {
             a_node_lives_while_its_counter_moves,
@@ -121,6 +125,9 @@ cases! {
         }
     }
     postgres {
+        events {
+            a_row_that_commits_late_is_not_passed,
+        }
         load {
             two_nodes_change_the_same_messages,
             a_row_that_another_node_wrote_is_read_again,

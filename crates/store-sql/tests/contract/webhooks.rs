@@ -1,10 +1,15 @@
 //! Webhooks.
 
-use nuncio_domain::Redacted;
-use nuncio_domain::event::EventType;
-use nuncio_domain::webhook::Webhook;
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::webhook::{DeliveryStatus, Webhook};
+use nuncio_domain::{DeliveryId, EventId, Redacted, Timestamp};
+use nuncio_store::{Delivery, DeliveryFilter, DeliveryLog, DeliveryTry, LogReader, Position};
+use uuid::Uuid;
 
-use crate::harness::{Harness, START};
+use crate::harness::{Harness, NODE, START};
+use crate::make::MINUTE;
 
 pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
     let tenant = h.world.tenant;
@@ -43,4 +48,126 @@ pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
     assert!(tx.delete_webhook(tenant, None).await.unwrap());
     assert!(!tx.delete_webhook(tenant, None).await.unwrap());
     assert_eq!(tx.list_webhooks(tenant).await.unwrap().len(), 1);
+}
+
+fn delivery(n: u128, resource: u128, sequence: i64) -> Delivery {
+    Delivery {
+        id: DeliveryId::from_uuid(Uuid::from_u128(n)),
+        sender: None,
+        event: EventId::from_uuid(Uuid::from_u128(1_000 + n)),
+        event_type: EventType::MessageSent,
+        kind: ResourceKind::Message,
+        resource: Uuid::from_u128(resource),
+        sequence,
+        url: "https://a.example/x".to_owned(),
+        status: DeliveryStatus::Pending,
+        tries: 0,
+        due_at: Some(START),
+        attempts: Vec::new(),
+        updated_at: START,
+    }
+}
+
+async fn log(h: &Harness, deliveries: Vec<Delivery>, read: Option<Position>, fence: i64) -> bool {
+    h.store.log_deliveries(DeliveryLog { tenant: h.world.tenant, deliveries, read, fence }).await.unwrap()
+}
+
+pub(crate) async fn a_log_has_one_reader(h: &Harness) {
+    let tenant = h.world.tenant;
+    let place = |commit| Position { commit, entry: 3 };
+    let mut tx = h.store.begin().await.unwrap();
+    tx.open_log(tenant, place(7)).await.unwrap();
+    tx.open_log(tenant, place(9)).await.unwrap();
+    assert_eq!(tx.claim_log(tenant, 0, Some(NODE)).await.unwrap(), Some(1));
+    assert_eq!(tx.claim_log(tenant, 0, Some(NODE)).await.unwrap(), None, "somebody was faster");
+    tx.commit().await.unwrap();
+    let reader = |read, fence, owner| LogReader { tenant, read, owner, fence };
+    assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(7), 1, Some(NODE))]);
+    assert!(log(h, Vec::new(), Some(place(8)), 1).await);
+    let mut tx = h.store.begin().await.unwrap();
+    assert_eq!(tx.claim_log(tenant, 1, None).await.unwrap(), Some(2));
+    tx.commit().await.unwrap();
+    assert!(!log(h, vec![delivery(1, 1, 1)], Some(place(9)), 1).await, "the reader was replaced");
+    assert_eq!(h.read().await.log_readers().await.unwrap(), [reader(place(8), 2, None)], "its place does not count");
+    assert!(h.read().await.find_delivery(tenant, delivery(1, 1, 1).id).await.unwrap().is_some(), "what it did does");
+    let mut tx = h.store.begin().await.unwrap();
+    tx.close_log(tenant).await.unwrap();
+    assert_eq!(tx.log_readers().await.unwrap(), []);
+}
+
+pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harness) {
+    let tenant = h.world.tenant;
+    let mut tx = h.store.begin().await.unwrap();
+    let webhook = Webhook {
+        sender: None,
+        url: String::new(),
+        events: Vec::new(),
+        active: true,
+        sealed: Redacted::new(Vec::new()),
+        previous_until: None,
+        failing_since: None,
+        disabled_reason: None,
+        updated_at: START,
+    };
+    tx.put_webhook(tenant, &webhook).await.unwrap();
+    assert!(tx.mark_webhook(tenant, None, START, Some(START), None).await.unwrap());
+    assert!(!tx.mark_webhook(tenant, None, START.plus(MINUTE), None, Some("x")).await.unwrap(), "it was set up anew");
+    tx.commit().await.unwrap();
+    let failed = Delivery { status: DeliveryStatus::Failed, tries: 2, due_at: Some(START.plus(MINUTE)), ..delivery(1, 1, 1) };
+    let other = Delivery { sender: Some(h.world.sender), ..delivery(4, 1, 1) };
+    log(h, vec![failed.clone(), delivery(2, 1, 2), delivery(3, 2, 1), other], None, 0).await;
+    let mut tx = h.read().await;
+    let due = |at: Timestamp, ids: &'static [u128]| (at, ids);
+    for (at, ids) in [due(START, &[3]), due(START.plus(MINUTE), &[3, 1])] {
+        let found = tx.due_deliveries(tenant, None, at, 3, 10).await.unwrap();
+        assert_eq!(found.iter().map(|d| d.id.uuid().as_u128()).collect::<Vec<_>>(), ids);
+    }
+    let found = tx.due_deliveries(tenant, None, START, 2, 10).await.unwrap();
+    assert_eq!(found.iter().map(|d| d.id.uuid().as_u128()).collect::<Vec<_>>(), [2, 3], "patience is over");
+    assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), [None]);
+    let resources = [1, 2, 3].map(Uuid::from_u128);
+    let mut waiting = tx.waiting_resources(tenant, None, &resources).await.unwrap();
+    waiting.sort_unstable();
+    assert_eq!(waiting, resources[..2]);
+    let known = tx.known_deliveries(tenant, &[failed.id, delivery(9, 9, 9).id]).await.unwrap();
+    assert_eq!(known, [failed.id]);
+    drop(tx);
+    let mut tx = h.store.begin().await.unwrap();
+    assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 2);
+    assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 1);
+    assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), []);
+    let page = PageRequest { limit: 10, before: None };
+    let dead = DeliveryFilter { status: vec![DeliveryStatus::Dead], ..DeliveryFilter::default() };
+    assert_eq!(tx.list_deliveries(tenant, &dead, page).await.unwrap().items.len(), 3);
+}
+
+pub(crate) async fn a_delivered_delivery_stays_delivered(h: &Harness) {
+    let tenant = h.world.tenant;
+    let tried = DeliveryTry { at: START, status: Some(200), ms: 3, error: None, body: Some("ok".to_owned()) };
+    let delivered = Delivery { status: DeliveryStatus::Delivered, tries: 1, due_at: None, attempts: vec![tried], ..delivery(1, 1, 1) };
+    log(h, vec![delivered.clone()], None, 0).await;
+    log(h, vec![delivery(1, 1, 1), Delivery { event_type: EventType::MessageRead, ..delivery(2, 2, 1) }], None, 0).await;
+    let mut tx = h.store.begin().await.unwrap();
+    assert_eq!(tx.find_delivery(tenant, delivered.id).await.unwrap(), Some(delivered.clone()));
+    assert_eq!(tx.find_delivery(h.other.tenant, delivered.id).await.unwrap(), None);
+    let all = |filter: DeliveryFilter, limit| (filter, PageRequest { limit, before: None });
+    for ((filter, page), ids) in [
+        (all(DeliveryFilter::default(), 10), &[2, 1][..]),
+        (all(DeliveryFilter::default(), 1), &[2]),
+        (all(DeliveryFilter { status: vec![DeliveryStatus::Delivered], ..DeliveryFilter::default() }, 10), &[1]),
+        (
+            all(DeliveryFilter { status: vec![DeliveryStatus::Pending, DeliveryStatus::Delivered], ..DeliveryFilter::default() }, 10),
+            &[2, 1],
+        ),
+        (all(DeliveryFilter { event_type: vec![EventType::MessageRead], ..DeliveryFilter::default() }, 10), &[2]),
+        (all(DeliveryFilter { resource: Some(Uuid::from_u128(1)), ..DeliveryFilter::default() }, 10), &[1]),
+        (all(DeliveryFilter { sender: Some(h.world.sender), ..DeliveryFilter::default() }, 10), &[]),
+    ] {
+        let found = tx.list_deliveries(tenant, &filter, page).await.unwrap();
+        assert_eq!(found.items.iter().map(|d| d.id.uuid().as_u128()).collect::<Vec<_>>(), ids, "{filter:?}");
+    }
+    assert!(tx.replay_delivery(tenant, delivered.id, START).await.unwrap());
+    assert!(!tx.replay_delivery(h.other.tenant, delivered.id, START).await.unwrap());
+    let again = tx.find_delivery(tenant, delivered.id).await.unwrap().unwrap();
+    assert_eq!((again.status, again.tries, again.due_at, again.attempts.len()), (DeliveryStatus::Pending, 0, Some(START), 1));
 }

@@ -1,0 +1,28 @@
+//! `GET /v1/webhooks/deliveries`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::webhooks::{DeliveryView, ListDeliveries};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of deliveries.
+    DeliveryPage of DeliveryView
+}
+
+/// List webhook deliveries
+///
+/// Newest event first.
+#[utoipa::path(
+    get, path = "/v1/webhooks/deliveries", tag = "Webhooks", params(ListDeliveries),
+    responses((status = 200, description = "A page of deliveries.", body = DeliveryPage)),
+)]
+pub(crate) async fn list_deliveries(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListDeliveries>,
+) -> Result<Reply<DeliveryPage>> {
+    Ok(Reply::ok(core.list_deliveries(&caller, &list).await?.into()))
+}

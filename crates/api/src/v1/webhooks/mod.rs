@@ -1,0 +1,35 @@
+//! Webhooks: what became of deliveries.
+
+mod get;
+mod list;
+mod replay;
+mod test;
+
+use nuncio_core::webhooks::DeliveryView;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list_deliveries))
+        .routes(routes!(get::get_delivery))
+        .routes(routes!(replay::replay_delivery))
+        .routes(routes!(test::test_webhook))
+}
+
+/// A delivery under its name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OneDelivery)]
+pub(crate) struct DeliveryBody {
+    delivery: DeliveryView,
+}
+
+impl From<DeliveryView> for DeliveryBody {
+    fn from(delivery: DeliveryView) -> Self {
+        Self { delivery }
+    }
+}

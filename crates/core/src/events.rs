@@ -1,0 +1,360 @@
+//! The event log as the outside is told of it.
+
+use std::collections::HashMap;
+
+use nuncio_domain::config::World;
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::lifecycle::{Change, Wait};
+use nuncio_domain::message::{Message, Status};
+use nuncio_domain::{ContactId, Environment, EventId, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp};
+use nuncio_store::{LogEntry, Position, Told, Tx};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::list::{Listed, limit};
+use crate::messages::MessageView;
+use crate::{Caller, Core, StoreResultExt as _};
+
+/// Something that happened, with what it happened to.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The same whenever it is told.
+    pub id: EventId,
+    /// Where its row stands in the log.
+    pub position: Position,
+    /// What kind of resource it is about.
+    pub kind: ResourceKind,
+    /// The resource.
+    pub resource: Uuid,
+    /// The resource's version afterwards.
+    pub sequence: i64,
+    /// What happened.
+    pub event_type: EventType,
+    /// The sender whose webhook hears of it.
+    pub sender: Option<SenderId>,
+    /// As it is shown.
+    pub view: EventView,
+}
+
+/// An event.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Event)]
+pub struct EventView {
+    /// Its identifier, the same at each delivery.
+    #[schema(value_type = String)]
+    pub id: EventId,
+    /// What happened.
+    #[serde(rename = "type")]
+    #[schema(value_type = EventType)]
+    pub event_type: EventType,
+    /// When.
+    #[schema(value_type = String, format = DateTime)]
+    pub timestamp: Timestamp,
+    /// The project.
+    #[schema(value_type = String)]
+    pub project_id: ProjectId,
+    /// The sender, if it is about one.
+    #[schema(value_type = Option<String>, required)]
+    pub sender_id: Option<SenderId>,
+    /// `live` or `test`.
+    #[schema(value_type = Environment)]
+    pub environment: &'static str,
+    /// Grows with each event of the same resource.
+    pub sequence: i64,
+    /// The resource under its name, as it was then, and what else belongs to it.
+    #[schema(value_type = Object)]
+    pub data: EventData,
+}
+
+impl Event {
+    /// What is posted to webhooks.
+    pub fn body(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.view).unwrap_or_default()
+    }
+}
+
+/// What an event tells of its resource.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum EventData {
+    /// A message.
+    #[serde(rename_all = "camelCase")]
+    Message {
+        /// As it was then.
+        message: Box<MessageView>,
+        /// The status before.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        previous_status: Option<&'static str>,
+    },
+    /// Another resource.
+    Other(Map<String, Value>),
+}
+
+/// Tells what `entries` of a world's log say, in order. What is about a message that is no longer kept is left out.
+pub async fn tell(tx: &mut dyn Tx, world: &World, entries: &[LogEntry]) -> nuncio_store::Result<Vec<Event>> {
+    let is_message = |entry: &&LogEntry| matches!(entry.told, Told::Message(_));
+    let mut ids: Vec<MessageId> = entries.iter().filter(is_message).map(|e| MessageId::from_uuid(e.resource)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let messages = tx.lookup_messages(world.tenant, &ids).await?;
+    let contacts = tx.contacts_of_messages(&messages).await?;
+    let messages: HashMap<Uuid, (Message, Option<ContactId>)> =
+        messages.into_iter().zip(contacts).map(|(message, contact)| (message.id.uuid(), (message, contact))).collect();
+    let mut events = Vec::with_capacity(entries.len() * 2);
+    for entry in entries {
+        match &entry.told {
+            Told::Message(changes) => {
+                let Some((message, contact)) = messages.get(&entry.resource) else { continue };
+                let of_message =
+                    changes.iter().zip(entry.sequence..).filter_map(|(c, n)| of_message(world, entry, message, *contact, c, n));
+                events.extend(of_message.flatten());
+            }
+            Told::Other(kind, occurrences) => {
+                for (occurrence, sequence) in occurrences.iter().zip(entry.sequence..) {
+                    let data = EventData::Other(occurrence.data.clone());
+                    events.push(event(world, entry, *kind, (occurrence.kind, occurrence.sender, sequence, entry.recorded_at), data));
+                }
+            }
+        }
+    }
+    Ok(events)
+}
+
+/// The event's type, the sender whose webhook hears of it, its sequence and its time.
+type Head = (EventType, Option<SenderId>, i64, Timestamp);
+
+fn event(world: &World, entry: &LogEntry, kind: ResourceKind, (event_type, sender, sequence, at): Head, data: EventData) -> Event {
+    let id = event_id(world.tenant, entry, sequence, event_type);
+    let view = EventView {
+        id,
+        event_type,
+        timestamp: at,
+        project_id: world.project.id,
+        sender_id: sender,
+        environment: world.environment.as_str(),
+        sequence,
+        data,
+    };
+    Event { id, position: entry.position, kind, resource: entry.resource, sequence, event_type, sender, view }
+}
+
+/// Follows from what the event is, so that it is the same whenever it is told, by any node.
+fn event_id(tenant: TenantId, entry: &LogEntry, sequence: i64, event_type: EventType) -> EventId {
+    let mut hasher = Sha256::new();
+    hasher.update(tenant.0.to_be_bytes());
+    hasher.update(entry.resource.as_bytes());
+    hasher.update(sequence.to_be_bytes());
+    hasher.update(event_type.as_str());
+    let digest = hasher.finalize();
+    let mut random = [0; 10];
+    random.copy_from_slice(&digest[..10]);
+    // The first twelve bits after the time: events of one moment sort by their sequence.
+    [random[0], random[1]] = (sequence as u16).to_be_bytes();
+    EventId::from_uuid(uuid_v7(entry.recorded_at, random))
+}
+
+fn of_message(
+    world: &World,
+    entry: &LogEntry,
+    message: &Message,
+    contact: Option<ContactId>,
+    change: &Change,
+    sequence: i64,
+) -> Option<impl Iterator<Item = Event>> {
+    let event_type = type_of(change.status);
+    let view = MessageView::new(&as_of(message, change), world.environment, contact);
+    let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
+    let one =
+        |event_type| event(world, entry, ResourceKind::Message, (event_type, Some(message.sender), sequence, change.at), data.clone());
+    let events: Vec<Event> = std::iter::once(event_type).map(one).collect();
+    Some(events.into_iter())
+}
+
+const fn type_of(status: Status) -> EventType {
+    match status {
+        Status::Scheduled | Status::Queued => EventType::MessageQueued,
+        Status::Sending => EventType::MessageSending,
+        Status::Sent => EventType::MessageSent,
+        Status::Delivered => EventType::MessageDelivered,
+        Status::Read => EventType::MessageRead,
+        Status::Failed | Status::Cancelled => EventType::MessageFailed,
+        Status::Received => EventType::MessageInbound,
+    }
+}
+
+/// The message as it was right after `change`, as far as what changed since can be taken back.
+fn as_of(message: &Message, change: &Change) -> Message {
+    let mut then = message.clone();
+    let state = &mut then.state;
+    state.status = change.status;
+    state.updated_at = change.at;
+    state.wait = Wait::Nothing;
+    let detail = &mut state.detail;
+    detail.failure.clone_from(&change.failure);
+    detail.cost = change.cost;
+    detail.possible_duplicate = change.possible_duplicate;
+    let not_yet = |reached: Status, at: Option<Timestamp>| change.status < reached || at.is_some_and(|at| at > change.at);
+    for (reached, moment) in
+        [(Status::Sent, &mut detail.sent_at), (Status::Delivered, &mut detail.delivered_at), (Status::Read, &mut detail.read_at)]
+    {
+        if not_yet(reached, *moment) {
+            *moment = None;
+        }
+    }
+    detail.attempts.retain(|attempt| attempt.started_at <= change.at);
+    match &change.attempt {
+        Some((index, attempt)) => {
+            detail.attempts.truncate(index + 1);
+            if let Some(last) = detail.attempts.get_mut(*index) {
+                last.clone_from(attempt);
+            }
+        }
+        // Accepted and not started yet.
+        None if change.previous.is_none() => detail.attempts.clear(),
+        None => {}
+    }
+    then
+}
+
+/// Which part of the event log is asked for: the query of `GET /v1/events`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListEvents {
+    /// Page size.
+    #[param(minimum = 1, maximum = 100, default = 50)]
+    pub limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// A place in the list of events: a row of the log, and how many of its events were shown.
+fn place(position: Position, shown: u16) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&position.commit.to_be_bytes());
+    // Entries are numbered from 0 or 1: six bytes last for ever.
+    bytes[8..14].copy_from_slice(&position.entry.to_be_bytes()[2..]);
+    bytes[14..].copy_from_slice(&shown.to_be_bytes());
+    bytes
+}
+
+fn read_place(bytes: [u8; 16]) -> (Position, u16) {
+    let number = |range: std::ops::Range<usize>| bytes[range].iter().fold(0_i64, |n, byte| (n << 8) | i64::from(*byte));
+    (Position { commit: number(0..8), entry: number(8..14) }, number(14..16) as u16)
+}
+
+/// The scope of cursors into the list.
+const SCOPE: &str = "events";
+
+impl Core {
+    /// `GET /v1/events`: a page, newest first.
+    pub async fn list_events(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
+        caller.require(Permission::MessagesRead)?;
+        let mut errors = Vec::new();
+        let limit = limit(asked.limit, &mut errors) as usize;
+        if !errors.is_empty() {
+            return Err(nuncio_domain::Error::invalid(errors));
+        }
+        let cursor = asked.cursor.as_deref().map(|c| self.cursors().read(caller.tenant, SCOPE, c)).transpose()?.map(read_place);
+        let world = self.world(caller.tenant).await?;
+        // A row that was shown in part is read again.
+        let mut before = cursor.map(|(at, shown)| if shown == 0 { at } else { Position { entry: at.entry + 1, ..at } });
+        let mut skip = cursor.map_or(0, |(_, shown)| usize::from(shown));
+        let (mut items, mut tx) = (Vec::new(), self.inner.store.read().await.or_fail()?);
+        loop {
+            let entries = tx.list_log(caller.tenant, before, limit as u32 + 1).await.or_fail()?;
+            let Some(oldest) = entries.last().map(|e| e.position) else { break };
+            before = Some(oldest);
+            let mut events = tell(&mut *tx, &world, &entries).await.or_fail()?;
+            // Rows come newest first, their events oldest first.
+            let mut rows: Vec<Vec<Event>> = Vec::new();
+            for event in events.drain(..) {
+                match rows.last_mut().filter(|row| row[0].position == event.position) {
+                    Some(row) => row.insert(0, event),
+                    None => rows.push(vec![event]),
+                }
+            }
+            for row in rows {
+                let position = row[0].position;
+                for (shown, event) in row.into_iter().enumerate().skip(std::mem::take(&mut skip)) {
+                    if items.len() == limit {
+                        let next = if shown == 0 { self.last_place(&items) } else { place(position, shown as u16) };
+                        return Ok((views(items), Some(self.cursors().make(caller.tenant, SCOPE, next))));
+                    }
+                    items.push(event);
+                }
+            }
+        }
+        Ok((views(items), None))
+    }
+
+    /// Right after the last of these events, whose row was shown to its end.
+    fn last_place(&self, items: &[Event]) -> [u8; 16] {
+        items.last().map_or([0; 16], |event| place(event.position, 0))
+    }
+
+    /// Whether a caller who follows the log may go on: the key holds, and this node is not about to stop.
+    pub async fn may_follow(&self, caller: &Caller) -> bool {
+        self.inner.outbound.accepting().is_some() && self.is_valid(caller).await
+    }
+
+    /// Where the log of the caller's world ends now.
+    pub async fn end_of_events(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
+        caller.require(Permission::MessagesRead)?;
+        let position = self.inner.store.read().await.or_fail()?.log_end(caller.tenant).await.or_fail()?;
+        Ok(Seen { position, shown: ALL })
+    }
+
+    /// What a token of [`Self::events_after`] names.
+    pub fn seen_events(&self, caller: &Caller, token: &str) -> nuncio_domain::Result<Seen> {
+        caller.require(Permission::MessagesRead)?;
+        let wrong = |_| nuncio_domain::Error::field("header.Last-Event-ID", "is not the id of an event of this stream");
+        let (position, shown) = read_place(self.cursors().read(caller.tenant, STREAM, token).map_err(wrong)?);
+        Ok(Seen { position, shown })
+    }
+
+    /// The next events of the caller's world, in order, each with the token that names it as the last one seen; and what is seen then.
+    pub async fn events_after(&self, caller: &Caller, seen: Seen, rows: u32) -> nuncio_domain::Result<(Vec<(String, EventView)>, Seen)> {
+        caller.require(Permission::MessagesRead)?;
+        // A row that was seen in part is read again.
+        let entry = if seen.shown == ALL { seen.position.entry } else { seen.position.entry - 1 };
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let entries = tx.read_log(caller.tenant, Position { entry, ..seen.position }, rows).await.or_fail()?;
+        let Some(position) = entries.last().map(|e| e.position) else { return Ok((Vec::new(), seen)) };
+        let world = self.world(caller.tenant).await?;
+        let events = tell(&mut *tx, &world, &entries).await.or_fail()?;
+        let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
+        for event in events {
+            shown = if last == Some(event.position) { shown + 1 } else { 1 };
+            last = Some(event.position);
+            if event.position == seen.position && shown <= seen.shown {
+                continue;
+            }
+            told.push((self.cursors().make(caller.tenant, STREAM, place(event.position, shown)), event.view));
+        }
+        Ok((told, Seen { position, shown: ALL }))
+    }
+}
+
+/// How far a reader of the log has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seen {
+    position: Position,
+    /// Events of the row at `position`.
+    shown: u16,
+}
+
+/// More events than a row has.
+const ALL: u16 = u16::MAX;
+
+/// The scope of tokens that name the last event seen.
+const STREAM: &str = "events/stream";
+
+fn views(events: Vec<Event>) -> Vec<EventView> {
+    events.into_iter().map(|event| event.view).collect()
+}

@@ -1,0 +1,250 @@
+//! Looking at deliveries, and having them made again.
+
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::webhook::DeliveryStatus;
+use nuncio_domain::{
+    BroadcastId, ContactId, DeliveryId, Error, EventId, FieldError, InvitationId, MessageId, Permission, Result, SenderId, TemplateId,
+    Timestamp,
+};
+use nuncio_store::{Delivery, DeliveryFilter, NewEvent, Occurrence};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::events::Event;
+use crate::list::{Listed, limit, words};
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// An event on its way to a webhook.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
+pub struct DeliveryView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: DeliveryId,
+    /// The event.
+    #[schema(value_type = String)]
+    pub event_id: EventId,
+    /// What happened.
+    #[schema(value_type = EventType)]
+    pub event_type: EventType,
+    /// The sender whose webhook it is for; null for the world's own.
+    #[schema(value_type = Option<String>, required)]
+    pub sender_id: Option<SenderId>,
+    /// What the event is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_id: Option<String>,
+    /// Grows with each event of the same resource.
+    pub sequence: i64,
+    /// Where it was, or will be, posted to.
+    pub url: String,
+    /// Where it stands.
+    #[schema(value_type = DeliveryStatus)]
+    pub status: &'static str,
+    /// The newest tries, oldest first.
+    pub attempts: Vec<DeliveryAttemptView>,
+    /// When it is tried next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_attempt_at: Option<Timestamp>,
+    /// When the event happened.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+/// One try of a delivery.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeliveryAttempt)]
+pub struct DeliveryAttemptView {
+    /// When it began.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// The status that was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_status: Option<u16>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Why there was no answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The answer's body, cut to 4 KB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_body: Option<String>,
+}
+
+impl From<Delivery> for DeliveryView {
+    fn from(delivery: Delivery) -> Self {
+        let attempts = delivery.attempts.into_iter().map(|a| DeliveryAttemptView {
+            at: a.at,
+            response_status: a.status,
+            duration_ms: a.ms,
+            error: a.error,
+            response_body: a.body,
+        });
+        Self {
+            id: delivery.id,
+            event_id: delivery.event,
+            event_type: delivery.event_type,
+            sender_id: delivery.sender,
+            resource_id: resource_id(delivery.kind, delivery.resource),
+            sequence: delivery.sequence,
+            url: delivery.url,
+            status: delivery.status.as_str(),
+            attempts: attempts.collect(),
+            next_attempt_at: delivery.due_at,
+            created_at: delivery.event.created_at(),
+            updated_at: delivery.updated_at,
+        }
+    }
+}
+
+fn resource_id(kind: ResourceKind, resource: Uuid) -> Option<String> {
+    Some(match kind {
+        ResourceKind::Message => MessageId::from_uuid(resource).to_string(),
+        ResourceKind::Contact => ContactId::from_uuid(resource).to_string(),
+        ResourceKind::Broadcast => BroadcastId::from_uuid(resource).to_string(),
+        ResourceKind::Template => TemplateId::from_uuid(resource).to_string(),
+        ResourceKind::Invitation => InvitationId::from_uuid(resource).to_string(),
+        ResourceKind::Webhook => return None,
+    })
+}
+
+fn read_resource_id(text: &str) -> Option<Uuid> {
+    let of = |text: &str| -> Option<Uuid> {
+        Some(match text.split('_').next()? {
+            MessageId::PREFIX => text.parse::<MessageId>().ok()?.uuid(),
+            ContactId::PREFIX => text.parse::<ContactId>().ok()?.uuid(),
+            BroadcastId::PREFIX => text.parse::<BroadcastId>().ok()?.uuid(),
+            TemplateId::PREFIX => text.parse::<TemplateId>().ok()?.uuid(),
+            InvitationId::PREFIX => text.parse::<InvitationId>().ok()?.uuid(),
+            _ => return None,
+        })
+    };
+    of(text)
+}
+
+/// The delivery of an event to the webhook of a sender, or of the world: the same whoever makes it.
+pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
+    let mut hasher = Sha256::new();
+    hasher.update(event.id.uuid().as_bytes());
+    hasher.update(sender.map_or(Uuid::nil(), |s| s.uuid()).as_bytes());
+    let digest = hasher.finalize();
+    let mut random = [0; 10];
+    random.copy_from_slice(&digest[..10]);
+    [random[0], random[1]] = (event.sequence as u16).to_be_bytes();
+    DeliveryId::from_uuid(uuid_v7(event.id.created_at(), random))
+}
+
+/// Which deliveries are asked for: the query of `GET /v1/webhooks/deliveries`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListDeliveries {
+    /// Comma-joined statuses.
+    #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode = false, min_items = 1)]
+    pub status: Option<String>,
+    /// Comma-joined event types.
+    #[param(value_type = Option<Vec<EventType>>, style = Form, explode = false, min_items = 1)]
+    pub event_type: Option<String>,
+    /// To the webhook of this sender.
+    pub sender_id: Option<String>,
+    /// About this message, contact, broadcast, template or invitation.
+    pub resource_id: Option<String>,
+    /// Page size.
+    #[param(minimum = 1, maximum = 100, default = 50)]
+    pub limit: Option<u32>,
+    /// The `nextCursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl Core {
+    /// `GET /v1/webhooks/deliveries`.
+    pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
+        caller.require(Permission::WebhooksRead)?;
+        let mut errors = Vec::new();
+        let limit = limit(asked.limit, &mut errors);
+        let mut id = |text: Option<&str>, path: &str, read: fn(&str) -> Option<Uuid>, what: &str| {
+            let found = text.map(read);
+            if found == Some(None) {
+                errors.push(FieldError::new(path, format!("is not the id of a {what}")));
+            }
+            found.flatten()
+        };
+        let sender = id(asked.sender_id.as_deref(), "query.senderId", |t| t.parse::<SenderId>().ok().map(|s| s.uuid()), "sender");
+        let resource = id(asked.resource_id.as_deref(), "query.resourceId", read_resource_id, "resource that has events");
+        let filter = DeliveryFilter {
+            status: words(asked.status.as_deref(), "query.status", DeliveryStatus::parse, DeliveryStatus::ALL, &mut errors),
+            event_type: words(asked.event_type.as_deref(), "query.eventType", EventType::parse, EventType::ALL, &mut errors),
+            sender: sender.map(SenderId::from_uuid),
+            resource,
+        };
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("deliveries?{filter:?}");
+        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let page = self.inner.store.read().await.or_fail()?.list_deliveries(caller.tenant, &filter, page).await.or_fail()?;
+        Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+    }
+
+    /// `GET /v1/webhooks/deliveries/{id}`.
+    pub async fn get_delivery(&self, caller: &Caller, id: &str) -> Result<DeliveryView> {
+        caller.require(Permission::WebhooksRead)?;
+        self.delivery(caller, parse_id(id, "delivery")?).await
+    }
+
+    /// `POST /v1/webhooks/deliveries/{id}/replay`: as if it had never been tried.
+    pub async fn replay_delivery(&self, caller: &Caller, id: &str) -> Result<DeliveryView> {
+        caller.require(Permission::WebhooksWrite)?;
+        let id = parse_id(id, "delivery")?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let Some(delivery) = tx.find_delivery(caller.tenant, id).await.or_fail()? else { return Err(Error::not_found("delivery")) };
+        let webhook = tx.find_webhook(caller.tenant, delivery.sender).await.or_fail()?;
+        if !webhook.is_some_and(|w| w.active) {
+            return Err(Error::wrong_state("the webhook that it was for is not active", "inactive", &["active"]));
+        }
+        tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        self.inner.outbound.told(caller.tenant);
+        self.delivery(caller, id).await
+    }
+
+    /// `POST /v1/senders/{id}/webhook/test`: has `webhook.test` posted to the sender's webhook. Answers the event and its delivery.
+    pub async fn test_webhook(&self, caller: &Caller, sender: &str) -> Result<(EventId, DeliveryId)> {
+        caller.require(Permission::WebhooksWrite)?;
+        let sender: SenderId = parse_id(sender, "sender")?;
+        let world = self.world(caller.tenant).await?;
+        if world.sender(sender).is_none() {
+            return Err(Error::not_found("sender"));
+        }
+        let (now, resource) = (self.ids().clock.now(), self.ids().next::<EventId>().uuid());
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if !tx.find_webhook(caller.tenant, Some(sender)).await.or_fail()?.is_some_and(|w| w.active) {
+            return Err(Error::wrong_state("the sender has no active webhook; set webhookUrl first", "inactive", &["active"]));
+        }
+        let mut data = Map::new();
+        data.insert("webhook".to_owned(), Value::from_iter([("senderId", Value::from(sender.to_string()))]));
+        let occurrence = Occurrence { kind: EventType::WebhookTest, sender: Some(sender), data };
+        let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
+        tx.insert_event(caller.tenant, &event, now).await.or_fail()?;
+        let entry = tx.find_log_entry(caller.tenant, resource, 1).await.or_fail()?;
+        let told = crate::events::tell(&mut *tx, &world, entry.as_slice()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        self.inner.outbound.told(caller.tenant);
+        let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
+        Ok((event.id, delivery_id(event, Some(sender))))
+    }
+
+    async fn delivery(&self, caller: &Caller, id: DeliveryId) -> Result<DeliveryView> {
+        let found = self.inner.store.read().await.or_fail()?.find_delivery(caller.tenant, id).await.or_fail()?;
+        found.map(DeliveryView::from).ok_or_else(|| Error::not_found("delivery"))
+    }
+}

@@ -1,0 +1,44 @@
+//! Signatures by the Standard Webhooks specification (standardwebhooks.com, version 1), so that ready-made verifiers work.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, Mac as _};
+use nuncio_domain::{Entropy, EventId, Redacted, Timestamp};
+use sha2::Sha256;
+
+/// What a secret begins with.
+const PREFIX: &str = "whsec_";
+
+/// The three headers of a delivery.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// `webhook-id`: the event, the same at each try.
+    pub id: String,
+    /// `webhook-timestamp`: Unix seconds of the try.
+    pub timestamp: String,
+    /// `webhook-signature`: one signature per secret, separated by spaces.
+    pub signature: String,
+}
+
+/// A new signing secret, in the form that is shown.
+pub(crate) fn generate(entropy: &dyn Entropy) -> Redacted<String> {
+    let mut key = [0; 32];
+    entropy.fill(&mut key);
+    Redacted::new(format!("{PREFIX}{}", STANDARD.encode(key)))
+}
+
+/// Signs a body with every secret that is valid now.
+pub fn sign(secrets: &[Redacted<String>], event: EventId, at: Timestamp, body: &[u8]) -> Signature {
+    let (id, timestamp) = (event.to_string(), (at.millis() / 1_000).to_string());
+    let signatures: Vec<String> = secrets.iter().map(|secret| one(secret.expose(), &id, &timestamp, body)).collect();
+    Signature { id, timestamp, signature: signatures.join(" ") }
+}
+
+fn one(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String {
+    let key = STANDARD.decode(secret.strip_prefix(PREFIX).unwrap_or(secret)).unwrap_or_default();
+    let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(&key).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+    for part in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
+        mac.update(part);
+    }
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+}

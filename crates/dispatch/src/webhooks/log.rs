@@ -1,0 +1,379 @@
+//! Reading a world's log, and keeping the place in it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_core::events::{self, Event};
+use nuncio_core::webhooks::{Targets, delivery_id};
+use nuncio_domain::config::World;
+use nuncio_domain::webhook::DeliveryStatus;
+use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp};
+use nuncio_store::{Delivery, DeliveryLog, LogEntry, Position, Result};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::endpoint::{Endpoint, Task};
+use super::post::PATIENCE;
+use crate::Shared;
+
+/// Rows of one reading.
+const ROWS: u32 = 256;
+/// Events in memory beyond which nothing more is read.
+const MEMORY: usize = 1_024;
+/// Deliveries of one write.
+const WRITE: usize = 256;
+/// How long webhooks and senders are trusted.
+const TRUST: Duration = Duration::from_secs(1);
+/// How long an event may wait in memory before it is written as a delivery to come.
+const CUSTODY: Duration = Duration::from_secs(1);
+/// When a delivery that is under way would be tried again, should this node die.
+const UNDER_WAY: Duration = Duration::from_secs(60);
+/// How often the place is written when nothing else is.
+const PLACE: Duration = Duration::from_secs(1);
+/// How often to look for deliveries that come due.
+const DUE: Duration = Duration::from_millis(250);
+
+/// Whose webhook: a sender's, or the world's.
+pub(super) type Key = Option<SenderId>;
+
+/// A world, and who hears of its events.
+#[derive(Debug)]
+pub(super) struct Config {
+    pub(super) world: World,
+    pub(super) targets: Targets,
+}
+
+/// The log of one world.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(super) tenant: TenantId,
+    pub(super) fence: i64,
+    /// Up to here another reader may have made deliveries that the place does not show.
+    taken_over: Position,
+    pub(super) inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    read: Position,
+    /// The newest that was read, and until when it is trusted.
+    config: Option<(Option<Duration>, Arc<Config>)>,
+    /// Rows that were read, with how many of their deliveries are not written yet.
+    open: BTreeMap<Position, usize>,
+    /// Deliveries under way.
+    pub(super) flights: HashMap<DeliveryId, Flight>,
+    /// What is to be written, and the row that waits for it.
+    done: HashMap<DeliveryId, (Delivery, Option<Position>)>,
+    /// Resources with a delivery to come among `done`.
+    held: HashSet<(Key, Uuid)>,
+    /// The place to write.
+    place: Option<Position>,
+    placed_at: Duration,
+    pub(super) endpoints: HashMap<Key, Endpoint>,
+    /// What to note about webhooks: failing since, and why to switch them off.
+    pub(super) notes: HashMap<Key, (Option<Timestamp>, Option<String>)>,
+}
+
+/// A delivery under way.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) delivery: Delivery,
+    /// The row of the log that waits for it.
+    pub(super) position: Option<Position>,
+    pub(super) since: Duration,
+}
+
+impl Log {
+    pub(super) fn new(tenant: TenantId, fence: i64, read: Position, end: Position, waiting: Vec<Key>) -> Self {
+        let with_backlog = |key| (key, Endpoint::with_backlog());
+        let inner = Inner { read, endpoints: waiting.into_iter().map(with_backlog).collect(), ..Inner::default() };
+        Self { tenant, fence, taken_over: end, inner: Mutex::new(inner) }
+    }
+
+    /// Something may be due that was not.
+    pub(super) fn look(&self) {
+        for endpoint in self.inner.lock().endpoints.values_mut() {
+            endpoint.look_again();
+        }
+    }
+
+    /// Has webhooks and senders read anew before the log is read on.
+    pub(super) fn distrust_config(&self) {
+        if let Some((until, _)) = &mut self.inner.lock().config {
+            *until = None;
+        }
+    }
+
+    /// Whether nothing is under way and everything is written.
+    pub(super) fn is_idle(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.open.is_empty() && inner.done.is_empty() && inner.endpoints.values().all(|e| e.under_way + e.waiting == 0)
+    }
+
+    pub(super) fn config(&self) -> Option<Arc<Config>> {
+        self.inner.lock().config.as_ref().map(|(_, config)| Arc::clone(config))
+    }
+}
+
+impl Inner {
+    /// Has a delivery written, with what waits for it.
+    pub(super) fn write(&mut self, delivery: Delivery, position: Option<Position>) {
+        if delivery.due_at.is_some() {
+            self.held.insert((delivery.sender, delivery.resource));
+            self.endpoints.entry(delivery.sender).or_default().backlog = true;
+        }
+        // A result takes the place of the note that it was under way, which the row may still wait for.
+        let noted = self.done.remove(&delivery.id).and_then(|(_, position)| position);
+        self.done.insert(delivery.id, (delivery, position.or(noted)));
+    }
+
+    /// Writes what cannot go now as deliveries to come.
+    pub(super) fn put_off(&mut self, tasks: Vec<Task>, now: Timestamp) {
+        for task in tasks {
+            let delivery =
+                Delivery { due_at: Some(task.delivery.due_at.map_or(now, |due| due.min(now))), updated_at: now, ..task.delivery };
+            self.write(delivery, task.position);
+        }
+    }
+}
+
+impl Shared {
+    /// One round for one log; answers whether there was anything to do.
+    pub(super) async fn follow(self: &Arc<Self>, log: &Arc<Log>) -> Result<bool> {
+        let Some(config) = self.config_of(log).await? else { return Ok(false) };
+        self.note_webhooks(log, &config).await?;
+        let mut busy = self.save(log).await?;
+        if !self.is_stopping() {
+            busy |= self.read_on(log, &config).await?;
+            busy |= self.take_due(log, &config).await?;
+            self.start_posts(log);
+        }
+        Ok(busy)
+    }
+
+    async fn config_of(&self, log: &Log) -> Result<Option<Arc<Config>>> {
+        let now = self.ids.clock.monotonic();
+        if let Some((_, config)) = log.inner.lock().config.as_ref().filter(|(until, _)| until.is_some_and(|until| now < until)) {
+            return Ok(Some(Arc::clone(config)));
+        }
+        let mut tx = self.store.read().await?;
+        let Some(world) = tx.load_world(log.tenant).await? else { return Ok(None) };
+        let targets = Targets::read(&mut *tx, &self.sealer, &world, self.ids.clock.now()).await?;
+        let config = Arc::new(Config { world, targets });
+        log.inner.lock().config = Some((Some(now + TRUST), Arc::clone(&config)));
+        Ok(Some(config))
+    }
+
+    /// Reads the next rows and hands their events out.
+    async fn read_on(&self, log: &Log, config: &Config) -> Result<bool> {
+        let (read, waiting) = {
+            let inner = log.inner.lock();
+            (inner.read, inner.endpoints.values().map(|e| e.waiting).sum::<usize>())
+        };
+        if waiting >= MEMORY {
+            return Ok(false);
+        }
+        let mut tx = self.store.read().await?;
+        let entries = tx.read_log(log.tenant, read, ROWS).await?;
+        if entries.is_empty() {
+            return Ok(false);
+        }
+        let events = events::tell(&mut *tx, &config.world, &entries).await?;
+        let meant: Vec<(Event, Key, DeliveryId, String)> = events
+            .into_iter()
+            .filter_map(|event| {
+                let target = config.targets.of(&event)?;
+                let (key, id, url) = (target.sender, delivery_id(&event, target.sender), target.url.clone());
+                Some((event, key, id, url))
+            })
+            .collect();
+        let known: HashSet<DeliveryId> = if read < log.taken_over {
+            let ids: Vec<DeliveryId> = meant.iter().map(|(_, _, id, _)| *id).collect();
+            tx.known_deliveries(log.tenant, &ids).await?.into_iter().collect()
+        } else {
+            HashSet::new()
+        };
+        let with_backlog: Vec<Key> = log.inner.lock().endpoints.iter().filter(|(_, e)| e.backlog).map(|(key, _)| *key).collect();
+        let mut behind: HashSet<(Key, Uuid)> = HashSet::new();
+        for key in with_backlog {
+            let resources: Vec<Uuid> = meant.iter().filter(|(_, k, ..)| *k == key).map(|(event, ..)| event.resource).collect();
+            behind.extend(tx.waiting_resources(log.tenant, key, &resources).await?.into_iter().map(|resource| (key, resource)));
+        }
+        drop(tx);
+        self.hand_out(log, &entries, meant.into_iter().filter(|(_, _, id, _)| !known.contains(id)), &behind);
+        Ok(true)
+    }
+
+    fn hand_out(
+        &self,
+        log: &Log,
+        entries: &[LogEntry],
+        meant: impl Iterator<Item = (Event, Key, DeliveryId, String)>,
+        behind: &HashSet<(Key, Uuid)>,
+    ) {
+        let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
+        let mut inner = log.inner.lock();
+        inner.open.extend(entries.iter().map(|entry| (entry.position, 0)));
+        for (event, key, id, url) in meant {
+            let delivery = Delivery {
+                id,
+                sender: key,
+                event: event.id,
+                event_type: event.event_type,
+                kind: event.kind,
+                resource: event.resource,
+                sequence: event.sequence,
+                url,
+                status: DeliveryStatus::Pending,
+                tries: 0,
+                due_at: None,
+                attempts: Vec::new(),
+                updated_at: now,
+            };
+            *inner.open.entry(event.position).or_default() += 1;
+            let place = (key, event.resource);
+            let must_wait = behind.contains(&place) || inner.held.contains(&place);
+            let endpoint = inner.endpoints.entry(key).or_default();
+            let body = event.body();
+            let task = Task { delivery, body, position: Some(event.position), since };
+            if must_wait || endpoint.is_closed() {
+                inner.put_off(vec![task], now);
+            } else {
+                endpoint.push(task);
+            }
+        }
+        if let Some(last) = entries.last() {
+            inner.read = last.position;
+        }
+    }
+
+    /// Takes up written deliveries that have come due.
+    async fn take_due(&self, log: &Log, config: &Config) -> Result<bool> {
+        let now = self.ids.clock.monotonic();
+        let open: Vec<(Key, usize, usize)> = {
+            let inner = log.inner.lock();
+            let asked = inner.endpoints.iter().filter(|(_, e)| e.backlog && e.look_at <= now && e.room(now) > 0);
+            asked.map(|(key, e)| (*key, e.room(now), e.under_way + e.waiting)).collect()
+        };
+        let mut any = false;
+        for (key, room, busy) in open {
+            any |= self.take_due_of(log, config, key, room, busy).await?;
+        }
+        Ok(any)
+    }
+
+    async fn take_due_of(&self, log: &Log, config: &Config, key: Key, room: usize, busy: usize) -> Result<bool> {
+        let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
+        let mut tx = self.store.read().await?;
+        let due = tx.due_deliveries(log.tenant, key, now, PATIENCE, (room + busy) as u32).await?;
+        let fresh: Vec<Delivery> = {
+            let inner = log.inner.lock();
+            let endpoint = inner.endpoints.get(&key);
+            let is_fresh = |d: &Delivery| !inner.done.contains_key(&d.id) && !endpoint.is_some_and(|e| e.has_line(d.resource));
+            due.into_iter().filter(is_fresh).take(room).collect()
+        };
+        if fresh.is_empty() {
+            let still = tx.waiting_webhooks(log.tenant).await?.contains(&key);
+            let mut inner = log.inner.lock();
+            let nothing_held = !inner.held.iter().any(|(k, _)| *k == key);
+            if let Some(endpoint) = inner.endpoints.get_mut(&key) {
+                endpoint.look_at = since + DUE;
+                endpoint.slow &= endpoint.under_way > 0;
+                endpoint.backlog = still || !nothing_held;
+            }
+            return Ok(false);
+        }
+        for delivery in fresh {
+            let event = match tx.find_log_entry(log.tenant, delivery.resource, delivery.sequence).await? {
+                Some(entry) => events::tell(&mut *tx, &config.world, &[entry]).await?.into_iter().find(|e| e.id == delivery.event),
+                None => None,
+            };
+            let mut inner = log.inner.lock();
+            match event {
+                Some(event) => {
+                    let body = event.body();
+                    inner.endpoints.entry(key).or_default().push(Task { delivery, body, position: None, since });
+                }
+                // The event, or what it was about, is no longer kept.
+                None => inner.write(Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }, None),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes what became of deliveries, and the place; answers whether anything was written.
+    pub(super) async fn save(&self, log: &Log) -> Result<bool> {
+        let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
+        let (rows, place, held) = {
+            let mut inner = log.inner.lock();
+            put_off_overdue(&mut inner, now, monotonic);
+            let ids: Vec<DeliveryId> = inner.done.keys().take(WRITE).copied().collect();
+            let rows: Vec<(Delivery, Option<Position>)> = ids.iter().filter_map(|id| inner.done.remove(id)).collect();
+            for position in rows.iter().filter_map(|(_, position)| *position) {
+                inner.open.entry(position).and_modify(|count| *count = count.saturating_sub(1));
+            }
+            while let Some(first) = inner.open.first_entry().filter(|first| *first.get() == 0) {
+                inner.place = Some(*first.key());
+                inner.open.pop_first();
+            }
+            let due = rows.is_empty() && monotonic.saturating_sub(inner.placed_at) < PLACE;
+            if inner.place.is_none() && rows.is_empty() || due {
+                return Ok(false);
+            }
+            (rows, inner.place.take(), std::mem::take(&mut inner.held))
+        };
+        let deliveries = rows.iter().map(|(delivery, _)| delivery.clone()).collect();
+        let logged = self.store.log_deliveries(DeliveryLog { tenant: log.tenant, deliveries, read: place, fence: log.fence }).await;
+        let mut inner = log.inner.lock();
+        match logged {
+            Ok(holds) => {
+                inner.placed_at = monotonic;
+                // What is still to be written keeps its hold.
+                let left: Vec<_> = inner.done.values().filter(|(d, _)| d.due_at.is_some()).map(|(d, _)| (d.sender, d.resource)).collect();
+                inner.held.extend(left);
+                for (delivery, _) in rows.iter().filter(|(d, _)| d.due_at.is_some_and(|at| at <= now)) {
+                    inner.endpoints.entry(delivery.sender).or_default().look_at = Duration::ZERO;
+                }
+                drop(inner);
+                if !holds {
+                    tracing::warn!(tenant = log.tenant.0, "another node reads this world's log now");
+                    self.webhooks.logs.lock().remove(&log.tenant);
+                }
+                Ok(!rows.is_empty())
+            }
+            Err(error) => {
+                inner.held.extend(held);
+                inner.place = inner.place.max(place);
+                for (delivery, position) in rows {
+                    if let Some(position) = position {
+                        *inner.open.entry(position).or_default() += 1;
+                    }
+                    inner.done.entry(delivery.id).or_insert((delivery, position));
+                }
+                // The place must not pass what is open again.
+                if let Some(first) = inner.open.first_key_value().map(|(first, _)| *first) {
+                    inner.place = inner.place.filter(|place| *place < first);
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Writes what has waited too long as deliveries to come, so that the place in the log can move on.
+fn put_off_overdue(inner: &mut Inner, now: Timestamp, monotonic: Duration) {
+    let overdue = |endpoint: &Endpoint| endpoint.oldest().is_some_and(|since| monotonic.saturating_sub(since) >= CUSTODY);
+    let slow: Vec<Key> = inner.endpoints.iter().filter(|(_, e)| overdue(e)).map(|(key, _)| *key).collect();
+    for key in slow {
+        let Some(endpoint) = inner.endpoints.get_mut(&key) else { continue };
+        endpoint.slow = true;
+        let waiting = endpoint.take_waiting();
+        inner.put_off(waiting, now);
+    }
+    let late = |flight: &&mut Flight| flight.position.is_some() && monotonic.saturating_sub(flight.since) >= CUSTODY;
+    let noted: Vec<_> = inner.flights.values_mut().filter(late).map(|f| (f.delivery.clone(), f.position.take())).collect();
+    for (delivery, position) in noted {
+        inner.write(Delivery { due_at: Some(now.plus(UNDER_WAY)), updated_at: now, ..delivery }, position);
+    }
+}

@@ -1,0 +1,153 @@
+//! Posting events to webhooks.
+//!
+//! The event log itself is the queue: a world's log is read forward by one node, whose place in it is kept with what became of the
+//! deliveries. Most deliveries succeed at once and cost one row. What fails, or has to wait, is written as a delivery to come and no
+//! longer holds up the place in the log; so a slow or dead endpoint delays nobody, and a crash repeats at most what was under way.
+//!
+//! Per endpoint, events of one resource form a *line* and go one after the other; lines go side by side.
+
+mod endpoint;
+mod log;
+mod post;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nuncio_domain::TenantId;
+use nuncio_store::{LogReader, Result};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::Shared;
+use crate::nodes::SHARDS;
+use log::Log;
+
+/// How often a node looks which logs are its own.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The logs that this node reads.
+#[derive(Debug, Default)]
+pub(crate) struct Webhooks {
+    logs: Mutex<HashMap<TenantId, Arc<Log>>>,
+    /// When the node last looked which logs are its own. Held during a round: there is one at a time.
+    round: tokio::sync::Mutex<Option<Duration>>,
+    changed: AtomicBool,
+    wake: Notify,
+}
+
+impl Webhooks {
+    /// A world's log has grown.
+    pub(crate) fn grown(&self, tenant: TenantId) {
+        if self.logs.lock().contains_key(&tenant) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// A world's log has grown, or a delivery is to be made again.
+    pub(crate) fn told(&self, tenant: TenantId) {
+        if let Some(log) = self.logs.lock().get(&tenant) {
+            log.look();
+            self.wake.notify_one();
+        }
+    }
+
+    /// Webhooks were set up, changed or removed.
+    pub(crate) fn changed(&self) {
+        self.changed.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+}
+
+impl Shared {
+    /// One round: writes what became of deliveries, reads on in every log, makes the deliveries that are due. Answers whether there was
+    /// anything to do.
+    pub(crate) async fn post_events(self: &Arc<Self>) -> Result<bool> {
+        let mut looked_at = self.webhooks.round.lock().await;
+        let now = self.ids.clock.monotonic();
+        if self.webhooks.changed.swap(false, Ordering::AcqRel) || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
+            self.divide_logs().await?;
+            *looked_at = Some(now);
+        }
+        let logs: Vec<_> = self.webhooks.logs.lock().values().cloned().collect();
+        let mut busy = false;
+        for log in logs {
+            busy |= self.follow(&log).await?;
+        }
+        Ok(busy)
+    }
+
+    /// Rounds for ever, until the node stops.
+    pub(crate) async fn run_webhooks(self: Arc<Self>) {
+        const IDLE: Duration = Duration::from_millis(50);
+        const BUSY: Duration = Duration::from_millis(2);
+        while !self.is_stopping() {
+            match self.post_events().await {
+                Ok(true) => tokio::time::sleep(BUSY).await,
+                Ok(false) => drop(tokio::time::timeout(IDLE, self.webhooks.wake.notified()).await),
+                Err(error) => {
+                    tracing::warn!(%error, "a round of webhooks failed; it is tried again");
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+            }
+        }
+    }
+
+    /// Writes what became of the last deliveries, and leaves the logs to others.
+    pub(crate) async fn leave_logs(self: &Arc<Self>) -> Result<()> {
+        let logs: Vec<_> = self.webhooks.logs.lock().drain().map(|(_, log)| log).collect();
+        for log in logs {
+            while self.save(&log).await? {}
+            self.give_up(&log).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the logs that are this node's and leaves those that are no longer.
+    async fn divide_logs(&self) -> Result<()> {
+        let readers = self.store.read().await?.log_readers().await?;
+        let shards = self.shards();
+        let is_mine = |tenant: TenantId| shards.contains(&(tenant.0.rem_euclid(i64::from(SHARDS)) as i16));
+        self.webhooks.logs.lock().retain(|tenant, log| readers.iter().any(|r| r.tenant == *tenant && r.fence == log.fence));
+        for reader in readers {
+            let held = self.webhooks.logs.lock().get(&reader.tenant).cloned();
+            match held {
+                Some(log) if !is_mine(reader.tenant) => {
+                    if log.is_idle() {
+                        self.give_up(&log).await?;
+                        self.webhooks.logs.lock().remove(&reader.tenant);
+                    }
+                }
+                Some(log) => log.distrust_config(),
+                None if is_mine(reader.tenant) && self.is_free(&reader) => self.take(&reader).await?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nobody who lives reads the log.
+    fn is_free(&self, reader: &LogReader) -> bool {
+        reader.owner.is_none_or(|owner| owner == self.node() || self.config.sole || !self.peers.lock().contains_key(&owner))
+    }
+
+    async fn take(&self, reader: &LogReader) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        let fence = tx.claim_log(reader.tenant, reader.fence, Some(self.node())).await?;
+        let end = tx.log_end(reader.tenant).await?;
+        let waiting = tx.waiting_webhooks(reader.tenant).await?;
+        tx.commit().await?;
+        if let Some(fence) = fence {
+            let log = Arc::new(Log::new(reader.tenant, fence, reader.read, end, waiting));
+            self.webhooks.logs.lock().insert(reader.tenant, log);
+        }
+        Ok(())
+    }
+
+    async fn give_up(&self, log: &Log) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.claim_log(log.tenant, log.fence, None).await?;
+        tx.commit().await
+    }
+}

@@ -1,0 +1,184 @@
+//! One delivery: signed, posted, judged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_core::webhooks::{Target, sign};
+use nuncio_domain::webhook::DeliveryStatus;
+use nuncio_domain::{Entropy, Timestamp};
+use nuncio_net::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use nuncio_net::{FetchLimits, Method};
+use nuncio_store::{Delivery, DeliveryTry, Result};
+
+use super::log::{Config, Flight, Key, Log};
+use crate::Shared;
+
+/// How long an endpoint may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// How much of its answer is kept.
+const ANSWER: u64 = 4 * 1_024;
+/// How many tries are kept.
+const TRIES: usize = 20;
+/// When a delivery that failed is tried again; after the last of these it is given up.
+const AGAIN: [Duration; 8] = [
+    Duration::from_secs(5),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+    Duration::from_secs(2 * 3_600),
+    Duration::from_secs(6 * 3_600),
+    Duration::from_secs(12 * 3_600),
+    Duration::from_secs(24 * 3_600),
+];
+/// The next event of a resource waits until the one before it has failed this many times.
+pub(super) const PATIENCE: i16 = 3;
+/// A webhook that sees nothing but failure for this long is switched off.
+const GIVE_UP: Duration = Duration::from_secs(5 * 86_400);
+/// Rows of one step of giving up what waits for a webhook that was switched off.
+const STEP: u32 = 1_000;
+
+impl Shared {
+    /// Makes the deliveries that may go now.
+    pub(super) fn start_posts(self: &Arc<Self>, log: &Arc<Log>) {
+        let now = self.ids.clock.monotonic();
+        let mut inner = log.inner.lock();
+        let keys: Vec<Key> = inner.endpoints.keys().copied().collect();
+        for key in keys {
+            while let Some(task) = inner.endpoints.get_mut(&key).and_then(|endpoint| endpoint.pop(now)) {
+                let flight = Flight { delivery: task.delivery.clone(), position: task.position, since: task.since };
+                inner.flights.insert(task.delivery.id, flight);
+                let (shared, log, working) = (Arc::clone(self), Arc::clone(log), self.tracker.begin());
+                self.runtime.spawn(async move {
+                    let _working = working;
+                    shared.post(&log, task.delivery, task.body).await;
+                });
+            }
+        }
+    }
+
+    async fn post(self: &Arc<Self>, log: &Arc<Log>, mut delivery: Delivery, body: Vec<u8>) {
+        let config = log.config();
+        let target = config.as_ref().and_then(|c| c.targets.find(delivery.sender));
+        let Some(target) = target else {
+            self.land(log, given_up(delivery, self.ids.clock.now()), None, None);
+            return;
+        };
+        let at = self.ids.clock.now();
+        delivery.url.clone_from(&target.url);
+        let began = self.ids.clock.monotonic();
+        let signature = sign(&target.secrets, delivery.event, at, &body);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in
+            [("webhook-id", signature.id), ("webhook-timestamp", signature.timestamp), ("webhook-signature", signature.signature)]
+        {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let limits = FetchLimits { max_bytes: ANSWER, timeout: TIMEOUT };
+        let answer = self.net.request(Method::POST, &target.url, headers, body, limits).await;
+        let ms = self.ids.clock.monotonic().saturating_sub(began).as_millis() as u64;
+        let tried = match &answer {
+            Ok(answer) => DeliveryTry {
+                at,
+                status: Some(answer.status.as_u16()),
+                ms,
+                error: None,
+                body: Some(String::from_utf8_lossy(&answer.body).into_owned().replace('\0', "\u{fffd}")).filter(|b| !b.is_empty()),
+            },
+            Err(error) => DeliveryTry { at, status: None, ms, error: Some(error.to_string()), body: None },
+        };
+        let status = tried.status;
+        metrics::counter!("nuncio_webhook_attempts_total", "outcome" => if is_success(status) { "delivered" } else { "failed" })
+            .increment(1);
+        let delivery = judged(delivery, tried, self.ids.clock.now(), &*self.ids.entropy);
+        self.land(log, delivery, Some(target), status);
+        self.start_posts(log);
+    }
+
+    /// Takes note of what became of a delivery.
+    fn land(&self, log: &Log, delivery: Delivery, target: Option<&Target>, status: Option<u16>) {
+        let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
+        let mut inner = log.inner.lock();
+        let position = inner.flights.remove(&delivery.id).and_then(|flight| flight.position);
+        let (key, resource) = (delivery.sender, delivery.resource);
+        let arrived = delivery.status != DeliveryStatus::Failed && (target.is_none() || is_success(status));
+        let holds = delivery.status == DeliveryStatus::Failed && delivery.tries < PATIENCE;
+        inner.write(delivery, position);
+        let endpoint = inner.endpoints.entry(key).or_default();
+        if arrived {
+            endpoint.succeeded(resource);
+        } else {
+            let back = endpoint.failed(resource, holds, monotonic);
+            inner.put_off(back, now);
+        }
+        if let Some(target) = target {
+            let noted = inner.notes.get(&key).map_or(target.failing_since, |(since, _)| *since);
+            match (is_success(status), noted) {
+                (true, Some(_)) => drop(inner.notes.insert(key, (None, None))),
+                (true, None) => {}
+                (false, since) => {
+                    let since = since.unwrap_or(now);
+                    let reason = if status == Some(410) {
+                        Some("the endpoint answered 410 Gone".to_owned())
+                    } else {
+                        (now.since(since) >= GIVE_UP).then(|| "nothing but failure for five days".to_owned())
+                    };
+                    if noted.is_none() || reason.is_some() {
+                        inner.notes.insert(key, (Some(since), reason));
+                    }
+                }
+            }
+        }
+        self.webhooks.wake.notify_one();
+    }
+
+    /// Writes since when webhooks fail, and switches off those that failed for too long or are gone.
+    pub(super) async fn note_webhooks(&self, log: &Log, config: &Config) -> Result<()> {
+        let notes: Vec<_> = log.inner.lock().notes.drain().collect();
+        for (key, (since, reason)) in notes {
+            let Some(target) = config.targets.find(key) else { continue };
+            let mut tx = self.store.begin().await?;
+            let noted = tx.mark_webhook(log.tenant, key, target.updated_at, since, reason.as_deref()).await?;
+            if noted && let Some(reason) = &reason {
+                tracing::warn!(tenant = log.tenant.0, url = %target.url, reason, "a webhook was switched off");
+                while tx.drop_deliveries(log.tenant, key, self.ids.clock.now(), STEP).await? > 0 {}
+                nuncio_core::webhooks::changed(&mut *tx, log.tenant).await?;
+            }
+            tx.commit().await?;
+            log.distrust_config();
+        }
+        Ok(())
+    }
+}
+
+fn is_success(status: Option<u16>) -> bool {
+    status.is_some_and(|status| (200..300).contains(&status))
+}
+
+/// The webhook was removed or switched off meanwhile.
+fn given_up(delivery: Delivery, now: Timestamp) -> Delivery {
+    Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }
+}
+
+/// What a try makes of a delivery.
+fn judged(mut delivery: Delivery, tried: DeliveryTry, now: Timestamp, entropy: &dyn Entropy) -> Delivery {
+    let arrived = is_success(tried.status);
+    delivery.attempts.push(tried);
+    let surplus = delivery.attempts.len().saturating_sub(TRIES);
+    delivery.attempts.drain(..surplus);
+    delivery.updated_at = now;
+    if arrived {
+        return Delivery { status: DeliveryStatus::Delivered, due_at: None, ..delivery };
+    }
+    delivery.tries = delivery.tries.saturating_add(1);
+    match AGAIN.get(usize::from(delivery.tries.unsigned_abs()) - 1) {
+        Some(pause) => {
+            // Up to a tenth later, so that those that failed together do not come back together.
+            let jitter = Duration::from_millis(entropy.below(pause.as_millis() as u64 / 10 + 1));
+            Delivery { status: DeliveryStatus::Failed, due_at: Some(now.plus(*pause + jitter)), ..delivery }
+        }
+        None => Delivery { status: DeliveryStatus::Dead, due_at: None, ..delivery },
+    }
+}

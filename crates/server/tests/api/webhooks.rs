@@ -1,0 +1,226 @@
+//! Webhooks: signed, in order, tried again, and nobody delays anybody.
+
+use std::time::Duration;
+
+use nuncio_domain::SenderId;
+use nuncio_domain::event::EventType;
+use nuncio_domain::webhook::Webhook;
+use nuncio_testkit::{Backend, Options, Receiver, TestApp};
+use serde_json::{Value, json};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+async fn app(backend: Backend) -> TestApp {
+    let mut options = Options::default();
+    options.dispatch.guard.allow_http = true;
+    options.dispatch.guard.allow_loopback = true;
+    TestApp::with(backend, options).await
+}
+
+async fn default_sender(app: &TestApp) -> SenderId {
+    app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id
+}
+
+async fn hook(app: &TestApp, sender: Option<SenderId>, url: &str, events: &[EventType]) {
+    app.set_webhook(sender, url, events, SECRET).await;
+}
+
+async fn send(app: &TestApp, to: &str) -> String {
+    app.send_message(json!({"to": to, "text": "x"})).await
+}
+
+#[tokio::test]
+async fn a_message_is_told_from_its_birth_to_its_arrival() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        // Verifiers compare with the present.
+        let present = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+        app.advance(Duration::from_millis((present - app.node.core.ids().clock.now().millis()) as u64)).await;
+        let receiver = Receiver::start().await;
+        let sender = default_sender(&app).await;
+        hook(&app, Some(sender), &receiver.url, Webhook::DEFAULT_EVENTS).await;
+        let id = send(&app, "+34600111222").await;
+        app.drain().await;
+        assert_eq!(receiver.taken(), ["message.queued", "message.sending", "message.sent", "message.delivered"]);
+        let got = receiver.got();
+        let bodies: Vec<Value> = got.iter().map(nuncio_testkit::Posted::json).collect();
+        assert_eq!(bodies.iter().map(|b| b["sequence"].as_i64()).collect::<Vec<_>>(), [Some(1), Some(2), Some(3), Some(4)]);
+        for (body, status) in bodies.iter().zip(["queued", "sending", "sent", "delivered"]) {
+            assert_eq!(body["data"]["message"]["status"], status);
+            assert_eq!(body["data"]["message"]["id"], id.as_str());
+            assert_eq!((body["environment"].as_str(), body["senderId"].as_str()), (Some("test"), Some(sender.to_string().as_str())));
+        }
+        assert_eq!(bodies[0]["data"].get("previousStatus"), None);
+        assert_eq!(bodies[0]["data"]["message"]["attempts"], json!([]), "as it was then");
+        assert_eq!(bodies[3]["data"]["previousStatus"], "sent");
+        assert_eq!(bodies[2]["data"]["message"].get("deliveredAt"), None, "as it was then");
+        let verifier = standardwebhooks::Webhook::new(SECRET).expect("a secret");
+        for posted in &got {
+            verifier.verify(&posted.bytes, &posted.headers).expect("a good signature");
+            assert_eq!(posted.header("content-type"), "application/json");
+        }
+        let deliveries = app.get(&format!("/v1/webhooks/deliveries?resourceId={id}")).await.expect(200).json();
+        let items = deliveries["items"].as_array().expect("items");
+        assert_eq!(items.len(), 4);
+        assert!(items.iter().all(|d| d["status"] == "delivered" && d["attempts"][0]["responseStatus"] == 200), "{items:?}");
+        assert_eq!(items[0]["attempts"][0]["responseBody"], "as told");
+    }
+}
+
+#[tokio::test]
+async fn only_what_was_asked_for_is_told() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::MessageDelivered]).await;
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    assert_eq!(receiver.taken(), ["message.delivered"]);
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_again_and_the_next_waits_for_it() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let receiver = Receiver::start().await;
+        hook(&app, Some(default_sender(&app).await), &receiver.url, Webhook::DEFAULT_EVENTS).await;
+        receiver.answer(&[500, 503]);
+        let id = send(&app, "+34600111222").await;
+        app.drain().await;
+        assert_eq!(receiver.taken().len(), 0, "{:?}", receiver.taken());
+        assert_eq!(receiver.got().len(), 1, "the next wait");
+        app.advance(Duration::from_secs(6)).await;
+        assert_eq!((receiver.got().len(), receiver.taken().len()), (2, 0));
+        let waiting = app.get(&format!("/v1/webhooks/deliveries?resourceId={id}&status=failed,pending")).await.expect(200).json();
+        let statuses: Vec<_> =
+            waiting["items"].as_array().expect("items").iter().map(|d| d["status"].as_str().unwrap_or_default()).collect();
+        assert_eq!(statuses.iter().filter(|s| **s == "failed").count(), 1);
+        assert_eq!(statuses.iter().filter(|s| **s == "pending").count(), 3);
+        app.advance(Duration::from_secs(70)).await;
+        assert_eq!(receiver.taken(), ["message.queued", "message.sending", "message.sent", "message.delivered"]);
+        let got = receiver.got();
+        assert_eq!(got[0].header("webhook-id"), got[2].header("webhook-id"), "one event keeps its id");
+        assert_ne!(got[0].header("webhook-timestamp"), got[2].header("webhook-timestamp"));
+    }
+}
+
+#[tokio::test]
+async fn after_two_retries_the_next_goes_ahead() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::MessageQueued, EventType::MessageDelivered]).await;
+    receiver.answer(&[500, 500, 500]);
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    app.advance(Duration::from_secs(6)).await;
+    app.advance(Duration::from_secs(70)).await;
+    assert_eq!(receiver.taken(), ["message.delivered"]);
+    app.advance(Duration::from_secs(400)).await;
+    assert_eq!(receiver.taken(), ["message.delivered", "message.queued"]);
+}
+
+#[tokio::test]
+async fn what_never_succeeds_is_given_up_and_can_be_replayed() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::MessageDelivered]).await;
+    receiver.always(Some(500));
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    for hours in [0, 0, 0, 1, 3, 7, 14, 27] {
+        app.advance(Duration::from_secs(400 + hours * 3_600)).await;
+    }
+    let dead = app.get("/v1/webhooks/deliveries?status=dead").await.expect(200).json();
+    assert_eq!(dead["items"].as_array().map(Vec::len), Some(1), "{dead}");
+    let delivery = &dead["items"][0];
+    assert_eq!((delivery["attempts"].as_array().map(Vec::len), delivery.get("nextAttemptAt")), (Some(9), None));
+    receiver.always(None);
+    let id = delivery["id"].as_str().expect("an id");
+    app.post(&format!("/v1/webhooks/deliveries/{id}/replay"), json!({})).await.expect(202);
+    app.drain().await;
+    assert_eq!(receiver.taken(), ["message.delivered"]);
+    let after = app.get(&format!("/v1/webhooks/deliveries/{id}")).await.expect(200).json();
+    assert_eq!(after["delivery"]["status"], "delivered");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_gone_is_switched_off() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    let sender = default_sender(&app).await;
+    hook(&app, Some(sender), &receiver.url, &[EventType::MessageDelivered]).await;
+    receiver.always(Some(410));
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    let webhook = app.store().read().await.expect("a reader").find_webhook(app.tenant(), Some(sender)).await.expect("a look");
+    let webhook = webhook.expect("it is there");
+    assert_eq!((webhook.active, webhook.disabled_reason.as_deref()), (false, Some("the endpoint answered 410 Gone")));
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    assert_eq!(receiver.got().len(), 1, "nothing more is posted");
+}
+
+#[tokio::test]
+async fn a_crash_repeats_what_was_under_way_and_loses_nothing() {
+    for backend in Backend::all() {
+        let mut app = app(backend).await;
+        let receiver = Receiver::start().await;
+        hook(&app, Some(default_sender(&app).await), &receiver.url, &[EventType::MessageDelivered]).await;
+        receiver.answer(&[500; 3]);
+        let ids = [send(&app, "+34600111222").await, send(&app, "+34600111223").await, send(&app, "+34600111224").await];
+        app.drain().await;
+        app.crash().await;
+        app.advance(Duration::from_secs(30)).await;
+        let told: std::collections::BTreeSet<String> = receiver
+            .got()
+            .iter()
+            .filter(|p| p.answered == 200)
+            .map(|p| p.json()["data"]["message"]["id"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(told, ids.into_iter().collect());
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_can_be_tried_out() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    let sender = default_sender(&app).await;
+    app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(400);
+    hook(&app, Some(sender), &receiver.url, &[]).await;
+    let tested = app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202).json();
+    app.drain().await;
+    assert_eq!(receiver.taken(), ["webhook.test"]);
+    assert_eq!(receiver.got()[0].header("webhook-id"), tested["eventId"]);
+    let delivery = tested["deliveryId"].as_str().expect("an id");
+    assert_eq!(app.get(&format!("/v1/webhooks/deliveries/{delivery}")).await.expect(200).json()["delivery"]["status"], "delivered");
+}
+
+#[tokio::test]
+async fn the_log_is_paged_newest_first_without_gaps() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        for n in 0..7 {
+            send(&app, &format!("+3460011122{n}")).await;
+            app.drain().await;
+        }
+        let whole = app.get("/v1/events?limit=100").await.expect(200).json();
+        let ids = |page: &Value| -> Vec<String> {
+            page["items"].as_array().expect("items").iter().map(|e| e["id"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(ids(&whole).len(), 28);
+        for limit in [1, 3, 5, 28] {
+            let (mut seen, mut cursor) = (Vec::new(), String::new());
+            loop {
+                let page = app.get(&format!("/v1/events?limit={limit}{cursor}")).await.expect(200).json();
+                assert!(!ids(&page).is_empty() && ids(&page).len() <= limit);
+                seen.extend(ids(&page));
+                match page["nextCursor"].as_str() {
+                    Some(next) => cursor = format!("&cursor={next}"),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, ids(&whole), "{limit}");
+        }
+        app.get("/v1/events?cursor=nonsense").await.expect(400);
+    }
+}

@@ -1,0 +1,282 @@
+//! The event log as it is read forward, and deliveries.
+
+use async_trait::async_trait;
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::webhook::DeliveryStatus;
+use nuncio_domain::{DeliveryId, EventId, SenderId, TenantId, Timestamp};
+use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, Position, Result, Told};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+const LOG: &str = "SELECT position, entry, resource_id, sequence, recorded_at, kind, changes FROM events WHERE tenant_id = ";
+
+const DELIVERIES: &str = "SELECT id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, attempts, updated_at \
+     FROM deliveries d WHERE tenant_id = ";
+
+type LogRow = (i64, i64, Uuid, i64, i64, i16, String);
+
+fn entry((commit, entry, resource, sequence, recorded_at, kind, changes): LogRow) -> Result<LogEntry> {
+    let wrong = |e: serde_json::Error| corrupt("events", e);
+    let told = match ResourceKind::from_number(kind).ok_or_else(|| corrupt("events", format!("kind {kind}")))? {
+        ResourceKind::Message => Told::Message(serde_json::from_str(&changes).map_err(wrong)?),
+        other => Told::Other(other, serde_json::from_str(&changes).map_err(wrong)?),
+    };
+    let position = Position { commit, entry };
+    Ok(LogEntry { position, resource, sequence, recorded_at: Timestamp::from_millis(recorded_at), told })
+}
+
+#[derive(sqlx::FromRow)]
+struct DeliveryRow {
+    id: Uuid,
+    sender_id: Uuid,
+    event_id: Uuid,
+    event_type: String,
+    kind: i16,
+    resource_id: Uuid,
+    sequence: i64,
+    url: String,
+    status: i16,
+    tries: i16,
+    due_at: Option<i64>,
+    attempts: String,
+    updated_at: i64,
+}
+
+impl DeliveryRow {
+    fn decode(self) -> Result<Delivery> {
+        let wrong = |what: String| corrupt("deliveries", what);
+        Ok(Delivery {
+            id: DeliveryId::from_uuid(self.id),
+            sender: of(self.sender_id),
+            event: EventId::from_uuid(self.event_id),
+            event_type: EventType::parse(&self.event_type).ok_or_else(|| wrong(format!("event_type {}", self.event_type)))?,
+            kind: ResourceKind::from_number(self.kind).ok_or_else(|| wrong(format!("kind {}", self.kind)))?,
+            resource: self.resource_id,
+            sequence: self.sequence,
+            url: self.url,
+            status: DeliveryStatus::from_number(self.status).ok_or_else(|| wrong(format!("status {}", self.status)))?,
+            tries: self.tries,
+            due_at: self.due_at.map(Timestamp::from_millis),
+            attempts: serde_json::from_str(&self.attempts).map_err(|e| corrupt("deliveries", e))?,
+            updated_at: Timestamp::from_millis(self.updated_at),
+        })
+    }
+}
+
+fn key(sender: Option<SenderId>) -> Uuid {
+    sender.map_or(Uuid::nil(), |s| s.uuid())
+}
+
+fn of(key: Uuid) -> Option<SenderId> {
+    (!key.is_nil()).then(|| SenderId::from_uuid(key))
+}
+
+#[async_trait]
+impl DeliveryRepo for SqlTx {
+    async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
+        let mut query = QueryBuilder::<Db>::new(LOG);
+        query.push_bind(tenant.0).push(" AND (position, entry) > (").push_bind(after.commit).push(", ").push_bind(after.entry).push(")");
+        query.push(dialect::SETTLED).push(" ORDER BY position, entry LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<LogRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(entry).collect()
+    }
+
+    async fn list_log(&mut self, tenant: TenantId, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
+        let mut query = QueryBuilder::<Db>::new(LOG);
+        query.push_bind(tenant.0);
+        if let Some(before) = before {
+            query.push(" AND (position, entry) < (").push_bind(before.commit).push(", ").push_bind(before.entry).push(")");
+        }
+        query.push(" ORDER BY position DESC, entry DESC LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<LogRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(entry).collect()
+    }
+
+    async fn find_log_entry(&mut self, tenant: TenantId, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
+        let mut query = QueryBuilder::<Db>::new(LOG);
+        query.push_bind(tenant.0).push(" AND resource_id = ").push_bind(resource).push(" AND sequence <= ").push_bind(sequence);
+        query.push(" ORDER BY sequence DESC LIMIT 1");
+        let row: Option<LogRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(entry).transpose()
+    }
+
+    async fn log_end(&mut self, tenant: TenantId) -> Result<Position> {
+        let (commit,): (i64,) = sqlx::query_as(dialect::LOG_END).bind(tenant.0).fetch_one(self.conn()).await.or_end(self)?;
+        Ok(Position { commit, entry: i64::MAX })
+    }
+
+    async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence) VALUES ($1, $2, $3, NULL, 0) ON CONFLICT (tenant_id) DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(from.commit)
+        .bind(from.entry)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn close_log(&mut self, tenant: TenantId) -> Result<()> {
+        sqlx::query("DELETE FROM webhook_cursors WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await.or_end(self)?;
+        Ok(())
+    }
+
+    async fn log_readers(&mut self) -> Result<Vec<LogReader>> {
+        let rows: Vec<(i64, i64, i64, Option<i64>, i64)> =
+            sqlx::query_as("SELECT tenant_id, position, entry, owner, fence FROM webhook_cursors ORDER BY tenant_id")
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        let reader = |(tenant, commit, entry, owner, fence): (i64, i64, i64, Option<i64>, i64)| LogReader {
+            tenant: TenantId(tenant),
+            read: Position { commit, entry },
+            owner: owner.map(NodeId),
+            fence,
+        };
+        Ok(rows.into_iter().map(reader).collect())
+    }
+
+    async fn claim_log(&mut self, tenant: TenantId, fence: i64, node: Option<NodeId>) -> Result<Option<i64>> {
+        let done = sqlx::query("UPDATE webhook_cursors SET owner = $3, fence = fence + 1 WHERE tenant_id = $1 AND fence = $2")
+            .bind(tenant.0)
+            .bind(fence)
+            .bind(node.map(|n| n.0))
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok((done.rows_affected() == 1).then_some(fence + 1))
+    }
+
+    async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
+        // Each webhook is one look into the index, however many deliveries wait.
+        let rows: Vec<(Uuid,)> = sqlx::query_as(
+            "SELECT sender_id FROM webhooks w WHERE tenant_id = $1 AND EXISTS (SELECT 1 FROM deliveries d \
+             WHERE d.tenant_id = w.tenant_id AND d.sender_id = w.sender_id AND d.due_at IS NOT NULL)",
+        )
+        .bind(tenant.0)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| of(id)).collect())
+    }
+
+    async fn due_deliveries(
+        &mut self,
+        tenant: TenantId,
+        sender: Option<SenderId>,
+        now: Timestamp,
+        patience: i16,
+        limit: u32,
+    ) -> Result<Vec<Delivery>> {
+        let mut query = QueryBuilder::<Db>::new(DELIVERIES);
+        query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at <= ").push_bind(now.millis());
+        query.push(
+            " AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.tenant_id = d.tenant_id AND e.resource_id = d.resource_id \
+             AND e.sender_id = d.sender_id AND e.due_at IS NOT NULL AND e.sequence < d.sequence AND e.tries < ",
+        );
+        query.push_bind(patience).push(") ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<DeliveryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(DeliveryRow::decode).collect()
+    }
+
+    async fn waiting_resources(&mut self, tenant: TenantId, sender: Option<SenderId>, resources: &[Uuid]) -> Result<Vec<Uuid>> {
+        if resources.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT resource_id FROM deliveries WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at IS NOT NULL");
+        dialect::push_in(&mut query, "resource_id", resources);
+        let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| id).collect())
+    }
+
+    async fn known_deliveries(&mut self, tenant: TenantId, deliveries: &[DeliveryId]) -> Result<Vec<DeliveryId>> {
+        if deliveries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = deliveries.iter().map(|id| id.uuid()).collect();
+        let mut query = QueryBuilder::<Db>::new("SELECT id FROM deliveries WHERE tenant_id = ");
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", &ids);
+        let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| DeliveryId::from_uuid(id)).collect())
+    }
+
+    async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>> {
+        let mut query = QueryBuilder::<Db>::new(DELIVERIES);
+        query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
+        let row: Option<DeliveryRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(DeliveryRow::decode).transpose()
+    }
+
+    async fn list_deliveries(&mut self, tenant: TenantId, filter: &DeliveryFilter, page: PageRequest) -> Result<Page<Delivery>> {
+        let mut query = QueryBuilder::<Db>::new(DELIVERIES);
+        query.push_bind(tenant.0);
+        if let Some(resource) = filter.resource {
+            query.push(" AND resource_id = ").push_bind(resource);
+        }
+        if let Some(sender) = filter.sender {
+            query.push(" AND sender_id = ").push_bind(sender.uuid());
+        }
+        if !filter.status.is_empty() {
+            // The condition of the index of unfinished ones must stand in the query as it stands in the index.
+            query.push(if filter.status.contains(&DeliveryStatus::Delivered) { "" } else { " AND status <> 2" }).push(" AND status IN (");
+            let mut list = query.separated(", ");
+            for status in &filter.status {
+                list.push_bind(status.number());
+            }
+            query.push(")");
+        }
+        if !filter.event_type.is_empty() {
+            query.push(" AND event_type IN (");
+            let mut list = query.separated(", ");
+            for event_type in &filter.event_type {
+                list.push_bind(event_type.as_str());
+            }
+            query.push(")");
+        }
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<DeliveryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let Page { items, next } = Page::from_rows(rows, page.limit, |row| row.id);
+        Ok(Page { items: items.into_iter().map(DeliveryRow::decode).collect::<Result<_>>()?, next })
+    }
+
+    async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool> {
+        let done =
+            sqlx::query("UPDATE deliveries SET status = 1, tries = 0, due_at = $3, updated_at = $3 WHERE tenant_id = $1 AND id = $2")
+                .bind(tenant.0)
+                .bind(id.uuid())
+                .bind(now.millis())
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64> {
+        let done = sqlx::query(
+            "UPDATE deliveries SET status = 4, due_at = NULL, updated_at = $3 WHERE tenant_id = $1 AND id IN \
+             (SELECT id FROM deliveries WHERE tenant_id = $1 AND sender_id = $2 AND due_at IS NOT NULL ORDER BY due_at LIMIT $4)",
+        )
+        .bind(tenant.0)
+        .bind(key(sender))
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected())
+    }
+}

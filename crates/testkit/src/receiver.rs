@@ -1,0 +1,96 @@
+//! An endpoint for webhooks, on a socket, that answers as it is told and remembers what it got.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+/// A running endpoint. Ends with its owner.
+#[derive(Debug)]
+pub struct Receiver {
+    /// Where it listens.
+    pub url: String,
+    shared: Arc<Mutex<Inner>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    got: Vec<Posted>,
+    answers: VecDeque<u16>,
+    always: Option<u16>,
+}
+
+/// One request that came.
+#[derive(Clone, Debug)]
+pub struct Posted {
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, byte for byte.
+    pub bytes: Bytes,
+    /// What was answered.
+    pub answered: u16,
+}
+
+impl Posted {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).expect("a webhook's body is JSON")
+    }
+
+    /// A header as text, or `""`.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    }
+}
+
+impl Receiver {
+    /// Starts one that answers 200.
+    pub async fn start() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
+        let shared = Arc::new(Mutex::new(Inner::default()));
+        let router = Router::new().fallback(take).with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("it serves") });
+        Self { url, shared, task }
+    }
+
+    /// Answers the next requests with these statuses, and 200 after them.
+    pub fn answer(&self, statuses: &[u16]) {
+        self.shared.lock().answers.extend(statuses);
+    }
+
+    /// Answers everything with this status; `None` for 200 again.
+    pub fn always(&self, status: Option<u16>) {
+        self.shared.lock().always = status;
+    }
+
+    /// Everything that came so far, in order.
+    pub fn got(&self) -> Vec<Posted> {
+        self.shared.lock().got.clone()
+    }
+
+    /// The types of the events that it took, in order.
+    pub fn taken(&self) -> Vec<String> {
+        let taken = self.got().into_iter().filter(|p| p.answered < 300);
+        taken.map(|p| p.json()["type"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, &'static str) {
+    let mut inner = shared.lock();
+    let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
+    inner.got.push(Posted { headers, bytes, answered });
+    (StatusCode::from_u16(answered).expect("a status"), "as told")
+}
