@@ -46,6 +46,7 @@ pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
     tx.insert_event(tenant, &told, START).await.unwrap();
     tx.insert_event(tenant, &NewEvent { sequence: 2, ..told }, START).await.unwrap();
     tx.commit().await.unwrap();
+    h.quiet().await;
     let mut tx = h.read().await;
     let all = tx.read_log(tenant, begin, 10).await.unwrap();
     let heads: Vec<_> = all.iter().map(|e| (e.resource, e.sequence)).collect();
@@ -84,6 +85,7 @@ pub(crate) async fn a_row_that_commits_late_is_not_passed(h: &Harness) {
     early.commit().await.unwrap();
     assert_eq!(h.read().await.read_log(tenant, begin, 10).await.unwrap(), []);
     late.commit().await.unwrap();
+    h.quiet().await;
     let all = h.read().await.read_log(tenant, begin, 10).await.unwrap();
     assert_eq!(all.iter().map(|e| e.resource.as_u128()).collect::<Vec<_>>(), [1, 2]);
 }
