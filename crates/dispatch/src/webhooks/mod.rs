@@ -113,11 +113,9 @@ impl Shared {
         for reader in readers {
             let held = self.webhooks.logs.lock().get(&reader.tenant).cloned();
             match held {
-                Some(log) if !is_mine(reader.tenant) => {
-                    if log.is_idle() {
-                        self.give_up(&log).await?;
-                        self.webhooks.logs.lock().remove(&reader.tenant);
-                    }
+                Some(log) if !is_mine(reader.tenant) && log.is_idle() => {
+                    self.give_up(&log).await?;
+                    self.webhooks.logs.lock().remove(&reader.tenant);
                 }
                 Some(log) => log.distrust_config(),
                 None if is_mine(reader.tenant) && self.is_free(&reader) => self.take(&reader).await?,

@@ -224,3 +224,73 @@ async fn the_log_is_paged_newest_first_without_gaps() {
         app.get("/v1/events?cursor=nonsense").await.expect(400);
     }
 }
+
+#[tokio::test]
+async fn a_dead_endpoint_delays_nobody() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let (dead, alive) = (Receiver::start().await, Receiver::start().await);
+        dead.always(Some(500));
+        let core = &app.node.core;
+        let other = core.create_sender(app.tenant(), nuncio_domain::Environment::Test, "other", "", false).await.expect("a sender");
+        hook(&app, Some(default_sender(&app).await), &dead.url, &[EventType::MessageDelivered]).await;
+        hook(&app, Some(other.id), &alive.url, &[EventType::MessageDelivered]).await;
+        let (auth, sender) = (format!("Bearer {}", app.test_key), other.id.to_string());
+        for n in 0..50 {
+            send(&app, &format!("+346001113{n:02}")).await;
+            let body = json!({"to": format!("+346001114{n:02}"), "text": "x"});
+            app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", &sender)], Some(body)).await.expect(202);
+        }
+        app.drain().await;
+        assert_eq!(alive.taken().len(), 50);
+        assert!(dead.got().len() < 50, "an endpoint that only fails is left in peace: {}", dead.got().len());
+        dead.always(None);
+        for _ in 0..3 {
+            app.advance(Duration::from_secs(70)).await;
+        }
+        assert_eq!(dead.taken().len(), 50, "and gets everything when it is back");
+    }
+}
+
+#[tokio::test]
+async fn the_log_can_be_followed_and_resumed() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let caller = app.node.core.authenticate(&app.test_key).await.expect("a caller");
+        let begin = app.node.core.end_of_events(&caller).await.expect("the end");
+        for n in 0..3 {
+            send(&app, &format!("+3460011122{n}")).await;
+        }
+        app.drain().await;
+        let (all, end) = app.node.core.events_after(&caller, begin, 100).await.expect("events");
+        assert_eq!(all.len(), 12);
+        assert_eq!(app.node.core.events_after(&caller, end, 100).await.expect("events").0.len(), 0);
+        // From any event on, the next is the next: also in the middle of a row.
+        for (n, (token, _)) in all.iter().enumerate() {
+            let seen = app.node.core.seen_events(&caller, token).expect("a token of the stream");
+            let (rest, _) = app.node.core.events_after(&caller, seen, 100).await.expect("events");
+            let ids = |events: &[(String, nuncio_core::events::EventView)]| events.iter().map(|(_, e)| e.id).collect::<Vec<_>>();
+            assert_eq!(ids(&rest), ids(&all[n + 1..]), "{n}");
+        }
+        assert!(app.node.core.seen_events(&caller, "nonsense").is_err());
+    }
+}
+
+#[tokio::test]
+async fn the_stream_speaks_server_sent_events() {
+    let app = app(Backend::Sqlite).await;
+    let auth = format!("Bearer {}", app.test_key);
+    let caller = app.node.core.authenticate(&app.test_key).await.expect("a caller");
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    let begin = app.node.core.list_events(&caller, &nuncio_core::events::ListEvents::default()).await.expect("a page").0;
+    assert_eq!(begin.len(), 4);
+    let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream"), ("last-event-id", "nonsense")];
+    app.send("GET", "/v1/events", &headers, None).await.expect(400);
+    // A revoked key ends the stream, and with it the answer.
+    let key = app.key(nuncio_domain::Environment::Test, &["messages:read"]).await;
+    let id = app.node.core.authenticate(&key).await.expect("a caller").key;
+    app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
+    let weak = format!("Bearer {key}");
+    app.send("GET", "/v1/events", &[("authorization", weak.as_str()), ("accept", "text/event-stream")], None).await.expect(401);
+}

@@ -66,7 +66,7 @@ pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
     let newest = tx.list_log(tenant, None, 10).await.unwrap();
     assert_eq!(newest, all.iter().rev().cloned().collect::<Vec<_>>());
     assert_eq!(tx.list_log(tenant, Some(all[2].position), 1).await.unwrap(), [all[1].clone()]);
-    assert_eq!(tx.log_end(tenant).await.unwrap() >= at, true);
+    assert!(tx.log_end(tenant).await.unwrap() >= at);
     for (sequence, found) in [(1, Some(0)), (2, Some(0)), (0, None)] {
         assert_eq!(tx.find_log_entry(tenant, first.id.uuid(), sequence).await.unwrap(), found.map(|n: usize| all[n].clone()));
     }
