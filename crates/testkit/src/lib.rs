@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 pub use database::{Backend, Database};
-pub use mailbox::{Mailbox, repository_file};
+pub use mailbox::{Mailbox, peer_python, repository, repository_file};
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 

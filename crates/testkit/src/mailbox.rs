@@ -6,6 +6,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
+/// The Python that runs the peers.
+pub fn peer_python() -> PathBuf {
+    std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| repository().join(".peers/venv/bin/python"), PathBuf::from)
+}
+
 /// A running mail server. Ends with its owner.
 #[derive(Debug)]
 pub struct Mailbox {
@@ -18,9 +23,8 @@ pub struct Mailbox {
 impl Mailbox {
     /// Starts one with these options of the peer (see `peers/smtp_sink.py --help`).
     pub fn start(options: &[&str]) -> Self {
-        let root = root();
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
-        let mut child = Command::new(python)
+        let root = repository();
+        let mut child = Command::new(peer_python())
             .arg(root.join("peers/smtp_sink.py"))
             .args(options)
             .stdin(Stdio::piped())
@@ -51,11 +55,12 @@ fn read(lines: &mut BufReader<ChildStdout>) -> Value {
     serde_json::from_str(&line).unwrap_or_else(|_| panic!("the SMTP peer ended: {line:?}"))
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the root of the workspace").to_owned()
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a workspace").to_owned()
 }
 
 /// A file of the repository, by its path from the root.
 pub fn repository_file(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).expect(path)
+    std::fs::read_to_string(repository().join(path)).expect(path)
 }

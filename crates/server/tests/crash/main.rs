@@ -14,6 +14,8 @@
 //!
 //! It then fails with messages that `still are unfinished`.
 //!
+//! [`schema`] drives the same binary from its own description.
+//!
 //! Kills come at random moments. `NUNCIO_TEST_SEED` sets the seed, which every run prints; requests and moments follow from it,
 //! what the machine does in between does not.
 
@@ -23,6 +25,7 @@ mod ledger;
 mod load;
 mod postgres;
 mod power;
+mod schema;
 mod server;
 mod sink;
 mod verify;
