@@ -11,12 +11,13 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![
         ("docs/openapi.json", nuncio_api::openapi().to_pretty_json()? + "\n"),
         ("docs/errors.md", errors()),
+        ("docs/conformance.md", crate::conformance::table()?),
         ("docs/nuncio.sample.toml", sample()?),
         ("docs/channels/settings.md", settings()),
     ])
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
 }
 

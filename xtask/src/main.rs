@@ -1,5 +1,6 @@
 //! Checks and generated files: `cargo xtask check`, `cargo xtask generate`.
 
+mod conformance;
 mod deps;
 mod generate;
 

@@ -73,6 +73,7 @@ async fn every_operation_has_a_row() {
     assert_eq!(documented, rows);
 }
 
+// holds: auth.bearer, auth.missing, auth.revoked
 #[tokio::test]
 async fn without_a_good_key_nothing_is_told() {
     let app = TestApp::start().await;
@@ -94,6 +95,7 @@ async fn without_a_good_key_nothing_is_told() {
     }
 }
 
+// holds: auth.forbidden, auth.permissions
 #[tokio::test]
 async fn each_operation_needs_its_permission() {
     let app = TestApp::start().await;
@@ -113,6 +115,7 @@ async fn each_operation_needs_its_permission() {
     }
 }
 
+// holds: auth.worlds
 #[tokio::test]
 async fn what_belongs_to_another_world_is_not_found() {
     let app = TestApp::start().await;
@@ -127,6 +130,7 @@ async fn what_belongs_to_another_world_is_not_found() {
     }
 }
 
+// holds: messages.sender_header
 #[tokio::test]
 async fn a_sender_of_another_world_is_not_found() {
     let app = TestApp::start().await;
@@ -140,6 +144,7 @@ async fn a_sender_of_another_world_is_not_found() {
     }
 }
 
+// holds: rate.limit
 #[tokio::test]
 async fn guessing_keys_is_slowed_down() {
     let app = TestApp::start().await;
@@ -151,6 +156,7 @@ async fn guessing_keys_is_slowed_down() {
     app.get("/v1/me").await.expect(200);
 }
 
+// holds: messages.not_configured, auth.prefix.live
 #[tokio::test]
 async fn live_messages_need_a_connected_provider() {
     let app = TestApp::start().await;

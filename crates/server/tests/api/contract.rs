@@ -3,6 +3,7 @@
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::json;
 
+// holds: request.id
 #[tokio::test]
 async fn request_ids_are_taken_or_made() {
     let app = TestApp::start().await;
@@ -16,6 +17,7 @@ async fn request_ids_are_taken_or_made() {
     assert!(!app.send("GET", "/nowhere", &[], None).await.header("x-request-id").is_empty());
 }
 
+// holds: errors.shape, errors.method, errors.accept, errors.media_type, errors.should_retry
 #[tokio::test]
 async fn what_is_not_there_or_not_allowed_is_told_in_the_same_shape() {
     let app = TestApp::start().await;
@@ -37,6 +39,7 @@ async fn what_is_not_there_or_not_allowed_is_told_in_the_same_shape() {
     }
 }
 
+// holds: rate.limit, rate.headers
 #[tokio::test]
 async fn the_rate_limit_is_a_bucket_per_world() {
     let app = TestApp::with(Backend::Sqlite, Options { per_minute: 60, burst: 3, ..Options::default() }).await;
@@ -52,6 +55,7 @@ async fn the_rate_limit_is_a_bucket_per_world() {
     app.get("/v1/me").await.expect(200);
 }
 
+// holds: rate.headers
 #[tokio::test]
 async fn without_a_limit_there_are_no_headers_of_one() {
     let app = TestApp::start().await;

@@ -81,6 +81,7 @@ async fn messages_over_the_window_wait_their_turn_and_arrive() {
     }
 }
 
+// holds: contacts.channel.metrics
 #[tokio::test]
 async fn metrics_of_the_contact_channel_add_up() {
     let app = TestApp::start().await;

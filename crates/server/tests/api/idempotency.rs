@@ -3,6 +3,7 @@
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
+// holds: messages.idempotency, messages.idempotency.reused
 #[tokio::test]
 async fn a_repeat_gets_the_original_and_sends_nothing() {
     for backend in Backend::all() {
@@ -23,6 +24,7 @@ async fn a_repeat_gets_the_original_and_sends_nothing() {
     }
 }
 
+// holds: messages.idempotency.header
 #[tokio::test]
 async fn body_and_header_are_the_same_key() {
     let app = TestApp::start().await;
@@ -72,6 +74,7 @@ async fn keys_of_the_two_worlds_do_not_meet() {
     app.send("POST", "/v1/messages", &[("authorization", &format!("Bearer {}", app.live_key))], Some(body)).await.expect(202);
 }
 
+// holds: messages.idempotency.race
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_parallel_requests_with_one_key_make_one_message() {
     for backend in Backend::all() {

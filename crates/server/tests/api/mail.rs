@@ -56,6 +56,7 @@ async fn file_server(content: &'static [u8]) -> String {
     url
 }
 
+// holds: messages.html, messages.reply_to, messages.attachments, messages.subject
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the SMTP peer; ./test runs it"]
 async fn heavy_a_whole_email_arrives_signed() {

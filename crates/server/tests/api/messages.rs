@@ -4,6 +4,7 @@ use insta::assert_json_snapshot;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
+// holds: messages.accepted, messages.to.phone, messages.default_sender
 #[tokio::test]
 async fn a_message_is_accepted_sent_and_delivered() {
     for backend in Backend::all() {
@@ -24,6 +25,7 @@ async fn a_message_is_accepted_sent_and_delivered() {
     }
 }
 
+// holds: messages.get, messages.metadata, time.format
 #[tokio::test]
 async fn the_whole_message_as_it_is_shown() {
     let app = TestApp::start().await;
@@ -32,6 +34,7 @@ async fn the_whole_message_as_it_is_shown() {
     assert_json_snapshot!(app.message(&id).await);
 }
 
+// holds: contacts.auto
 #[tokio::test]
 async fn two_messages_to_one_recipient_belong_to_one_contact() {
     let app = TestApp::start().await;
@@ -43,6 +46,7 @@ async fn two_messages_to_one_recipient_belong_to_one_contact() {
     assert_ne!(contacts[0], contacts[2]);
 }
 
+// holds: messages.dry_run
 #[tokio::test]
 async fn dry_run_says_what_would_happen_and_writes_nothing() {
     let app = TestApp::start().await;
@@ -51,6 +55,7 @@ async fn dry_run_says_what_would_happen_and_writes_nothing() {
     assert_eq!(app.get("/v1/messages").await.expect(200).json()["items"], json!([]));
 }
 
+// holds: lists.walk, lists.limit
 #[tokio::test]
 async fn pages_hold_every_message_once_newest_first() {
     for backend in Backend::all() {
@@ -73,6 +78,7 @@ async fn pages_hold_every_message_once_newest_first() {
     }
 }
 
+// holds: messages.list
 #[tokio::test]
 async fn lists_filter() {
     for backend in Backend::all() {
@@ -101,6 +107,7 @@ async fn lists_filter() {
     }
 }
 
+// holds: messages.list.narrow
 #[tokio::test]
 async fn filters_that_no_index_serves_need_a_narrow_time() {
     let app = TestApp::start().await;
@@ -110,6 +117,7 @@ async fn filters_that_no_index_serves_need_a_narrow_time() {
     }
 }
 
+// holds: lists.cursor
 #[tokio::test]
 async fn a_cursor_is_bound_to_its_list() {
     let app = TestApp::start().await;
@@ -125,6 +133,7 @@ async fn a_cursor_is_bound_to_its_list() {
         .expect(400);
 }
 
+// holds: messages.get.unknown
 #[tokio::test]
 async fn unknown_ids_are_404_whatever_they_look_like() {
     let app = TestApp::start().await;
@@ -146,6 +155,7 @@ async fn large_messages_go_through_the_spool_and_come_back_whole() {
     }
 }
 
+// holds: me.get
 #[tokio::test]
 async fn me_names_project_team_and_key() {
     let app = TestApp::start().await;

@@ -16,6 +16,7 @@ async fn sent(app: &TestApp, to: &str) -> Value {
     app.message(&id).await
 }
 
+// holds: messages.sandbox, messages.error, auth.prefix.test
 #[tokio::test]
 async fn recipients_decide() {
     let app = TestApp::start().await;
@@ -48,6 +49,7 @@ async fn time_outs_and_throttles_are_tried_again() {
     }
 }
 
+// holds: messages.on_unknown
 #[tokio::test]
 async fn an_unknown_outcome_is_resent_and_marked() {
     let app = TestApp::start().await;
@@ -58,6 +60,7 @@ async fn an_unknown_outcome_is_resent_and_marked() {
     assert_eq!((message["status"].as_str(), message["possibleDuplicate"].as_bool()), (Some("delivered"), Some(true)));
 }
 
+// holds: messages.resolve, messages.on_unknown
 #[tokio::test]
 async fn an_unknown_outcome_is_held_when_asked_and_a_person_decides() {
     for (action, status) in [("resend", "delivered"), ("sent", "sent"), ("failed", "failed")] {
@@ -74,6 +77,7 @@ async fn an_unknown_outcome_is_held_when_asked_and_a_person_decides() {
     }
 }
 
+// holds: messages.on_unknown
 #[tokio::test]
 async fn an_unknown_outcome_fails_when_asked() {
     let app = TestApp::start().await;
@@ -91,6 +95,7 @@ async fn a_held_message_fails_after_a_month() {
     assert_eq!(app.message(&id).await["errorCode"], "unknown_outcome");
 }
 
+// holds: messages.fallback
 #[tokio::test]
 async fn whatsapp_falls_back_to_sms_on_the_same_message() {
     for backend in Backend::all() {
@@ -109,6 +114,7 @@ async fn whatsapp_falls_back_to_sms_on_the_same_message() {
     }
 }
 
+// holds: messages.fallback_after
 #[tokio::test]
 async fn no_receipt_in_time_falls_back() {
     let app = TestApp::start().await;
@@ -120,6 +126,7 @@ async fn no_receipt_in_time_falls_back() {
     assert_eq!((message["channel"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("sms"), Some(2)));
 }
 
+// holds: messages.window
 #[tokio::test]
 async fn the_whatsapp_window() {
     let app = TestApp::start().await;
@@ -127,6 +134,7 @@ async fn the_whatsapp_window() {
     assert_eq!(answer.json()["code"], "whatsapp_window_closed");
 }
 
+// holds: messages.inbound
 #[tokio::test]
 async fn replies_come_in() {
     for backend in Backend::all() {
@@ -140,6 +148,7 @@ async fn replies_come_in() {
     }
 }
 
+// holds: messages.suppressed
 #[tokio::test]
 async fn stop_suppresses_at_once_and_only_that_sender() {
     let app = TestApp::start().await;
@@ -169,6 +178,7 @@ async fn a_complaint_suppresses_for_every_sender() {
     assert_eq!(message["errorCode"], "recipient_suppressed");
 }
 
+// holds: messages.status
 #[tokio::test]
 async fn a_late_receipt_delivers() {
     let app = TestApp::start().await;

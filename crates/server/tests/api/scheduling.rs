@@ -5,6 +5,7 @@ use std::time::Duration;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::json;
 
+// holds: messages.schedule
 #[tokio::test]
 async fn a_scheduled_message_waits_for_its_time() {
     for backend in Backend::all() {
@@ -18,6 +19,7 @@ async fn a_scheduled_message_waits_for_its_time() {
     }
 }
 
+// holds: messages.schedule
 #[tokio::test]
 async fn a_schedule_in_the_past_sends_at_once_and_one_too_far_ahead_is_refused() {
     let app = TestApp::start().await;
@@ -27,6 +29,7 @@ async fn a_schedule_in_the_past_sends_at_once_and_one_too_far_ahead_is_refused()
     app.post("/v1/messages", json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-02-01T00:00:01Z"})).await.expect(400);
 }
 
+// holds: messages.cancel
 #[tokio::test]
 async fn what_was_not_handed_over_can_be_cancelled() {
     let app = TestApp::start().await;
@@ -55,6 +58,7 @@ async fn a_message_between_two_attempts_can_be_cancelled() {
     assert_eq!(app.message(&id).await["attempts"].as_array().map(Vec::len), Some(1));
 }
 
+// holds: messages.schedule.past_due
 #[tokio::test]
 async fn a_schedule_long_past_due_waits_for_a_person() {
     let app = TestApp::start().await;
@@ -67,6 +71,7 @@ async fn a_schedule_long_past_due_waits_for_a_person() {
     assert_eq!(app.message(&id).await["status"], "delivered");
 }
 
+// holds: messages.validity
 #[tokio::test]
 async fn yesterdays_code_is_not_sent_today() {
     let app = TestApp::start().await;

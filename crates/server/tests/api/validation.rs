@@ -14,6 +14,7 @@ async fn faults(app: &TestApp, body: Value) -> Vec<String> {
     paths
 }
 
+// holds: errors.all, messages.text.limits, messages.content.limits, messages.type.required, messages.to.contradiction, messages.voice_language, messages.attachments.limits
 #[tokio::test]
 async fn each_fault_is_named() {
     let app = TestApp::start().await;
@@ -60,6 +61,7 @@ async fn each_fault_is_named() {
     assert_eq!(app.get("/v1/messages").await.json()["items"], json!([]));
 }
 
+// holds: errors.unknown_field, errors.all, messages.channel, messages.type
 #[tokio::test]
 async fn wrong_types_and_unknown_fields_are_all_told_at_once() {
     let app = TestApp::start().await;
@@ -70,6 +72,7 @@ async fn wrong_types_and_unknown_fields_are_all_told_at_once() {
     }
 }
 
+// holds: errors.json
 #[tokio::test]
 async fn what_is_no_json_is_told_so() {
     let app = TestApp::start().await;
@@ -94,6 +97,7 @@ async fn a_zero_character_is_refused_where_it_stands() {
     app.post("/v1/messages", json!({"to": "+34600111222", "text": "a\\u0000b"})).await.expect(202);
 }
 
+// holds: errors.lenient
 #[tokio::test]
 async fn lenient_handling_drops_what_is_not_known() {
     let app = TestApp::start().await;
@@ -120,6 +124,7 @@ async fn query_parameters_are_checked_alike() {
     app.post("/v1/messages?dryRum=true", json!({"to": "+34600111222", "text": "x"})).await.expect(400);
 }
 
+// holds: errors.size
 #[tokio::test]
 async fn too_much_is_too_much() {
     let app = TestApp::start().await;

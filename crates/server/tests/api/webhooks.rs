@@ -29,6 +29,7 @@ async fn send(app: &TestApp, to: &str) -> String {
     app.send_message(json!({"to": to, "text": "x"})).await
 }
 
+// holds: webhooks.events, webhooks.envelope, webhooks.signature, webhooks.log
 #[tokio::test]
 async fn a_message_is_told_from_its_birth_to_its_arrival() {
     for backend in Backend::all() {
@@ -67,6 +68,7 @@ async fn a_message_is_told_from_its_birth_to_its_arrival() {
     }
 }
 
+// holds: webhooks.filter
 #[tokio::test]
 async fn only_what_was_asked_for_is_told() {
     let app = app(Backend::Sqlite).await;
@@ -77,6 +79,7 @@ async fn only_what_was_asked_for_is_told() {
     assert_eq!(receiver.taken(), ["message.delivered"]);
 }
 
+// holds: webhooks.order, webhooks.retry
 #[tokio::test]
 async fn what_fails_is_tried_again_and_the_next_waits_for_it() {
     for backend in Backend::all() {
@@ -118,6 +121,7 @@ async fn after_two_retries_the_next_goes_ahead() {
     assert_eq!(receiver.taken(), ["message.delivered", "message.queued"]);
 }
 
+// holds: webhooks.retry, webhooks.replay
 #[tokio::test]
 async fn what_never_succeeds_is_given_up_and_can_be_replayed() {
     let app = app(Backend::Sqlite).await;
@@ -142,6 +146,7 @@ async fn what_never_succeeds_is_given_up_and_can_be_replayed() {
     assert_eq!(after["delivery"]["status"], "delivered");
 }
 
+// holds: webhooks.gone
 #[tokio::test]
 async fn an_endpoint_that_is_gone_is_switched_off() {
     let app = app(Backend::Sqlite).await;
@@ -180,6 +185,7 @@ async fn a_crash_repeats_what_was_under_way_and_loses_nothing() {
     }
 }
 
+// holds: webhooks.test
 #[tokio::test]
 async fn a_webhook_can_be_tried_out() {
     let app = app(Backend::Sqlite).await;
@@ -195,6 +201,7 @@ async fn a_webhook_can_be_tried_out() {
     assert_eq!(app.get(&format!("/v1/webhooks/deliveries/{delivery}")).await.expect(200).json()["delivery"]["status"], "delivered");
 }
 
+// holds: events.list
 #[tokio::test]
 async fn the_log_is_paged_newest_first_without_gaps() {
     for backend in Backend::all() {
@@ -225,6 +232,7 @@ async fn the_log_is_paged_newest_first_without_gaps() {
     }
 }
 
+// holds: webhooks.isolation
 #[tokio::test]
 async fn a_dead_endpoint_delays_nobody() {
     for backend in Backend::all() {
@@ -252,6 +260,7 @@ async fn a_dead_endpoint_delays_nobody() {
     }
 }
 
+// holds: events.stream
 #[tokio::test]
 async fn the_log_can_be_followed_and_resumed() {
     for backend in Backend::all() {

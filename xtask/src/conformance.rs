@@ -1,0 +1,79 @@
+//! The table of what the interface promises, beside the tests that hold it.
+//!
+//! Promises stand in `docs/conformance/rows.txt`. A test names those that it holds in a comment above it, `// holds: id, id`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+use crate::generate::root;
+
+const ROWS: &str = "docs/conformance/rows.txt";
+const MARK: &str = "// holds: ";
+
+/// The table as Markdown. Fails for a test that names an unknown row, and for a row that is there twice.
+pub(crate) fn table() -> anyhow::Result<String> {
+    let rows = std::fs::read_to_string(root().join(ROWS)).context(ROWS)?;
+    let mut tests: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    collect(&root().join("crates"), &mut tests)?;
+    let mut text = format!(
+        "# What the interface promises, and the test that holds it\n\nGenerated from `{ROWS}` and the tests by `cargo xtask generate`.\n"
+    );
+    let (mut known, mut open) = (Vec::new(), 0);
+    for line in rows.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            let _ = writeln!(text, "\n## {section}\n\n| promise | held by |\n|---|---|");
+            continue;
+        }
+        let (id, promise) = line.split_once(" | ").with_context(|| format!("{ROWS}: {line:?} is not `id | promise`"))?;
+        if known.contains(&id) {
+            bail!("{ROWS}: {id} is there twice");
+        }
+        known.push(id);
+        let held = tests.remove(id).unwrap_or_default();
+        open += usize::from(held.is_empty());
+        let held = if held.is_empty() { "**no test yet**".to_owned() } else { held.join("<br>") };
+        let _ = writeln!(text, "| {promise} | {held} |");
+    }
+    if let Some((id, by)) = tests.first_key_value() {
+        bail!("{by:?} says that it holds {id:?}, which is not in {ROWS}");
+    }
+    let _ = writeln!(text, "\n{} promises, {open} without a test.", known.len());
+    Ok(text)
+}
+
+/// Gathers the tests below a folder, by the rows that they hold.
+fn collect(folder: &Path, tests: &mut BTreeMap<String, Vec<String>>) -> anyhow::Result<()> {
+    let mut entries: Vec<_> = folder.read_dir()?.collect::<Result<_, _>>()?;
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, tests)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            read(&path, tests)?;
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path, tests: &mut BTreeMap<String, Vec<String>>) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    let mut held: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(ids) = line.strip_prefix(MARK) {
+            held.extend(ids.split(',').map(str::trim));
+        } else if !held.is_empty()
+            && let Some((_, rest)) = line.split_once("fn ")
+        {
+            let name = rest.split(['(', '<']).next().unwrap_or_default();
+            let place = path.strip_prefix(root().join("crates")).unwrap_or(path).display();
+            for id in held.drain(..) {
+                tests.entry(id.to_owned()).or_default().push(format!("`{name}` ({place})"));
+            }
+        }
+    }
+    if held.is_empty() { Ok(()) } else { bail!("{}: `{MARK}{}` stands above no test", path.display(), held.join(", ")) }
+}
