@@ -48,6 +48,9 @@ pub(crate) struct Options {
     /// Mails of an end-to-end run over SMTP
     #[arg(long, global = true, default_value_t = 10_000)]
     pub(crate) mails: u64,
+    /// Messages, and contacts, that the full database holds
+    #[arg(long, global = true, default_value_t = 1_000_000)]
+    pub(crate) stored: u64,
     /// Give each message an idempotency key
     #[arg(long, global = true)]
     pub(crate) idempotent: bool,
@@ -77,7 +80,7 @@ impl Options {
         Duration::from_secs_f64(self.seconds)
     }
 
-    fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs_f64(self.patience)
     }
 
@@ -207,7 +210,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn trial(
+    pub(crate) fn trial(
         &mut self,
         scenario: &str,
         connections: usize,

@@ -4,6 +4,7 @@
 mod audit;
 mod book;
 mod hello;
+mod hooks;
 mod http;
 mod lab;
 mod load;
@@ -61,6 +62,10 @@ enum What {
     E2e,
     /// What is left of the rate when each sync takes 5 ms longer
     SlowDisk,
+    /// Three events a message, posted to a counting endpoint
+    Webhooks,
+    /// The same work before and after a million messages to a million contacts
+    Stored,
     /// The baseline: serve bare axum until killed
     Hello(hello::Args),
 }
@@ -126,6 +131,14 @@ async fn run(what: &What, lab: &Lab) -> Book {
     if wants(What::SlowDisk) {
         let result = scenarios::slow_disk::run(lab, &mut book).await;
         note(&mut book, "slow-disk", result);
+    }
+    if wants(What::Webhooks) {
+        let result = scenarios::webhooks::run(lab, &mut book).await;
+        note(&mut book, "webhooks", result);
+    }
+    if wants(What::Stored) {
+        let result = scenarios::stored::run(lab, &mut book).await;
+        note(&mut book, "stored", result);
     }
     book
 }

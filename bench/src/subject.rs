@@ -88,6 +88,8 @@ impl<'a> Subject<'a> {
         let mut serve = cli.command(&["serve"]);
         serve.args(["--listen", &addr.to_string()]);
         serve.env("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0");
+        // Webhooks are posted to an endpoint on this machine.
+        serve.env("NUNCIO__NET__ALLOW_HTTP", "true").env("NUNCIO__NET__ALLOW_LOOPBACK", "true");
         serve.envs(setup.delay.into_iter().flat_map(Shim::environment));
         let log = File::create(data.path().join("bench.log"))?;
         serve.stdout(log.try_clone()?).stderr(log).stdin(Stdio::null()).kill_on_drop(true);

@@ -27,7 +27,7 @@ fn bench(args: &[&str], fault: &str) -> Run {
     let output = Command::new(env!("CARGO_BIN_EXE_nuncio-bench"))
         .args(args)
         .args(["--backend", "sqlite", "--rounds", "1", "--seconds", "0.3", "--warmup", "0.1"])
-        .args(["--connections", "4", "--messages", "200", "--mails", "50", "--patience", "1"])
+        .args(["--connections", "4", "--messages", "200", "--mails", "50", "--patience", "1", "--stored", "300"])
         .arg("--bin")
         .arg(stand_in())
         .arg("--work")
@@ -53,6 +53,7 @@ fn a_sound_server_is_measured_in_every_scenario() {
         ("latency", &["1b", "5", "–"]),
         ("e2e", &["–", "–", "–", "–", "–", "–"]),
         ("slow-disk", &["11"]),
+        ("stored", &["8", "8"]),
     ] {
         let run = bench(&[what, "--idempotent"], "");
         assert!(run.output.status.success(), "{what}: {:?}", run.output);
