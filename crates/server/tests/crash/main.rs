@@ -23,6 +23,7 @@ mod http;
 mod kill;
 mod ledger;
 mod load;
+mod nodes;
 mod postgres;
 mod power;
 mod schema;

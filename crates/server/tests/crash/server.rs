@@ -141,6 +141,13 @@ impl Server {
         at
     }
 
+    /// Sends it a signal, by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().expect("it runs").to_string();
+        let status = std::process::Command::new("kill").arg(format!("-{name}")).arg(id).status().expect("kill runs");
+        assert!(status.success(), "{status}");
+    }
+
     /// Its exit code, when it ends by itself in time.
     pub(crate) async fn ended(&mut self, patience: Duration) -> Option<i32> {
         timeout(patience, self.child.wait()).await.ok()?.expect("it can be waited for").code()

@@ -1,0 +1,60 @@
+//! Two nodes on one PostgreSQL under load: one is paused until it is believed dead and goes on as if nothing had happened, the other is
+//! killed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_testkit::{Backend, Database};
+use tempfile::TempDir;
+
+use crate::ledger::Ledger;
+use crate::load::Load;
+use crate::seed;
+use crate::server::{Install, now};
+use crate::sink::Sink;
+use crate::verify::Case;
+
+/// Longer than it takes to be believed dead.
+const PAUSE: Duration = Duration::from_secs(13);
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes a minute; ./test runs it"]
+async fn heavy_two_nodes_paused_and_killed() {
+    if !Backend::all().contains(&Backend::Postgres) {
+        return;
+    }
+    let (seed, since) = (seed(), now());
+    let folder = TempDir::with_prefix("nuncio-nodes-").expect("a temporary folder");
+    let database = Database::make(Backend::Postgres).await;
+    let install = |name: &str| Install { data: folder.path().join(name), database: database.url() };
+    let (first, second) = (install("first"), install("second"));
+    let sink = Sink::start().await;
+    let keys = first.keys().await;
+    first.connect_mail(sink.address).await;
+    // Nodes of one database share the key that secrets are sealed with.
+    std::fs::create_dir_all(&second.data).expect("a folder");
+    std::fs::copy(first.data.join("encryption.keys"), second.data.join("encryption.keys")).expect("the key file is copied");
+    let ledger = Arc::new(Ledger::new(folder.path()));
+    let (mut at_first, at_second) = (Load::start(&keys, &ledger, seed), Load::start(&keys, &ledger, seed ^ 1));
+
+    let (survivor, victim) = (first.start(&[]).await, second.start(&[]).await);
+    at_first.serve(Some(survivor.address));
+    at_second.serve(Some(victim.address));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let paused = now();
+    victim.signal("STOP");
+    tokio::time::sleep(PAUSE).await;
+    at_first.every(|seen| seen.accepted >= 20).await;
+    victim.signal("CONT");
+    at_first.every(|seen| seen.accepted >= 20).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+
+    let killed = survivor.kill().await;
+    at_first.serve(Some(victim.address));
+    at_first.every(|seen| seen.accepted >= 20).await;
+    at_first.finish().await;
+    at_second.finish().await;
+    let ends = [paused, killed];
+    let case = Case { server: victim.address, install: &second, keys: &keys, ledger: &ledger, sink: &sink, since, ends: &ends };
+    case.verify().await;
+}
