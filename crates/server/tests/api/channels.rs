@@ -20,6 +20,7 @@ fn smtp(extra: Value) -> Value {
     body
 }
 
+// holds: senders.channels
 #[tokio::test]
 async fn a_provider_account_is_set_shown_and_removed() {
     for backend in Backend::all() {
@@ -50,6 +51,7 @@ async fn a_provider_account_is_set_shown_and_removed() {
     }
 }
 
+// holds: senders.channels.secrets
 #[tokio::test]
 async fn secrets_are_kept_and_never_shown() {
     let app = TestApp::start().await;

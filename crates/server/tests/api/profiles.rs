@@ -24,6 +24,7 @@ fn faults(answer: &Answer) -> Vec<String> {
     paths
 }
 
+// holds: profile.update, profile.get
 #[tokio::test]
 async fn a_profile_is_what_was_made_of_it() {
     for backend in Backend::all() {
@@ -44,6 +45,7 @@ async fn a_profile_is_what_was_made_of_it() {
     }
 }
 
+// holds: profile.limits, profile.vertical
 #[tokio::test]
 async fn each_limit_is_held() {
     let app = TestApp::start().await;
@@ -86,6 +88,7 @@ async fn each_limit_is_held() {
     }
 }
 
+// holds: profile.not_connected
 #[tokio::test]
 async fn without_an_account_that_has_one_there_is_no_profile() {
     let app = TestApp::start().await;
@@ -151,6 +154,7 @@ async fn serve(body: Vec<u8>) -> String {
     url
 }
 
+// holds: profile.picture, profile.picture.refused
 #[tokio::test]
 async fn a_picture_is_fetched_and_looked_at() {
     let mut options = Options::default();

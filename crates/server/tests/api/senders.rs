@@ -39,6 +39,7 @@ async fn default_sender(app: &TestApp) -> Value {
     all["items"].as_array().expect("senders").iter().find(|s| s["isDefault"] == true).cloned().expect("a default sender")
 }
 
+// holds: senders.fields, senders.create, senders.get, senders.payment_status
 #[tokio::test]
 async fn a_sender_has_all_its_fields() {
     for backend in Backend::all() {
@@ -90,6 +91,7 @@ async fn a_sender_with_nothing_but_a_name_has_what_must_be_there() {
     assert!(in_live.get("whatsapp").is_none());
 }
 
+// holds: webhooks.guard
 #[tokio::test]
 async fn each_fault_is_named() {
     let app = TestApp::start().await;
@@ -131,6 +133,7 @@ async fn each_fault_is_named() {
     assert_eq!(app.get("/v1/senders").await.json()["items"].as_array().map(Vec::len), Some(1), "nothing was written");
 }
 
+// holds: senders.update, senders.update.webhook
 #[tokio::test]
 async fn a_patch_changes_what_it_names_and_null_clears_what_can_be_cleared() {
     for backend in Backend::all() {
@@ -181,6 +184,7 @@ async fn what_cannot_be_cleared_is_not_cleared() {
     patch(&app, &json!({"id": "snd_nonsense"}), json!({"name": "x"})).await.expect(404);
 }
 
+// holds: senders.default
 #[tokio::test]
 async fn a_world_has_one_default_sender() {
     for backend in Backend::all() {
@@ -197,6 +201,7 @@ async fn a_world_has_one_default_sender() {
     }
 }
 
+// holds: senders.list
 #[tokio::test]
 async fn pages_show_each_sender_once_and_no_other_world() {
     let app = TestApp::start().await;
@@ -291,6 +296,7 @@ async fn parallel_requests_neither_double_nor_undo_each_other() {
     }
 }
 
+// holds: senders.delete, senders.delete.refused
 #[tokio::test]
 async fn a_sender_goes_only_when_nothing_needs_it() {
     for backend in Backend::all() {
@@ -328,6 +334,7 @@ async fn a_sender_goes_only_when_nothing_needs_it() {
     }
 }
 
+// holds: senders.countries
 #[tokio::test]
 async fn countries_that_are_left_out_get_nothing() {
     let app = TestApp::start().await;

@@ -30,6 +30,7 @@ fn secret(answer: &Value) -> String {
     answer["secret"].as_str().expect("a secret").to_owned()
 }
 
+// holds: webhooks.world
 #[tokio::test]
 async fn the_world_has_a_webhook_of_its_own() {
     for backend in Backend::all() {
@@ -91,6 +92,7 @@ async fn each_fault_is_named() {
     }
 }
 
+// holds: webhooks.rotation
 #[tokio::test]
 async fn after_a_rotation_two_secrets_sign_for_a_day() {
     for backend in Backend::all() {
@@ -116,6 +118,7 @@ async fn after_a_rotation_two_secrets_sign_for_a_day() {
     }
 }
 
+// holds: senders.secret
 #[tokio::test]
 async fn a_senders_secret_rotates_too() {
     let app = TestApp::start().await;
