@@ -29,6 +29,9 @@ does not know are refused, unless the request says `Prefer: handling=lenient`. E
 
 const BEARER: &str = "bearer";
 
+/// Operations whose body may be left out.
+const OPTIONAL_BODIES: &[&str] = &["rotate_sender_webhook_secret", "rotate_webhook_secret"];
+
 /// The headers of answers: name, type, meaning.
 const HEADERS: &[(&str, Type, &str)] = &[
     (
@@ -90,6 +93,7 @@ fn base() -> OpenApi {
     let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
     let tags = [
         tag("Messages", "Sending messages and following them."),
+        tag("Senders", "The profiles that messages are sent by, and the provider accounts that carry their channels."),
         tag("Events", "What happened, in order."),
         tag("Webhooks", "Where events are posted to, and what became of it."),
         tag("Account", "What an API key opens."),
@@ -128,6 +132,10 @@ fn error_name(status: u16) -> String {
 /// Adds what all operations have in common.
 fn complete(operation: &mut Operation, takes_id: bool, has_body: bool) {
     operation.security = Some(vec![SecurityRequirement::new(BEARER, Vec::<String>::new())]);
+    let is_optional = operation.operation_id.as_deref().is_some_and(|id| OPTIONAL_BODIES.contains(&id));
+    if let Some(RefOr::T(body)) = operation.request_body.as_mut().filter(|_| is_optional) {
+        body.required = Some(Required::False);
+    }
     for (status, response) in &mut operation.responses.responses {
         if let (RefOr::T(response), Ok(status)) = (response, status.parse()) {
             add_headers(response, status);

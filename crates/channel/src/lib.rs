@@ -19,9 +19,11 @@ use serde_json::{Map, Value};
 
 #[cfg(feature = "contract")]
 pub mod contract;
+mod profile;
 mod registry;
 mod settings;
 
+pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::Registry;
 pub use settings::{Field, FieldKind, Settings};
 
@@ -115,6 +117,11 @@ pub trait Adapter: Debug + Send + Sync {
 
     /// Tries to reach the provider and log in, without sending anything. The text says what was found, or what is wrong and what to do.
     async fn check(&self) -> Result<String, String>;
+
+    /// The way to the account's business profile, if the provider has such a thing.
+    fn profile(&self) -> Option<&dyn ProfileApi> {
+        None
+    }
 }
 
 /// Makes adapters of one kind.

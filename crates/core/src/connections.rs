@@ -1,68 +1,103 @@
 //! Provider connections: the accounts that carry a sender's channels.
 
 use nuncio_channel::Account;
-use nuncio_domain::config::Connection;
-use nuncio_domain::{Channel, Environment, Error, FieldError, Redacted, Result, SenderId, TenantId};
+use nuncio_domain::config::{Connection, Throttle};
+use nuncio_domain::{Channel, Environment, Error, FieldError, Permission, Redacted, Result, SenderId, TenantId, limits};
+use nuncio_store::Tx;
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
-use crate::{Core, Row, StoreResultExt as _};
+use crate::directory::SIM;
+use crate::patch::or_default;
+use crate::senders::ConnectionView;
+use crate::{Caller, Core, Row, StoreResultExt as _, parse_id};
 
 /// A provider account as somebody sets it up.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PutConnection {
-    /// The adapter, such as `smtp`.
+    /// The kind of provider, such as `smtp`.
     pub kind: String,
-    /// Settings that may be shown.
+    /// Settings that may be shown, by name.
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<Object>)]
     pub settings: Map<String, Value>,
     /// Settings that may not. Those that are left out keep their value while the kind stays.
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<Object>)]
     pub secrets: Redacted<Map<String, Value>>,
+    /// How fast it may be used; as fast as the provider takes it when absent.
+    #[serde(default)]
+    pub throttle: Option<Throttle>,
 }
 
 impl Core {
-    /// Sets the provider account of a sender's channel, in place of the one it has. All faults are told at once.
-    pub async fn put_connection(&self, tenant: TenantId, sender: SenderId, channel: Channel, put: PutConnection) -> Result<Connection> {
-        let world = self.world(tenant).await?;
-        if world.sender(sender).is_none() {
-            return Err(Error::not_found("sender"));
+    /// `GET /v1/senders/{id}/channels/{channel}`.
+    pub async fn get_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<ConnectionView> {
+        caller.require(Permission::SendersRead)?;
+        let (sender, channel) = place(sender, channel)?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?;
+        found.map(|connection| self.connection_view(&connection)).ok_or_else(|| Error::not_found("connection"))
+    }
+
+    /// `PUT /v1/senders/{id}/channels/{channel}`: the connection, and whether there was none.
+    pub async fn put_channel(&self, caller: &Caller, sender: &str, channel: &str, put: PutConnection) -> Result<(ConnectionView, bool)> {
+        caller.require(Permission::SendersWrite)?;
+        let (sender, channel) = place(sender, channel)?;
+        let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put).await?;
+        Ok((self.connection_view(&connection), is_new))
+    }
+
+    /// `DELETE /v1/senders/{id}/channels/{channel}`.
+    pub async fn delete_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<()> {
+        caller.require(Permission::SendersWrite)?;
+        let (sender, channel) = place(sender, channel)?;
+        self.delete_connection(caller.tenant, sender, channel).await
+    }
+
+    /// Sets the provider account of a sender's channel, in place of the one it has, and tells whether it had none. All faults are told at
+    /// once.
+    pub async fn put_connection(
+        &self,
+        tenant: TenantId,
+        sender: SenderId,
+        channel: Channel,
+        put: PutConnection,
+    ) -> Result<(Connection, bool)> {
+        let environment = self.world(tenant).await?.environment;
+        let mut tx = self.change_world(tenant).await?;
+        tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
+        if environment == Environment::Test && put.kind != SIM {
+            return Err(Error::field(
+                "kind",
+                "in the test world every channel is simulated, and no provider can be connected; must be sim",
+            ));
         }
-        if world.environment == Environment::Test {
-            return Err(Error::field("kind", "in the test world every channel is simulated; no provider can be connected"));
-        }
-        let before = world.connection(sender, channel);
-        let mut secrets = match before.filter(|c| c.kind == put.kind) {
-            Some(connection) => self.open_secrets(tenant, connection)?,
-            None => Map::new(),
-        };
-        for (name, value) in put.secrets.expose() {
-            secrets.insert(name.clone(), value.clone());
-        }
-        let id = before.map_or_else(|| self.ids().next(), |c| c.id);
-        let sealed = self.inner.sealer.seal(Row::Connection(tenant, id), &secrets, &*self.ids().entropy).map_err(Error::internal)?;
-        let connection = Connection {
-            id,
-            sender,
-            channel,
-            kind: put.kind,
-            settings: put.settings,
-            sealed: Redacted::new(sealed),
-            updated_at: self.ids().clock.now(),
-        };
-        let account = Account::new(&connection, tenant, secrets);
-        self.inner.registry.open(&connection.kind, &account, &self.inner.services).map_err(Error::invalid)?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let before = connection_of(&mut *tx, tenant, sender, channel).await?;
+        let connection = self.connection(tenant, sender, channel, before.as_ref(), put)?;
         tx.put_connection(tenant, &connection).await.or_fail()?;
-        tx.commit().await.or_fail()?;
-        self.forget_world(tenant);
-        Ok(connection)
+        if channel == Channel::Whatsapp {
+            forget_account(&mut *tx, tenant, sender).await?;
+        }
+        self.commit_change(tenant, tx).await?;
+        if channel == Channel::Whatsapp {
+            self.meet_provider(tenant, sender).await;
+        }
+        Ok((connection, before.is_none()))
     }
 
     /// Removes the provider account of a sender's channel.
     pub async fn delete_connection(&self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<()> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let removed = tx.delete_connection(tenant, sender, channel).await.or_fail()?;
-        tx.commit().await.or_fail()?;
-        self.forget_world(tenant);
-        if removed { Ok(()) } else { Err(Error::not_found("connection")) }
+        let mut tx = self.change_world(tenant).await?;
+        if !tx.delete_connection(tenant, sender, channel).await.or_fail()? {
+            return Err(Error::not_found("connection"));
+        }
+        if channel == Channel::Whatsapp {
+            forget_account(&mut *tx, tenant, sender).await?;
+        }
+        self.commit_change(tenant, tx).await
     }
 
     /// Reaches for the provider and logs in, without sending anything. The text says what was found, or what is wrong.
@@ -76,7 +111,76 @@ impl Core {
         }
     }
 
-    fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {
+    /// The connection that `put` describes, which takes the place of `before`. Its settings and secrets are held against what its adapter
+    /// says of them, and nobody is called.
+    fn connection(
+        &self,
+        tenant: TenantId,
+        sender: SenderId,
+        channel: Channel,
+        before: Option<&Connection>,
+        put: PutConnection,
+    ) -> Result<Connection> {
+        let mut secrets = match before.filter(|connection| connection.kind == put.kind) {
+            Some(connection) => self.open_secrets(tenant, connection)?,
+            None => Map::new(),
+        };
+        for (name, value) in put.secrets.expose() {
+            secrets.insert(name.clone(), value.clone());
+        }
+        let id = before.map_or_else(|| self.ids().next(), |connection| connection.id);
+        let sealed = self.inner.sealer.seal(Row::Connection(tenant, id), &secrets, &*self.ids().entropy).map_err(Error::internal)?;
+        let connection = Connection {
+            id,
+            sender,
+            channel,
+            kind: put.kind,
+            settings: put.settings,
+            sealed: Redacted::new(sealed),
+            throttle: put.throttle,
+            updated_at: self.ids().clock.now(),
+        };
+        let mut errors = Vec::new();
+        check_throttle(connection.throttle, &mut errors);
+        let account = Account::new(&connection, tenant, secrets);
+        if let Err(faults) = self.inner.registry.open(&connection.kind, &account, &self.inner.services) {
+            errors.extend(faults);
+        }
+        if errors.is_empty() { Ok(connection) } else { Err(Error::invalid(errors)) }
+    }
+
+    pub(crate) fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {
         self.inner.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(Error::internal)
+    }
+}
+
+/// The sender and the channel of a path.
+fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> {
+    Ok((parse_id(sender, "sender")?, Channel::parse(channel).ok_or_else(|| Error::not_found("channel"))?))
+}
+
+async fn connection_of(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<Option<Connection>> {
+    let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
+    Ok(connections.into_iter().find(|connection| connection.channel == channel))
+}
+
+/// What was known of an account that is another one now, or gone. A profile that no provider was told of yet waits for the next one.
+async fn forget_account(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> Result<()> {
+    let kept = tx.accounts_of_senders(tenant, &[sender]).await.or_fail()?.pop();
+    if kept.is_some_and(|kept| !kept.unsent) {
+        tx.delete_account(tenant, sender).await.or_fail()?;
+    }
+    Ok(())
+}
+
+fn check_throttle(throttle: Option<Throttle>, errors: &mut Vec<FieldError>) {
+    let Some(Throttle { messages_per_second, burst }) = throttle else { return };
+    let (least, most) = limits::THROTTLE_RATE;
+    if !(least..=most).contains(&messages_per_second) {
+        let message = format!("is {messages_per_second}; must be a number from {least} to {most}");
+        errors.push(FieldError::new("throttle.messagesPerSecond", message));
+    }
+    if !(1..=limits::THROTTLE_BURST).contains(&burst) {
+        errors.push(FieldError::new("throttle.burst", format!("is {burst}; must be a whole number from 1 to {}", limits::THROTTLE_BURST)));
     }
 }

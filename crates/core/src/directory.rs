@@ -1,14 +1,15 @@
-//! Projects, worlds and senders.
+//! Projects and worlds.
 
 use std::sync::Arc;
 
 use nuncio_domain::config::{Connection, Project, Sender, World};
-use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId, address};
+use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
+use nuncio_store::Tx;
 
 use crate::{Core, StoreResultExt as _};
 
 /// The adapter that carries every channel of the test world.
-const SIM: &str = "sim";
+pub(crate) const SIM: &str = "sim";
 
 impl Core {
     /// Everything about a world, at most a second old.
@@ -45,81 +46,41 @@ impl Core {
             test: TenantId(0),
         };
         let project = tx.insert_project(project, now).await.or_fail()?;
+        let mut simulated = None;
         for environment in [Environment::Live, Environment::Test] {
-            let sender = Sender {
-                id: self.ids().next(),
-                name: "Default".to_owned(),
-                phone_number: String::new(),
-                is_default: true,
-                updated_at: now,
-            };
+            let sender = Sender { is_default: true, ..Sender::new(self.ids().next(), "Default", now) };
             let tenant = project.tenant(environment);
             tx.insert_sender(tenant, &sender, now).await.or_fail()?;
             if environment == Environment::Test {
+                simulated = Some(sender.id);
                 for connection in self.simulated(tenant, sender.id)? {
                     tx.put_connection(tenant, &connection).await.or_fail()?;
                 }
             }
         }
         tx.commit().await.or_fail()?;
+        if let Some(sender) = simulated {
+            self.meet_provider(project.test, sender).await;
+        }
         Ok(project)
     }
 
-    /// Makes a sender.
-    pub async fn create_sender(
-        &self,
-        tenant: TenantId,
-        environment: Environment,
-        name: &str,
-        phone_number: &str,
-        is_default: bool,
-    ) -> Result<Sender> {
-        let sender = Sender {
-            id: self.ids().next(),
-            name: sender_name(name)?,
-            phone_number: sender_phone(phone_number)?,
-            is_default,
-            updated_at: self.ids().clock.now(),
-        };
+    /// A transaction that changes what a world has set up. Those of one world take turns, so that what one reads stays so until its commit.
+    pub(crate) async fn change_world(&self, tenant: TenantId) -> Result<Box<dyn Tx>> {
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.insert_sender(tenant, &sender, sender.updated_at).await.or_fail()?;
-        if environment == Environment::Test {
-            for connection in self.simulated(tenant, sender.id)? {
-                tx.put_connection(tenant, &connection).await.or_fail()?;
-            }
-        }
-        tx.commit().await.or_fail()?;
-        self.forget_world(tenant);
-        Ok(sender)
+        tx.raise_epoch(tenant).await.or_fail()?;
+        Ok(tx)
     }
 
-    /// Changes a sender; what is `None` stays.
-    pub async fn update_sender(
-        &self,
-        tenant: TenantId,
-        id: SenderId,
-        name: Option<&str>,
-        phone_number: Option<&str>,
-        make_default: bool,
-    ) -> Result<Sender> {
-        let mut sender = self.world(tenant).await?.sender(id).cloned().ok_or_else(|| Error::not_found("sender"))?;
-        if let Some(name) = name {
-            sender.name = sender_name(name)?;
-        }
-        if let Some(phone_number) = phone_number {
-            sender.phone_number = sender_phone(phone_number)?;
-        }
-        sender.is_default |= make_default;
-        sender.updated_at = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.update_sender(tenant, &sender).await.or_fail()?;
+    /// Commits a change that [`Self::change_world`] began.
+    pub(crate) async fn commit_change(&self, tenant: TenantId, tx: Box<dyn Tx>) -> Result<()> {
         tx.commit().await.or_fail()?;
         self.forget_world(tenant);
-        Ok(sender)
+        Ok(())
     }
 
     /// A simulated connection for every channel.
-    fn simulated(&self, tenant: TenantId, sender: SenderId) -> Result<Vec<Connection>> {
+    pub(crate) fn simulated(&self, tenant: TenantId, sender: SenderId) -> Result<Vec<Connection>> {
         let connection = |channel: &Channel| {
             let id = self.ids().next();
             let sealed = self
@@ -134,25 +95,10 @@ impl Core {
                 kind: SIM.to_owned(),
                 settings: serde_json::Map::new(),
                 sealed: Redacted::new(sealed),
+                throttle: None,
                 updated_at: self.ids().clock.now(),
             })
         };
         Channel::ALL.iter().map(connection).collect()
     }
-}
-
-fn sender_name(name: &str) -> Result<String> {
-    let length = name.chars().count();
-    if (1..=100).contains(&length) {
-        Ok(name.to_owned())
-    } else {
-        Err(Error::field("name", format!("has {length} characters; must have 1 to 100")))
-    }
-}
-
-fn sender_phone(phone: &str) -> Result<String> {
-    if phone.is_empty() {
-        return Ok(String::new());
-    }
-    address::phone(phone).map_err(|e| Error::field("phoneNumber", e.to_string()))
 }

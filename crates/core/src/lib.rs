@@ -13,8 +13,10 @@ mod keys;
 mod list;
 pub mod messages;
 mod once;
+mod patch;
 mod ports;
 mod secrets;
+pub mod senders;
 mod store_error;
 pub mod webhooks;
 
@@ -28,7 +30,7 @@ pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
 pub use list::Listed;
-pub use ports::{Fetched, Hint, Outbound, Permit, Web};
+pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
 pub use secrets::{Row, Sealer, SealerError};
 pub use store_error::StoreResultExt;
 

@@ -9,6 +9,8 @@ use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The way to dispatch.
 pub trait Outbound: fmt::Debug + Send + Sync {
@@ -30,8 +32,40 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// Tells that webhooks were set up, changed or removed.
     fn webhooks_changed(&self);
 
+    /// How a connection is doing, as far as this node has used it.
+    fn health(&self, connection: &Connection) -> Health;
+
     /// Wall time by the database, or `None` while this node must not accept: its clock is off, or it could not show that it lives.
     fn accepting(&self) -> Option<Timestamp>;
+}
+
+/// How a connection is doing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ConnectionHealth)]
+pub struct Health {
+    /// Whether it works.
+    pub state: HealthState,
+    /// Since when it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<Timestamp>,
+    /// What is wrong, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Whether a connection works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HealthState {
+    /// It does, or was not used yet.
+    #[default]
+    Ok,
+    /// It failed as a whole and is left alone for a while.
+    Resting,
+    /// It cannot be opened, or failed and is about to be tried again.
+    Failing,
 }
 
 /// The way to URLs that callers name. Nothing but public addresses can be reached, unless the operator allows more.

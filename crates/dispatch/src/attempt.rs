@@ -45,7 +45,7 @@ impl Shared {
             _ => None,
         };
         match &verdict {
-            Verdict::Deferred { scope: Scope::Connection, .. } => place.lane.failed(self, asked),
+            Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, &failure.message),
             _ => place.lane.answered(),
         }
         let receipts = place.lane.adapter.as_ref().is_ok_and(|a| a.capabilities().receipts);

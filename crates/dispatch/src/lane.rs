@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter};
-use nuncio_core::{Hint, Row};
+use nuncio_core::{Health, HealthState, Hint, Row};
 use nuncio_domain::config::Connection;
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use parking_lot::Mutex;
@@ -27,6 +27,8 @@ pub(crate) struct Lane {
     pub(crate) adapter: Result<Arc<dyn Adapter>, String>,
     window: Arc<Semaphore>,
     state: Mutex<LaneState>,
+    /// When it was opened, by the wall clock.
+    opened_at: Timestamp,
     shared: Weak<Shared>,
 }
 
@@ -38,6 +40,8 @@ struct LaneState {
     failures: u32,
     /// Monotonic time before which nothing is tried.
     paused_until: Duration,
+    /// Since when the connection as a whole does not work, and what it said last.
+    trouble: Option<(Timestamp, String)>,
     /// After a pause one attempt goes ahead of the others.
     probing: bool,
 }
@@ -71,6 +75,7 @@ impl Lane {
             adapter,
             window: Arc::new(Semaphore::new(window)),
             state: Mutex::default(),
+            opened_at: shared.ids.clock.now(),
             shared: Arc::downgrade(shared),
         })
     }
@@ -130,6 +135,21 @@ impl Lane {
         self.adapter.is_err() || now < state.paused_until
     }
 
+    /// How the connection is doing.
+    pub(crate) fn health(&self, now: Duration) -> Health {
+        if let Err(why) = &self.adapter {
+            return Health { state: HealthState::Failing, since: Some(self.opened_at), reason: Some(why.clone()) };
+        }
+        let state = self.state.lock();
+        let Some((since, reason)) = &state.trouble else { return Health::default() };
+        let resting = now < state.paused_until;
+        Health {
+            state: if resting { HealthState::Resting } else { HealthState::Failing },
+            since: Some(*since),
+            reason: Some(reason.clone()),
+        }
+    }
+
     /// Whether the connection as a whole does not work.
     fn is_troubled(&self) -> bool {
         self.adapter.is_err() || self.state.lock().failures > 0
@@ -145,12 +165,15 @@ impl Lane {
         let mut state = self.state.lock();
         state.failures = 0;
         state.probing = false;
+        state.trouble = None;
     }
 
     /// The connection as a whole did not work: rests before the next attempt.
-    pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>) {
+    pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>, why: &str) {
         let mut state = self.state.lock();
         state.failures += 1;
+        let since = state.trouble.take().map_or_else(|| shared.ids.clock.now(), |(since, _)| since);
+        state.trouble = Some((since, why.to_owned()));
         state.probing = false;
         let pause = retry::pause(state.failures, asked, &*shared.ids.entropy);
         state.paused_until = state.paused_until.max(shared.ids.clock.monotonic() + pause);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nuncio_core::{Hint, Outbound, Permit};
+use nuncio_core::{Health, Hint, Outbound, Permit};
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
@@ -48,6 +48,12 @@ impl Outbound for Dispatch {
 
     fn webhooks_changed(&self) {
         self.shared.webhooks.changed();
+    }
+
+    fn health(&self, connection: &Connection) -> Health {
+        let lane = self.shared.lanes.read().get(&connection.id).cloned();
+        let lane = lane.filter(|lane| lane.opened_from >= connection.updated_at);
+        lane.map_or_else(Health::default, |lane| lane.health(self.shared.ids.clock.monotonic()))
     }
 
     fn accepting(&self) -> Option<Timestamp> {

@@ -104,6 +104,11 @@ pub fn phone_facts(e164: &str) -> PhoneFacts {
     }
 }
 
+/// Whether a country (ISO 3166-1 alpha-2) has a numbering plan.
+pub fn is_country(code: &str) -> bool {
+    PHONE_NUMBER_UTIL.get_supported_regions().any(|region| region.as_region_str().to_string() == code)
+}
+
 /// Reads an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part); its domain is lower-cased.
 pub fn email(text: &str) -> Result<String, InvalidRecipient> {
     let wrong = || invalid(text, "is not an email address");

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 macro_rules! named {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
+    ($(#[$meta:meta])* $name:ident { $($rest:tt)* }) => { $crate::channel::named!(@ "snake_case" $(#[$meta])* $name { $($rest)* }); };
+    ($(#[$meta:meta])* $name:ident as $case:tt { $($rest:tt)* }) => { $crate::channel::named!(@ $case $(#[$meta])* $name { $($rest)* }); };
+    (@ $case:tt $(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $number:literal $text:literal,)* }) => {
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         $(#[$meta])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
+        #[serde(rename_all = $case)]
         pub enum $name { $($(#[$doc])* $variant,)* }
 
         impl $name {

@@ -1,10 +1,12 @@
 //! What a world has set up: its project, senders and provider connections.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::channel::Channel;
 use crate::id::{ConnectionId, KeyId, ProjectId, SenderId, TeamId};
 use crate::key::KeyHash;
+use crate::money::Micros;
 use crate::permission::Permissions;
 use crate::redacted::Redacted;
 use crate::tenant::{Environment, TenantId};
@@ -65,8 +67,43 @@ pub struct Sender {
     pub phone_number: String,
     /// Whether messages without a sender are sent by it. One per world.
     pub is_default: bool,
+    /// Whether email that comes in for it is taken.
+    pub email_receiving_enabled: bool,
+    /// The countries that it may send to (ISO 3166-1 alpha-2); empty for all.
+    pub allowed_countries: Vec<String>,
+    /// The most that it may spend in a day (UTC); no limit when absent.
+    pub daily_spend_limit: Option<Micros>,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+impl Sender {
+    /// A sender with nothing but a name.
+    pub fn new(id: SenderId, name: impl Into<String>, now: Timestamp) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            phone_number: String::new(),
+            is_default: false,
+            email_receiving_enabled: false,
+            allowed_countries: Vec::new(),
+            daily_spend_limit: None,
+            updated_at: now,
+        }
+    }
+}
+
+/// How fast a connection may be used: a bucket of `burst` messages that fills at a rate.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Throttle {
+    /// Messages a second in the long run; may be less than one.
+    #[cfg_attr(feature = "openapi", schema(minimum = 0.001, maximum = 10_000))]
+    pub messages_per_second: f64,
+    /// Messages at once, after a pause.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 100_000))]
+    pub burst: u32,
 }
 
 /// A provider account that carries one channel of a sender.
@@ -84,6 +121,8 @@ pub struct Connection {
     pub settings: Map<String, Value>,
     /// Settings that may not, encrypted as they lie in the database.
     pub sealed: Redacted<Vec<u8>>,
+    /// How fast it may be used; as fast as its adapter can when absent.
+    pub throttle: Option<Throttle>,
     /// When it last changed; an adapter that was opened before is reopened.
     pub updated_at: Timestamp,
 }

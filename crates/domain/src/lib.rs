@@ -17,6 +17,7 @@ pub mod message;
 pub mod money;
 pub mod page;
 pub mod permission;
+pub mod profile;
 pub mod redacted;
 pub mod tenant;
 pub mod time;

@@ -88,3 +88,27 @@ pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
 pub const FALLBACK_AFTER: (u64, u64) = (5, 86_400);
 /// How long `sent` waits for a receipt when nothing else is configured.
 pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);
+
+/// Name of a sender.
+pub const SENDER_NAME: usize = 100;
+/// URL of a webhook, picture or site, in bytes.
+pub const URL_BYTES: usize = 2_048;
+/// Largest `dailySpendLimit`, in US dollars.
+pub const DAILY_SPEND_MAX: i64 = 1_000_000_000;
+/// Lowest and highest `throttle.messagesPerSecond`.
+pub const THROTTLE_RATE: (f64, f64) = (0.001, 10_000.0);
+/// Largest `throttle.burst`.
+pub const THROTTLE_BURST: u32 = 100_000;
+/// How long the webhook secret before the present one signs too.
+pub const SECRET_OVERLAP: Duration = Duration::from_secs(86_400);
+
+/// `about` of a business profile.
+pub const PROFILE_ABOUT: usize = 139;
+/// `address` of a business profile.
+pub const PROFILE_ADDRESS: usize = 256;
+/// `description` of a business profile.
+pub const PROFILE_DESCRIPTION: usize = 512;
+/// `websites` of a business profile.
+pub const PROFILE_WEBSITES: usize = 2;
+/// Profile picture, in bytes.
+pub const PICTURE_BYTES: usize = 5 * 1024 * 1024;

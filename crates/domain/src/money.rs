@@ -13,6 +13,23 @@ use serde::{Serialize, Serializer};
 pub struct Micros(pub i64);
 
 impl Micros {
+    /// Reads a JSON number of US dollars, without arithmetic on floats. `None` for more than six decimals, or more than fits.
+    pub fn from_dollars(dollars: &serde_json::Number) -> Option<Self> {
+        // Of a fraction, the shortest text that stands for the same number, never with an exponent.
+        let text = match dollars.as_f64() {
+            Some(fraction) if dollars.is_f64() => fraction.to_string(),
+            _ => dollars.to_string(),
+        };
+        let (sign, amount) = text.strip_prefix('-').map_or((1, text.as_str()), |amount| (-1, amount));
+        let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
+        let part = part.trim_end_matches('0');
+        if part.len() > 6 || !whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let micros: i64 = format!("{whole}{part:0<6}").parse().ok()?;
+        Some(Self(sign * micros))
+    }
+
     /// The sum, or `None` when it leaves the range of 64 bits.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
@@ -43,6 +60,20 @@ impl Serialize for Micros {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dollars_are_read_to_the_micro() {
+        for (json, micros) in
+            [("0.1", Some(100_000)), ("-2.5", Some(-2_500_000)), ("12", Some(12_000_000)), ("0.000001", Some(1)), ("1.0", Some(1_000_000))]
+        {
+            let number = serde_json::from_str(json).unwrap_or_else(|_| panic!("{json}"));
+            assert_eq!(Micros::from_dollars(&number), micros.map(Micros), "{json}");
+        }
+        for json in ["0.0000001", "1e-7", "1e300", "99999999999999999999"] {
+            let number = serde_json::from_str(json).unwrap_or_else(|_| panic!("{json}"));
+            assert_eq!(Micros::from_dollars(&number), None, "{json}");
+        }
+    }
 
     #[test]
     fn json_has_no_exponent_and_no_rounding() {

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
 use nuncio_core::{Core, PutConnection};
 use nuncio_domain::config::{Connection, Project, Sender, World};
 use nuncio_domain::lifecycle::Resolution;
-use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result};
+use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result, SenderId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -41,6 +42,10 @@ pub enum Command {
     SendersCreate { env: Environment, name: String, phone_number: String, default: bool },
     /// Change a sender.
     SendersUpdate { env: Environment, id: String, name: Option<String>, phone_number: Option<String>, default: bool },
+    /// Make a sender like one of the other world.
+    SendersCopy { id: String, to: Environment },
+    /// Remove a sender.
+    SendersDelete { env: Environment, id: String },
     /// Show all connections of a world.
     ConnectionsList { env: Environment },
     /// Set the provider account of a channel.
@@ -91,18 +96,30 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::KeysRevoke { id } => keys_revoke(core, &project, &id).await,
         Command::SendersList { env } => Ok(senders(&*core.world(project.tenant(env)).await?)),
         Command::SendersCreate { env, name, phone_number, default } => {
-            Ok(one_sender(&core.create_sender(project.tenant(env), env, &name, &phone_number, default).await?))
+            let command = CreateSender { name, phone_number: Some(phone_number), set_as_default: Some(default), ..CreateSender::default() };
+            one_sender(&core.make_sender(project.tenant(env), env, command).await?)
         }
         Command::SendersUpdate { env, id, name, phone_number, default } => {
-            let id = id.parse().map_err(|_| Error::not_found("sender"))?;
-            Ok(one_sender(&core.update_sender(project.tenant(env), id, name.as_deref(), phone_number.as_deref(), default).await?))
+            let change = UpdateSender {
+                name,
+                phone_number: phone_number.map(Some),
+                set_as_default: default.then_some(true),
+                ..UpdateSender::default()
+            };
+            one_sender(&core.change_sender(project.tenant(env), sender_id(&id)?, change).await?)
+        }
+        Command::SendersCopy { id, to } => one_sender(&core.copy_sender(&project, sender_id(&id)?, to).await?),
+        Command::SendersDelete { env, id } => {
+            core.remove_sender(project.tenant(env), sender_id(&id)?).await?;
+            Ok(Answer::new(json!({}), "removed; its messages stay readable"))
         }
         Command::ConnectionsList { env } => Ok(connections(&*core.world(project.tenant(env)).await?)),
         Command::ConnectionsSet { env, sender, channel, kind, settings, secrets } => {
             let world = core.world(project.tenant(env)).await?;
             let (sender, channel) = (find_sender(&world, sender.as_deref())?, read_channel(&channel)?);
-            let put = PutConnection { kind, settings, secrets: Redacted::new(secrets) };
-            let connection = core.put_connection(world.tenant, sender.id, channel, put).await?;
+            let throttle = world.connection(sender.id, channel).and_then(|connection| connection.throttle);
+            let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle };
+            let (connection, _) = core.put_connection(world.tenant, sender.id, channel, put).await?;
             let text = format!(
                 "{} now carries {channel} of sender {} ({}); try it with `nuncio connections test --channel {channel}`",
                 connection.kind, sender.name, sender.id
@@ -180,8 +197,17 @@ fn senders(world: &World) -> Answer {
     Answer::new(json, lines(text, "no senders"))
 }
 
-fn one_sender(sender: &Sender) -> Answer {
-    Answer::new(sender_json(sender), format!("{}  {}", sender.id, sender.name))
+fn one_sender(sender: &SenderView) -> Result<Answer> {
+    let json = serde_json::to_value(sender).map_err(Error::internal)?;
+    let mut text = format!("{}  {}", sender.id, sender.name);
+    if let Some(secret) = sender.webhook.as_ref().and_then(|webhook| webhook.secret.as_ref()) {
+        text.push_str(&format!("\n\nIts webhook is signed with {}. This is the only time that the secret is shown.", secret.expose()));
+    }
+    Ok(Answer::new(json, text))
+}
+
+fn sender_id(text: &str) -> Result<SenderId> {
+    text.parse().map_err(|_| Error::not_found("sender"))
 }
 
 fn sender_json(sender: &Sender) -> Value {

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
 use nuncio_domain::key::KeyHash;
+use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Channel, Environment, KeyId, SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
@@ -37,8 +38,20 @@ pub trait DirectoryRepo {
     /// Writes a sender. A default one takes the place of the present default.
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()>;
 
-    /// Replaces name, phone number and default flag of a sender; `false` when there is none.
+    /// Replaces everything about a sender but its identifier; `false` when there is none.
     async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool>;
+
+    /// These senders; those that are not there are left out.
+    async fn find_senders(&mut self, tenant: TenantId, ids: &[SenderId]) -> Result<Vec<Sender>>;
+
+    /// Senders, newest first.
+    async fn list_senders(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>>;
+
+    /// Removes a sender and its connections; `false` when there is none. Its messages stay.
+    async fn delete_sender(&mut self, tenant: TenantId, id: SenderId) -> Result<bool>;
+
+    /// The connections of these senders, in the order of their identifiers.
+    async fn connections_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Connection>>;
 
     /// Writes a connection, in place of the one that the sender has for the channel.
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()>;

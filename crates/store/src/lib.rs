@@ -17,6 +17,7 @@ mod events;
 mod idempotency;
 mod messages;
 mod nodes;
+mod profiles;
 mod transition;
 mod webhooks;
 
@@ -29,6 +30,7 @@ pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
+pub use profiles::ProfileRepo;
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
 
@@ -69,7 +71,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 /// One transaction, with every repository.
 #[async_trait]
 pub trait Tx:
-    DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + DeliveryRepo + NodeRepo + WebhookRepo + Send
+    DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + DeliveryRepo + NodeRepo + WebhookRepo + ProfileRepo + Send
 {
     /// Makes the changes durable.
     async fn commit(self: Box<Self>) -> Result<()>;

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::lifecycle::{NodeId, Wait};
 use nuncio_domain::message::{Direction, Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, ConnectionId, ContactId, MessageId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
 use crate::accept::Operation;
@@ -76,6 +76,10 @@ pub trait MessageRepo {
 
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// Whether a sender has messages that wait for an attempt, are being sent or are held; of those made at or after `since`, if given.
+    /// Without it, all unfinished messages of the database are looked through.
+    async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool>;
 
     /// How many messages break the rule that an unfinished one waits for exactly one thing, with a live node behind each owner.
     async fn count_unguarded_messages(&mut self) -> Result<i64>;

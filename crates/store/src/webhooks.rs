@@ -15,6 +15,9 @@ pub trait WebhookRepo {
     /// The webhook of a sender, or of the world.
     async fn find_webhook(&mut self, tenant: TenantId, sender: Option<SenderId>) -> Result<Option<Webhook>>;
 
+    /// The webhooks of these senders.
+    async fn webhooks_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Webhook>>;
+
     /// All webhooks of a world.
     async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>>;
 

@@ -145,7 +145,8 @@ impl TestApp {
         let world = self.node.core.world(self.project.live).await.expect("the live world");
         let sender = world.default_sender().expect("a default sender").id;
         let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
-        let put = PutConnection { kind: kind.to_owned(), settings: object(settings), secrets: Redacted::new(object(secrets)) };
+        let put =
+            PutConnection { kind: kind.to_owned(), settings: object(settings), secrets: Redacted::new(object(secrets)), throttle: None };
         self.node.core.put_connection(self.project.live, sender, channel, put).await.expect("a good connection");
     }
 
@@ -258,7 +259,8 @@ impl TestApp {
     }
 }
 
-fn sealer() -> Sealer {
+/// What opens and closes the secrets of a [`TestApp`].
+pub fn sealer() -> Sealer {
     Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key")
 }
 

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-pub(crate) use body::{Body, NoBody, Validators};
+pub(crate) use body::{Body, NoBody, OptionalBody, Validators};
 pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};

@@ -3,6 +3,8 @@
 pub(crate) mod events;
 mod me;
 mod messages;
+mod senders;
+mod webhook;
 mod webhooks;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -11,5 +13,11 @@ use utoipa_axum::routes;
 use crate::state::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(messages::routes()).merge(events::routes()).merge(webhooks::routes()).routes(routes!(me::get_me))
+    OpenApiRouter::default()
+        .merge(messages::routes())
+        .merge(senders::routes())
+        .merge(events::routes())
+        .merge(webhook::routes())
+        .merge(webhooks::routes())
+        .routes(routes!(me::get_me))
 }

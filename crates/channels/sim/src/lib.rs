@@ -1,6 +1,6 @@
 //! The simulator: stands where a provider would be in every test world, and in tests.
 //!
-//! It keeps no state. What happens follows from the recipient, the channel and the number of the attempt alone (see [`Behaviour`]),
+//! It keeps no state: what the provider would keep of a business profile is what nuncio knows of it. What happens follows from the recipient, the channel and the number of the attempt alone (see [`Behaviour`]),
 //! so a message goes the same way after a restart and on any node. Recipients without a special meaning get everything.
 
 use std::fmt::Write as _;
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProviderEvent, ReceiptTarget, Scope, SendRequest, Services,
-    Settings, Verdict,
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProfileApi, ProviderEvent, ReceiptTarget, Scope,
+    SendRequest, Services, Settings, Verdict,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -18,6 +18,7 @@ use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, ConnectionId, FieldError, MessageId, MessageType, RequestedChannel, TenantId};
 
 mod behaviour;
+mod profile;
 
 pub use behaviour::Behaviour;
 
@@ -52,7 +53,7 @@ impl AdapterFactory for SimFactory {
 
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(Sim { tenant: account.tenant, connection: account.id, events: Arc::clone(&services.events) }))
+        Ok(Arc::new(Sim { tenant: account.tenant, connection: account.id, channel: account.channel, events: Arc::clone(&services.events) }))
     }
 }
 
@@ -60,6 +61,7 @@ impl AdapterFactory for SimFactory {
 struct Sim {
     tenant: TenantId,
     connection: ConnectionId,
+    channel: Channel,
     events: Arc<dyn EventSink>,
 }
 
@@ -103,6 +105,10 @@ impl Adapter for Sim {
 
     async fn check(&self) -> Result<String, String> {
         Ok("simulated: nothing leaves this server, and the recipient decides what becomes of a message".to_owned())
+    }
+
+    fn profile(&self) -> Option<&dyn ProfileApi> {
+        (self.channel == Channel::Whatsapp).then_some(self)
     }
 }
 

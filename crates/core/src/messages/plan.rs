@@ -60,6 +60,7 @@ pub(super) fn plan(
     }
     let mut notes = choice.routing;
     let country = country(&recipient, &mut notes.warnings);
+    allowed(sender, &recipient, &country)?;
     let idempotency = command.idempotency_key.as_ref().map(|key| Idempotency {
         operation: Operation::SendMessage,
         key: key.clone(),
@@ -158,6 +159,18 @@ fn country(recipient: &Recipient, warnings: &mut Vec<String>) -> String {
         warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
     }
     facts.country
+}
+
+/// Whether the sender may send to the recipient's country. A number of no known country is of none that is allowed.
+fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> {
+    let countries = &sender.allowed_countries;
+    if countries.is_empty() || recipient.kind != nuncio_domain::AddressKind::Phone || countries.iter().any(|allowed| allowed == country) {
+        return Ok(());
+    }
+    let country = if country.is_empty() { "an unknown country" } else { country };
+    let message =
+        format!("is a number of {country}, which the setting allowedCountries of the sender leaves out: {}", countries.join(", "));
+    Err(Error::field("to", message))
 }
 
 fn from(sender: &Sender, connection: &Connection) -> String {

@@ -1,9 +1,12 @@
 //! Webhooks: who is told, how it is signed, and what became of it.
 
+mod config;
 mod deliveries;
 mod sign;
 mod targets;
 
+pub use config::{ExpireOld, PutWebhook, WebhookView};
+pub(crate) use config::{WebhookChange, check_events};
 pub use deliveries::{DeliveryView, ListDeliveries, delivery_id};
 pub use sign::{Signature, sign};
 pub use targets::{Target, Targets, changed};

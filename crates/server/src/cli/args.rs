@@ -155,6 +155,21 @@ pub(super) enum SendersAction {
         #[arg(long)]
         default: bool,
     },
+    /// Make a sender like one of the project's other world. Its provider accounts are not copied.
+    Copy {
+        /// The id of the sender to copy.
+        id: String,
+        /// The world to make the new one in.
+        #[arg(long)]
+        to: Env,
+    },
+    /// Remove a sender that is not the default one and has nothing to send. Its messages stay readable.
+    Delete {
+        /// The sender's id.
+        id: String,
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -283,6 +298,8 @@ impl From<SendersAction> for Command {
             SendersAction::Update { id, env, name, phone_number, default } => {
                 Self::SendersUpdate { env: env.into(), id, name, phone_number, default }
             }
+            SendersAction::Copy { id, to } => Self::SendersCopy { id, to: to.into() },
+            SendersAction::Delete { id, env } => Self::SendersDelete { env: env.into(), id },
         }
     }
 }

@@ -34,18 +34,42 @@ const ROWS: &[Row] = &[
     row("get_delivery", "GET", "/v1/webhooks/deliveries/{delivery}", None, Some("webhooks:read")),
     row("replay_delivery", "POST", "/v1/webhooks/deliveries/{delivery}/replay", None, Some("webhooks:write")),
     row("test_webhook", "POST", "/v1/senders/{sender}/webhook/test", None, Some("webhooks:write")),
+    row("list_senders", "GET", "/v1/senders", None, Some("senders:read")),
+    row("create_sender", "POST", "/v1/senders", Some(r#"{"name":"x"}"#), Some("senders:write")),
+    row("get_sender", "GET", "/v1/senders/{sender}", None, Some("senders:read")),
+    row("update_sender", "PATCH", "/v1/senders/{sender}", Some(r#"{"name":"y"}"#), Some("senders:write")),
+    row("delete_sender", "DELETE", "/v1/senders/{sender}", None, Some("senders:write")),
+    row("get_sender_channel", "GET", "/v1/senders/{sender}/channels/sms", None, Some("senders:read")),
+    row("put_sender_channel", "PUT", "/v1/senders/{sender}/channels/sms", Some(r#"{"kind":"sim"}"#), Some("senders:write")),
+    row("delete_sender_channel", "DELETE", "/v1/senders/{sender}/channels/sms", None, Some("senders:write")),
+    row("get_sender_profile", "GET", "/v1/senders/{sender}/profile", None, Some("senders:read")),
+    row("update_sender_profile", "PATCH", "/v1/senders/{sender}/profile", Some(r#"{"about":"x"}"#), Some("senders:write")),
+    row(
+        "set_sender_picture",
+        "POST",
+        "/v1/senders/{sender}/profile/picture",
+        Some(r#"{"imageUrl":"https://127.0.0.1/x.png","mimeType":"image/png"}"#),
+        Some("senders:write"),
+    ),
+    row("rotate_sender_webhook_secret", "POST", "/v1/senders/{sender}/webhook/secret", None, Some("webhooks:write")),
+    row("get_webhook", "GET", "/v1/webhook", None, Some("webhooks:read")),
+    row("put_webhook", "PUT", "/v1/webhook", Some(r#"{"url":"https://example.com/x"}"#), Some("webhooks:write")),
+    row("delete_webhook", "DELETE", "/v1/webhook", None, Some("webhooks:write")),
+    row("rotate_webhook_secret", "POST", "/v1/webhook/secret", None, Some("webhooks:write")),
     row("get_me", "GET", "/v1/me", None, None),
 ];
 
 /// What the paths speak of, made in the test world.
 async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
     let message = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
-    let sender = app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id;
-    app.set_webhook(Some(sender), "http://127.0.0.1:9/hook", &[], "whsec_c2VjcmV0").await;
+    let made = app.post("/v1/senders", json!({"name": "fixture"})).await.expect(201).json();
+    let sender = made["id"].as_str().expect("an id").to_owned();
+    app.request("PUT", "/v1/webhook", Some(json!({"url": "https://example.com/world"}))).await;
+    app.set_webhook(sender.parse().ok(), "http://127.0.0.1:9/hook", &[], "whsec_c2VjcmV0").await;
     let tested = app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202).json();
     app.drain().await;
     let delivery = tested["deliveryId"].as_str().expect("an id").to_owned();
-    vec![("message", message), ("sender", sender.to_string()), ("delivery", delivery)]
+    vec![("message", message), ("sender", sender), ("delivery", delivery)]
 }
 
 async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {
@@ -83,6 +107,7 @@ async fn without_a_good_key_nothing_is_told() {
     app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
     let fixtures = fixtures(&app).await;
     for row in ROWS {
+        app.clock.advance(std::time::Duration::from_secs(60)); // failed authentications have a limit of their own
         for key in [None, Some(revoked.as_str()), Some("nonsense"), Some("svc_test_00000000000000000000000000000000000000")] {
             let (status, body) = call(&app, row, &fixtures, key).await;
             assert_eq!(

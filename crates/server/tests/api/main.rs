@@ -1,13 +1,17 @@
 //! The HTTP API, tested as a whole: requests go through the real router, dispatch runs by a clock that the test holds.
 
 mod authz;
+mod channels;
 mod contract;
 mod dispatch;
 mod idempotency;
 mod mail;
 mod messages;
 mod operations;
+mod profiles;
 mod sandbox;
 mod scheduling;
+mod senders;
 mod validation;
+mod webhook;
 mod webhooks;

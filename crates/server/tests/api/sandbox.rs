@@ -162,8 +162,9 @@ async fn stop_suppresses_at_once_and_only_that_sender() {
     assert_eq!(answer["message"]["attempts"], json!([]));
     let plan = app.post("/v1/messages?dryRun=true", json!({"to": "+12125550007", "text": "again"})).await.expect(200).json();
     assert_eq!(plan["plan"]["suppressed"], true);
-    let other = app.node.core.create_sender(app.tenant(), nuncio_domain::Environment::Test, "Other", "", false).await.expect("a sender");
-    let headers = [("authorization", format!("Bearer {}", app.test_key)), ("service-sender", other.id.to_string())];
+    let other = app.post("/v1/senders", json!({"name": "Other"})).await.expect(201).json();
+    let headers =
+        [("authorization", format!("Bearer {}", app.test_key)), ("service-sender", other["id"].as_str().unwrap_or_default().to_owned())];
     let headers: Vec<_> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
     let answer = app.send("POST", "/v1/messages", &headers, Some(json!({"to": "+12125550007", "text": "from another"}))).await.expect(202);
     assert_eq!(answer.json()["message"]["status"], "sending");

@@ -239,11 +239,10 @@ async fn a_dead_endpoint_delays_nobody() {
         let app = app(backend).await;
         let (dead, alive) = (Receiver::start().await, Receiver::start().await);
         dead.always(Some(500));
-        let core = &app.node.core;
-        let other = core.create_sender(app.tenant(), nuncio_domain::Environment::Test, "other", "", false).await.expect("a sender");
+        let other = app.post("/v1/senders", json!({"name": "other"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
         hook(&app, Some(default_sender(&app).await), &dead.url, &[EventType::MessageDelivered]).await;
-        hook(&app, Some(other.id), &alive.url, &[EventType::MessageDelivered]).await;
-        let (auth, sender) = (format!("Bearer {}", app.test_key), other.id.to_string());
+        hook(&app, other.parse().ok(), &alive.url, &[EventType::MessageDelivered]).await;
+        let (auth, sender) = (format!("Bearer {}", app.test_key), other);
         for n in 0..50 {
             send(&app, &format!("+346001113{n:02}")).await;
             let body = json!({"to": format!("+346001114{n:02}"), "text": "x"});

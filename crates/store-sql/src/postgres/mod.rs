@@ -19,6 +19,8 @@ mod idempotency;
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
+#[path = "../sql/profiles.rs"]
+mod profiles;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

@@ -4,12 +4,14 @@ use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::key::KeyHash;
+use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::permission::Permissions;
-use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, ProjectId, Redacted, SenderId, TeamId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, Micros, ProjectId, Redacted, SenderId, TeamId, TenantId, Timestamp};
 use nuncio_store::{DirectoryRepo, Result, StoreError};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::SqlTx;
+use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
 
@@ -19,6 +21,65 @@ type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
 const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id FROM projects p \
      JOIN worlds l ON l.project_id = p.id AND l.environment = 'live' JOIN worlds t ON t.project_id = p.id AND t.environment = 'test' \
      ORDER BY p.created_at, p.id";
+
+const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
+     FROM senders WHERE tenant_id = ";
+const CONNECTIONS: &str = "SELECT id, sender_id, channel, kind, settings, sealed, throttle, updated_at FROM connections WHERE tenant_id = ";
+
+#[derive(sqlx::FromRow)]
+struct SenderRow {
+    id: Uuid,
+    name: String,
+    phone_number: String,
+    is_default: i16,
+    email_receiving: i16,
+    allowed_countries: String,
+    daily_spend_limit: Option<i64>,
+    updated_at: i64,
+}
+
+impl SenderRow {
+    fn decode(self) -> Result<Sender> {
+        Ok(Sender {
+            id: SenderId::from_uuid(self.id),
+            name: self.name,
+            phone_number: self.phone_number,
+            is_default: self.is_default != 0,
+            email_receiving_enabled: self.email_receiving != 0,
+            allowed_countries: serde_json::from_str(&self.allowed_countries).map_err(|e| corrupt("senders", e))?,
+            daily_spend_limit: self.daily_spend_limit.map(Micros),
+            updated_at: Timestamp::from_millis(self.updated_at),
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct ConnectionRow {
+    id: Uuid,
+    sender_id: Uuid,
+    channel: i16,
+    kind: String,
+    settings: String,
+    sealed: Vec<u8>,
+    throttle: Option<String>,
+    updated_at: i64,
+}
+
+impl ConnectionRow {
+    fn decode(self) -> Result<Connection> {
+        let throttle = self.throttle.map(|text| serde_json::from_str(&text)).transpose();
+        Ok(Connection {
+            id: ConnectionId::from_uuid(self.id),
+            sender: SenderId::from_uuid(self.sender_id),
+            channel: Channel::from_number(self.channel).ok_or_else(|| corrupt("connections", format!("channel {}", self.channel)))?,
+            kind: self.kind,
+            settings: serde_json::from_str(&self.settings).map_err(|e| corrupt("connections", e))?,
+            sealed: Redacted::new(self.sealed),
+            throttle: throttle.map_err(|e| corrupt("connections", e))?,
+            updated_at: Timestamp::from_millis(self.updated_at),
+        })
+    }
+}
 
 fn project((id, name, team, team_name, live, test): ProjectRow) -> Project {
     Project { id: ProjectId::from_uuid(id), name, team: TeamId::from_uuid(team), team_name, live: TenantId(live), test: TenantId(test) }
@@ -89,43 +150,14 @@ impl DirectoryRepo for SqlTx {
             .map(project)
             .find(|p| p.tenant(environment) == tenant)
             .ok_or_else(|| corrupt("worlds", "a world without its project"))?;
-        let senders: Vec<(Uuid, String, String, i16, i64)> =
-            sqlx::query_as("SELECT id, name, phone_number, is_default, updated_at FROM senders WHERE tenant_id = $1 ORDER BY id")
-                .bind(tenant.0)
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
-        let connections: Vec<(Uuid, Uuid, i16, String, String, Vec<u8>, i64)> = sqlx::query_as(
-            "SELECT id, sender_id, channel, kind, settings, sealed, updated_at FROM connections WHERE tenant_id = $1 ORDER BY id",
-        )
-        .bind(tenant.0)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
-        let senders = senders
-            .into_iter()
-            .map(|(id, name, phone_number, is_default, updated_at)| Sender {
-                id: SenderId::from_uuid(id),
-                name,
-                phone_number,
-                is_default: is_default != 0,
-                updated_at: Timestamp::from_millis(updated_at),
-            })
-            .collect();
-        let connections = connections
-            .into_iter()
-            .map(|(id, sender, channel, kind, settings, sealed, updated_at)| {
-                Ok(Connection {
-                    id: ConnectionId::from_uuid(id),
-                    sender: SenderId::from_uuid(sender),
-                    channel: Channel::from_number(channel).ok_or_else(|| corrupt("connections", format!("channel {channel}")))?,
-                    kind,
-                    settings: serde_json::from_str(&settings).map_err(|e| corrupt("connections", e))?,
-                    sealed: Redacted::new(sealed),
-                    updated_at: Timestamp::from_millis(updated_at),
-                })
-            })
-            .collect::<Result<_>>()?;
+        let mut query = QueryBuilder::<Db>::new(SENDERS);
+        query.push_bind(tenant.0).push(" ORDER BY id");
+        let senders: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
+        query.push_bind(tenant.0).push(" ORDER BY id");
+        let connections: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let senders = senders.into_iter().map(SenderRow::decode).collect::<Result<_>>()?;
+        let connections = connections.into_iter().map(ConnectionRow::decode).collect::<Result<_>>()?;
         Ok(Some(World { tenant, environment, epoch, project, senders, connections }))
     }
 
@@ -188,30 +220,40 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
-        sqlx::query("INSERT INTO senders (tenant_id, id, name, phone_number, is_default, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7)")
-            .bind(tenant.0)
-            .bind(sender.id.uuid())
-            .bind(&sender.name)
-            .bind(&sender.phone_number)
-            .bind(i16::from(sender.is_default))
-            .bind(now.millis())
-            .bind(sender.updated_at.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        self.clear_other_defaults(tenant, sender).await?;
-        self.raise_epoch(tenant).await
-    }
-
-    async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool> {
-        let done = sqlx::query(
-            "UPDATE senders SET name = $3, phone_number = $4, is_default = $5, updated_at = $6 WHERE tenant_id = $1 AND id = $2",
+        sqlx::query(
+            "INSERT INTO senders (tenant_id, id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, \
+             created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(tenant.0)
         .bind(sender.id.uuid())
         .bind(&sender.name)
         .bind(&sender.phone_number)
         .bind(i16::from(sender.is_default))
+        .bind(i16::from(sender.email_receiving_enabled))
+        .bind(json(&sender.allowed_countries)?)
+        .bind(sender.daily_spend_limit.map(|limit| limit.0))
+        .bind(now.millis())
+        .bind(sender.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        self.clear_other_defaults(tenant, sender).await?;
+        self.raise_epoch(tenant).await
+    }
+
+    async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE senders SET name = $3, phone_number = $4, is_default = $5, email_receiving = $6, allowed_countries = $7, \
+             daily_spend_limit = $8, updated_at = $9 WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(sender.id.uuid())
+        .bind(&sender.name)
+        .bind(&sender.phone_number)
+        .bind(i16::from(sender.is_default))
+        .bind(i16::from(sender.email_receiving_enabled))
+        .bind(json(&sender.allowed_countries)?)
+        .bind(sender.daily_spend_limit.map(|limit| limit.0))
         .bind(sender.updated_at.millis())
         .execute(self.conn())
         .await
@@ -224,12 +266,65 @@ impl DirectoryRepo for SqlTx {
         Ok(true)
     }
 
+    async fn find_senders(&mut self, tenant: TenantId, ids: &[SenderId]) -> Result<Vec<Sender>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new(SENDERS);
+        query.push_bind(tenant.0).push(" AND id IN (");
+        push_ids(&mut query, ids);
+        let rows: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(SenderRow::decode).collect()
+    }
+
+    async fn list_senders(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
+        let mut query = QueryBuilder::<Db>::new(SENDERS);
+        query.push_bind(tenant.0);
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let senders = rows.into_iter().map(SenderRow::decode).collect::<Result<Vec<_>>>()?;
+        Ok(Page::from_rows(senders, page.limit, |sender| sender.id.uuid()))
+    }
+
+    async fn delete_sender(&mut self, tenant: TenantId, id: SenderId) -> Result<bool> {
+        sqlx::query("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        let done = sqlx::query("DELETE FROM senders WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        self.raise_epoch(tenant).await?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn connections_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Connection>> {
+        if senders.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
+        query.push_bind(tenant.0).push(" AND sender_id IN (");
+        push_ids(&mut query, senders);
+        query.push(" ORDER BY id");
+        let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(ConnectionRow::decode).collect()
+    }
+
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()> {
         let settings = json(&connection.settings)?;
         sqlx::query(
-            "INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+            "INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, throttle, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
              ON CONFLICT (tenant_id, sender_id, channel) DO UPDATE SET kind = excluded.kind, settings = excluded.settings, \
-             sealed = excluded.sealed, updated_at = excluded.updated_at",
+             sealed = excluded.sealed, throttle = excluded.throttle, updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(connection.id.uuid())
@@ -238,6 +333,7 @@ impl DirectoryRepo for SqlTx {
         .bind(&connection.kind)
         .bind(settings)
         .bind(connection.sealed.expose().as_slice())
+        .bind(connection.throttle.as_ref().map(json).transpose()?)
         .bind(connection.updated_at.millis())
         .execute(self.conn())
         .await
@@ -271,4 +367,13 @@ impl SqlTx {
             .or_end(self)?;
         Ok(())
     }
+}
+
+/// The rest of `id IN (`, for at least one.
+pub(super) fn push_ids(query: &mut QueryBuilder<Db>, ids: &[SenderId]) {
+    let mut list = query.separated(", ");
+    for id in ids {
+        list.push_bind(id.uuid());
+    }
+    query.push(")");
 }

@@ -7,7 +7,7 @@ use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{ConnectionId, ContactId, MessageId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 use nuncio_store::{DueMessage, MessageFilter, MessageRepo, Operation, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -158,6 +158,35 @@ impl MessageRepo for SqlTx {
         .await
         .store()?;
         rows.into_iter().map(DueRow::decode).collect()
+    }
+
+    async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
+        let found: (i64,) = match since {
+            // A span of the key.
+            Some(since) => {
+                sqlx::query_as(
+                    "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT 1 FROM messages WHERE tenant_id = $1 AND id >= $3 AND sender_id = $2 \
+                     AND wait IN (1, 2, 4) LIMIT 1) q",
+                )
+                .bind(tenant.0)
+                .bind(sender.uuid())
+                .bind(uuid_floor(since))
+                .fetch_one(self.conn())
+                .await
+            }
+            // By the two partial indexes of what is unfinished; the plus keeps SQLite from reading the whole world by its key instead.
+            None => sqlx::query_as(
+                "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT 1 FROM messages WHERE shard >= 0 AND due_at IS NOT NULL AND +tenant_id = $1 \
+                     AND sender_id = $2 AND wait IN (1, 4) UNION ALL SELECT 1 FROM messages WHERE owner IS NOT NULL AND +tenant_id = $1 \
+                     AND sender_id = $2 LIMIT 1) q",
+            )
+            .bind(tenant.0)
+            .bind(sender.uuid())
+            .fetch_one(self.conn())
+            .await,
+        }
+        .or_end(self)?;
+        Ok(found.0 > 0)
     }
 
     async fn count_unguarded_messages(&mut self) -> Result<i64> {

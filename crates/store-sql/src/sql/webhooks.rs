@@ -5,9 +5,11 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Redacted, SenderId, TenantId, Timestamp};
 use nuncio_store::{Result, WebhookRepo};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::SqlTx;
+use super::directory::push_ids;
+use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
 
@@ -44,6 +46,8 @@ fn key(sender: Option<SenderId>) -> Uuid {
     sender.map_or(Uuid::nil(), |s| s.uuid())
 }
 
+const OF_SENDERS: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
+     FROM webhooks WHERE tenant_id = ";
 const FIND: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
      FROM webhooks WHERE tenant_id = $1 AND sender_id = $2";
 const LIST: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
@@ -78,6 +82,17 @@ impl WebhookRepo for SqlTx {
         let row: Option<WebhookRow> =
             sqlx::query_as(FIND).bind(tenant.0).bind(key(sender)).fetch_optional(self.conn()).await.or_end(self)?;
         row.map(WebhookRow::decode).transpose()
+    }
+
+    async fn webhooks_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Webhook>> {
+        if senders.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new(OF_SENDERS);
+        query.push_bind(tenant.0).push(" AND sender_id IN (");
+        push_ids(&mut query, senders);
+        let rows: Vec<WebhookRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(WebhookRow::decode).collect()
     }
 
     async fn list_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Webhook>> {

@@ -22,6 +22,8 @@ mod idempotency;
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
+#[path = "../sql/profiles.rs"]
+mod profiles;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

@@ -11,7 +11,6 @@ const COVERED: &[(&str, &[&str])] = &[
     ("keys_are_forgotten_a_while_after_the_end", &["purge_idempotency_keys"]),
     ("a_key_is_claimed_once_off_the_hot_path", &["claim_idempotency_key"]),
     ("what_happened_to_a_resource_is_told_in_order", &["insert_event", "list_resource_events"]),
-    ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "delete_webhook"]),
     ("a_log_has_one_reader", &["open_log", "close_log", "claim_log", "log_readers", "find_delivery"]),
     (
         "deliveries_wait_for_earlier_ones_of_their_resource",
@@ -19,6 +18,10 @@ const COVERED: &[(&str, &[&str])] = &[
     ),
     ("a_delivered_delivery_stays_delivered", &["list_deliveries", "replay_delivery", "log_deliveries"]),
     ("the_log_is_read_in_commit_order", &["read_log", "list_log", "log_end", "find_log_entry"]),
+    ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "webhooks_of_senders", "delete_webhook"]),
+    ("senders_come_back_as_they_were_and_go", &["find_senders", "list_senders", "delete_sender", "connections_of_senders"]),
+    ("what_is_kept_of_an_account_comes_back", &["put_account", "accounts_of_senders", "delete_account"]),
+    ("queued_messages_of_a_sender_are_found", &["has_queued_messages"]),
     ("a_claimed_message_is_born_sending", &["messages_owned_by"]),
     ("a_person_decides_about_a_held_message", &["held_messages"]),
     ("the_other_world_is_not_seen", &["lookup_message", "lookup_messages", "list_message_events"]),

@@ -1,9 +1,11 @@
 //! Projects, keys, senders, connections, and transactions as such.
 
-use nuncio_domain::config::{ApiKey, Connection, Sender};
+use nuncio_domain::config::{ApiKey, Connection, Sender, Throttle};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::{Channel, Environment, Permission, Permissions, Redacted, SenderId, TenantId};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, SetupStatus, Vertical};
+use nuncio_domain::{Channel, Environment, Micros, Permission, Permissions, Redacted, SenderId, TenantId};
 use nuncio_store::{StoreError, Tx};
 use serde_json::json;
 
@@ -40,7 +42,7 @@ pub(crate) async fn every_change_raises_the_epoch_of_its_world(h: &Harness) {
     let other = epoch(&mut tx, h.other.tenant).await;
     let mut sender = sender(h, "new", false);
     let connection = connection(h, sender.id, Channel::Email);
-    for change in 0..5 {
+    for change in 0..6 {
         match change {
             0 => tx.raise_epoch(tenant).await.unwrap(),
             1 => tx.insert_sender(tenant, &sender, START).await.unwrap(),
@@ -49,7 +51,8 @@ pub(crate) async fn every_change_raises_the_epoch_of_its_world(h: &Harness) {
                 assert!(tx.update_sender(tenant, &sender).await.unwrap());
             }
             3 => tx.put_connection(tenant, &connection).await.unwrap(),
-            _ => assert!(tx.delete_connection(tenant, sender.id, Channel::Email).await.unwrap()),
+            4 => assert!(tx.delete_connection(tenant, sender.id, Channel::Email).await.unwrap()),
+            _ => assert!(tx.delete_sender(tenant, sender.id).await.unwrap()),
         }
         let now = epoch(&mut tx, tenant).await;
         assert!(now > last, "{change}");
@@ -89,7 +92,7 @@ pub(crate) async fn a_key_is_found_by_its_hash_and_revoked_once(h: &Harness) {
 }
 
 fn sender(h: &Harness, name: &str, is_default: bool) -> Sender {
-    Sender { id: h.id(), name: name.to_owned(), phone_number: String::new(), is_default, updated_at: h.tick() }
+    Sender { is_default, ..Sender::new(h.id(), name, h.tick()) }
 }
 
 pub(crate) async fn a_world_has_one_default_sender(h: &Harness) {
@@ -126,6 +129,7 @@ fn connection(h: &Harness, sender: SenderId, channel: Channel) -> Connection {
         kind: "smtp".to_owned(),
         settings: settings.as_object().unwrap().clone(),
         sealed: Redacted::new((0..=255).collect()),
+        throttle: Some(Throttle { messages_per_second: 0.5, burst: 3 }),
         updated_at: h.tick(),
     }
 }
@@ -149,6 +153,79 @@ pub(crate) async fn a_sender_has_one_connection_per_channel(h: &Harness) {
     tx.commit().await.unwrap();
     let world = h.read().await.load_world(tenant).await.unwrap().unwrap();
     assert_eq!(world.connections.iter().map(|c| c.id).collect::<Vec<_>>(), [h.world.connection]);
+}
+
+pub(crate) async fn senders_come_back_as_they_were_and_go(h: &Harness) {
+    let tenant = h.world.tenant;
+    let limited = Sender {
+        phone_number: phone(1).identifier,
+        email_receiving_enabled: true,
+        allowed_countries: vec!["ES".to_owned(), "PT".to_owned()],
+        daily_spend_limit: Some(Micros(1_500_000)),
+        ..sender(h, "limited \u{1F4E8}", false)
+    };
+    let plain = sender(h, "plain", false);
+    let mut tx = h.begin().await;
+    for sender in [&limited, &plain] {
+        tx.insert_sender(tenant, sender, START).await.unwrap();
+    }
+    let own = [connection(h, limited.id, Channel::Email), connection(h, limited.id, Channel::Sms)];
+    for connection in &own {
+        tx.put_connection(tenant, connection).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+
+    let mut tx = h.read().await;
+    let nobody: SenderId = h.id();
+    assert_eq!(tx.find_senders(tenant, &[limited.id, nobody]).await.unwrap(), std::slice::from_ref(&limited));
+    assert_eq!(tx.find_senders(tenant, &[]).await.unwrap(), []);
+    assert_eq!(tx.find_senders(h.other.tenant, &[limited.id]).await.unwrap(), []);
+    assert_eq!(tx.connections_of_senders(tenant, &[limited.id, plain.id]).await.unwrap(), own);
+    assert_eq!(tx.connections_of_senders(h.other.tenant, &[limited.id]).await.unwrap(), []);
+    assert_eq!(tx.connections_of_senders(tenant, &[]).await.unwrap(), []);
+    let first = tx.list_senders(tenant, PageRequest { limit: 2, before: None }).await.unwrap();
+    assert_eq!(first.items, [plain.clone(), limited.clone()], "newest first");
+    let second = tx.list_senders(tenant, PageRequest { limit: 2, before: first.next }).await.unwrap();
+    assert_eq!((second.items.iter().map(|s| s.id).collect::<Vec<_>>(), second.next), (vec![h.world.sender], None));
+    drop(tx);
+
+    let mut tx = h.begin().await;
+    let changed = Sender { allowed_countries: Vec::new(), daily_spend_limit: None, email_receiving_enabled: false, ..limited.clone() };
+    assert!(tx.update_sender(tenant, &changed).await.unwrap());
+    assert_eq!(tx.find_senders(tenant, &[limited.id]).await.unwrap(), [changed]);
+    assert!(!tx.delete_sender(h.other.tenant, limited.id).await.unwrap(), "not that world's");
+    assert!(tx.delete_sender(tenant, limited.id).await.unwrap());
+    assert!(!tx.delete_sender(tenant, limited.id).await.unwrap());
+    tx.commit().await.unwrap();
+    let world = h.read().await.load_world(tenant).await.unwrap().unwrap();
+    assert_eq!(world.senders.iter().map(|s| s.id).collect::<Vec<_>>(), [h.world.sender, plain.id]);
+    assert_eq!(world.connections.iter().map(|c| c.id).collect::<Vec<_>>(), [h.world.connection]);
+}
+
+pub(crate) async fn what_is_kept_of_an_account_comes_back(h: &Harness) {
+    let tenant = h.world.tenant;
+    let profile = BusinessProfile {
+        about: "Ünïcode \u{1F4EE}".to_owned(),
+        websites: vec!["https://example.org".to_owned()],
+        vertical: Vertical::EventPlan,
+        ..BusinessProfile::default()
+    };
+    let account =
+        BusinessAccount { phone_number_id: "7".to_owned(), setup_status: SetupStatus::Complete, profile, ..BusinessAccount::default() };
+    let kept = KeptAccount { sender: h.world.sender, version: 1, account, unsent: true, updated_at: h.tick() };
+    let mut tx = h.begin().await;
+    tx.put_account(tenant, &kept).await.unwrap();
+    assert_eq!(tx.accounts_of_senders(tenant, &[h.world.sender, h.id()]).await.unwrap(), std::slice::from_ref(&kept));
+    assert_eq!(tx.accounts_of_senders(tenant, &[]).await.unwrap(), []);
+    assert_eq!(tx.accounts_of_senders(h.other.tenant, &[h.world.sender]).await.unwrap(), []);
+    let changed = KeptAccount { version: 2, unsent: false, account: BusinessAccount::default(), updated_at: h.tick(), ..kept };
+    tx.put_account(tenant, &changed).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = h.begin().await;
+    assert_eq!(tx.accounts_of_senders(tenant, &[h.world.sender]).await.unwrap(), [changed]);
+    assert!(!tx.delete_account(h.other.tenant, h.world.sender).await.unwrap());
+    assert!(tx.delete_account(tenant, h.world.sender).await.unwrap());
+    assert!(!tx.delete_account(tenant, h.world.sender).await.unwrap());
 }
 
 pub(crate) async fn a_dropped_transaction_leaves_nothing(h: &Harness) {

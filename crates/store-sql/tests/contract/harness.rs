@@ -199,8 +199,7 @@ impl Harness {
 
     /// Gives a world a sender and a connection.
     pub(crate) async fn furnish(&self, tenant: TenantId) -> World {
-        let sender =
-            Sender { id: self.id(), name: "desk".to_owned(), phone_number: "+34600000000".to_owned(), is_default: true, updated_at: START };
+        let sender = Sender { phone_number: "+34600000000".to_owned(), is_default: true, ..Sender::new(self.id(), "desk", START) };
         let connection = Connection {
             id: self.id(),
             sender: sender.id,
@@ -208,6 +207,7 @@ impl Harness {
             kind: "sim".to_owned(),
             settings: Default::default(),
             sealed: Redacted::new(vec![0, 255]),
+            throttle: None,
             updated_at: START,
         };
         let mut tx = self.begin().await;

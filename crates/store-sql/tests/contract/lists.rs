@@ -12,7 +12,7 @@ use nuncio_store::{DueMessage, MessageFilter, NewInbound};
 use serde_json::{Map, Value, json};
 
 use crate::harness::{Backend, Harness, NODE, World};
-use crate::make::{phone, start, with_key};
+use crate::make::{phone, settle, start, taken, with_key};
 
 async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
     let page = PageRequest { limit: 100, before: None };
@@ -179,7 +179,7 @@ pub(crate) async fn the_other_world_is_not_seen(h: &Harness) {
     let stolen = Message { tenant: here, ..foreign.clone() };
     assert_eq!(tx.contacts_of_messages(&[stolen]).await.unwrap(), [None]);
     assert_eq!(tx.lookup_messages(here, &[foreign.id]).await.unwrap(), []);
-    assert_eq!(tx.lookup_messages(h.other.tenant, &[foreign.id, h.id()]).await.unwrap(), [foreign.clone()]);
+    assert_eq!(tx.lookup_messages(h.other.tenant, &[foreign.id, h.id()]).await.unwrap(), std::slice::from_ref(&foreign));
     assert_eq!(tx.lookup_message(h.other.tenant, foreign.id).await.unwrap(), Some(foreign));
 }
 
@@ -254,6 +254,27 @@ pub(crate) async fn unfinished_messages_are_walked_in_order(h: &Harness) {
     let waiting = h.read().await.held_messages(1).await.unwrap();
     assert!(matches!(waiting[0].wait, Wait::Held { reason: HeldReason::StaleDatabase, .. }));
     assert_eq!(ids(&waiting), [held]);
+}
+
+pub(crate) async fn queued_messages_of_a_sender_are_found(h: &Harness) {
+    let busy = async |since| h.read().await.has_queued_messages(h.world.tenant, h.world.sender, since).await.unwrap();
+    let own = async |sender| h.read().await.has_queued_messages(h.world.tenant, sender, None).await.unwrap();
+    h.accept(h.item_in(&h.other, &phone(1))).await;
+    h.sent(1).await;
+    let cancelled = h.accept(h.item(&phone(1))).await.id;
+    h.step(cancelled, Step::Cancel).await;
+    assert!(!busy(None).await, "what is over, taken by a provider or of another world does not count");
+    let sending = h.sending(1).await;
+    assert!(busy(None).await && busy(Some(sending.id.created_at())).await);
+    h.step(sending.id, settle(0, sending.state.fence, taken("p"))).await;
+    assert!(!busy(None).await);
+    let queued = h.accept(h.item(&phone(1))).await.id;
+    let later = h.tick();
+    assert!(busy(None).await && busy(Some(queued.created_at())).await);
+    assert!(!busy(Some(later)).await, "it was made before");
+    assert!(!own(h.id()).await, "another sender's");
+    h.step(queued, Step::Hold { reason: HeldReason::StaleDatabase }).await;
+    assert!(busy(None).await && busy(Some(queued.created_at())).await, "held");
 }
 
 pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {

@@ -82,6 +82,7 @@ cases! {
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
             unfinished_messages_are_walked_in_order,
+            queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
         }
         directory {
@@ -90,6 +91,8 @@ cases! {
             a_key_is_found_by_its_hash_and_revoked_once,
             a_world_has_one_default_sender,
             a_sender_has_one_connection_per_channel,
+            senders_come_back_as_they_were_and_go,
+            what_is_kept_of_an_account_comes_back,
             a_dropped_transaction_leaves_nothing,
             a_conflict_ends_the_transaction,
         }

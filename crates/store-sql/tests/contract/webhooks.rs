@@ -30,6 +30,9 @@ pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
     tx.put_webhook(tenant, &own).await.unwrap();
     tx.put_webhook(tenant, &world).await.unwrap();
     assert_eq!(tx.list_webhooks(tenant).await.unwrap(), [world.clone(), own.clone()]);
+    assert_eq!(tx.webhooks_of_senders(tenant, &[h.world.sender, h.id()]).await.unwrap(), std::slice::from_ref(&own));
+    assert_eq!(tx.webhooks_of_senders(tenant, &[]).await.unwrap(), []);
+    assert_eq!(tx.webhooks_of_senders(h.other.tenant, &[h.world.sender]).await.unwrap(), []);
     let changed = Webhook {
         events: Vec::new(),
         active: false,

@@ -2,5 +2,6 @@
 
 mod contract;
 mod liars;
+mod profile;
 mod recipients;
 mod support;

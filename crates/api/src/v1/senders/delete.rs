@@ -1,0 +1,21 @@
+//! `DELETE /v1/senders/{id}`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+
+use crate::extract::{Auth, Path};
+use crate::reply::{NoContent, Result};
+
+/// Delete a sender
+///
+/// Its connections, its webhook and its profile go with it; its messages stay readable. The default sender, and one with messages that
+/// are still to be sent, answer 400; `details.reason` is `default_sender` or `queued_messages`.
+#[utoipa::path(
+    delete, path = "/v1/senders/{id}", tag = "Senders",
+    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 204, description = "It is gone.")),
+)]
+pub(crate) async fn delete_sender(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
+    core.delete_sender(&caller, &id).await?;
+    Ok(NoContent)
+}

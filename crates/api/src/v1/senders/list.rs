@@ -1,0 +1,28 @@
+//! `GET /v1/senders`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::senders::{ListSenders, SenderView};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of senders.
+    SenderPage of SenderView
+}
+
+/// List senders
+///
+/// Newest first.
+#[utoipa::path(
+    get, path = "/v1/senders", tag = "Senders", params(ListSenders),
+    responses((status = 200, description = "A page of senders.", body = SenderPage)),
+)]
+pub(crate) async fn list_senders(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListSenders>,
+) -> Result<Reply<SenderPage>> {
+    Ok(Reply::ok(core.list_senders(&caller, &list).await?.into()))
+}

@@ -1,0 +1,25 @@
+//! Senders.
+
+mod channels;
+mod create;
+mod delete;
+mod get;
+mod list;
+mod profile;
+mod update;
+mod webhook;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(list::list_senders, create::create_sender))
+        .routes(routes!(get::get_sender, update::update_sender, delete::delete_sender))
+        .routes(routes!(channels::get_sender_channel, channels::put_sender_channel, channels::delete_sender_channel))
+        .routes(routes!(profile::get_sender_profile, profile::update_sender_profile))
+        .routes(routes!(profile::set_sender_picture))
+        .routes(routes!(webhook::rotate_sender_webhook_secret))
+}

@@ -1,0 +1,77 @@
+//! `/v1/senders/{id}/profile` and its picture: the business profile at the provider of the WhatsApp account.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::senders::{ProfileView, SetPicture, UpdateProfile};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::{Auth, Body, Path};
+use crate::reply::{Reply, Result};
+
+/// A business profile under its name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OneProfile)]
+pub(crate) struct ProfileBody {
+    profile: ProfileView,
+}
+
+/// A business profile that was changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChangedProfile {
+    /// Always true; a failure answers with an error.
+    success: bool,
+    profile: ProfileView,
+}
+
+impl From<ProfileView> for ChangedProfile {
+    fn from(profile: ProfileView) -> Self {
+        Self { success: true, profile }
+    }
+}
+
+/// Get the business profile
+///
+/// Asks the provider of the sender's WhatsApp account. Without one: 400 `sender_not_configured`.
+#[utoipa::path(
+    get, path = "/v1/senders/{id}/profile", tag = "Senders",
+    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The business profile.", body = ProfileBody)),
+)]
+pub(crate) async fn get_sender_profile(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ProfileBody>> {
+    Ok(Reply::ok(ProfileBody { profile: core.get_profile(&caller, &id).await? }))
+}
+
+/// Change the business profile
+///
+/// What is left out stays, and an empty text or list clears. Answers with the profile as the provider has it then.
+#[utoipa::path(
+    patch, path = "/v1/senders/{id}/profile", tag = "Senders", request_body = UpdateProfile,
+    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The business profile as it is now.", body = ChangedProfile)),
+)]
+pub(crate) async fn update_sender_profile(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Body { value, .. }: Body<UpdateProfile>,
+) -> Result<Reply<ChangedProfile>> {
+    Ok(Reply::ok(core.update_profile(&caller, &id, value).await?.into()))
+}
+
+/// Set the picture of the business profile
+///
+/// The server fetches it, at most 5 MB, looks whether it is what `mimeType` says, and uploads it to the provider.
+#[utoipa::path(
+    post, path = "/v1/senders/{id}/profile/picture", tag = "Senders", request_body = SetPicture,
+    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The business profile as it is now.", body = ChangedProfile)),
+)]
+pub(crate) async fn set_sender_picture(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Body { value, .. }: Body<SetPicture>,
+) -> Result<Reply<ChangedProfile>> {
+    Ok(Reply::ok(core.set_picture(&caller, &id, value).await?.into()))
+}

@@ -1,0 +1,25 @@
+//! `POST /v1/senders/{id}/webhook/secret`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+
+use crate::extract::{Auth, OptionalBody, Path};
+use crate::reply::{Reply, Result};
+use crate::v1::webhook::{RotateSecret, SecretBody};
+
+/// Rotate the signing secret of a sender's webhook
+///
+/// The new secret is shown this once. The old one signs too for 24 hours, unless `expireOld` is `now`. The body may be left out.
+#[utoipa::path(
+    post, path = "/v1/senders/{id}/webhook/secret", tag = "Webhooks", request_body = RotateSecret,
+    params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The new secret.", body = SecretBody)),
+)]
+pub(crate) async fn rotate_sender_webhook_secret(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    OptionalBody(body): OptionalBody<RotateSecret>,
+) -> Result<Reply<SecretBody>> {
+    Ok(Reply::ok(core.rotate_sender_webhook_secret(&caller, &id, body.expire_old.unwrap_or_default()).await?.into()))
+}

@@ -1,0 +1,54 @@
+//! `/v1/webhook`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::webhooks::{PutWebhook, WebhookView};
+
+use crate::extract::{Auth, Body};
+use crate::reply::{NoContent, Reply, Result};
+
+/// Get the webhook of the world
+///
+/// The one for events that no sender has to do with. Each sender has one of its own.
+#[utoipa::path(
+    get, path = "/v1/webhook", tag = "Webhooks",
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView),
+        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error::ErrorBody),
+    ),
+)]
+pub(crate) async fn get_webhook(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<WebhookView>> {
+    Ok(Reply::ok(core.get_webhook(&caller).await?))
+}
+
+/// Set the webhook of the world
+///
+/// In place of the one there is, whose signing secret it keeps. If there was none, the answer has the secret, this once.
+#[utoipa::path(
+    put, path = "/v1/webhook", tag = "Webhooks", request_body = PutWebhook,
+    responses(
+        (status = 200, description = "The webhook, in place of another one.", body = WebhookView),
+        (status = 201, description = "The webhook with its secret; there was none.", body = WebhookView),
+    ),
+)]
+pub(crate) async fn put_webhook(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Body { value, .. }: Body<PutWebhook>,
+) -> Result<Reply<WebhookView>> {
+    let (webhook, is_new) = core.put_webhook(&caller, value).await?;
+    Ok(if is_new { Reply::created(webhook) } else { Reply::ok(webhook) })
+}
+
+/// Remove the webhook of the world
+#[utoipa::path(
+    delete, path = "/v1/webhook", tag = "Webhooks",
+    responses(
+        (status = 204, description = "It is gone."),
+        (status = 404, description = "There is none. Code: `not_found`.", body = crate::error::ErrorBody),
+    ),
+)]
+pub(crate) async fn delete_webhook(State(core): State<Core>, Auth(caller): Auth) -> Result<NoContent> {
+    core.delete_webhook(&caller).await?;
+    Ok(NoContent)
+}

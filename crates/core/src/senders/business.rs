@@ -1,0 +1,325 @@
+//! Business profiles: what the provider of a sender's WhatsApp account keeps, and what is kept here of its last answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{Account, Adapter, Picture, ProfileApi, ProfileError};
+use nuncio_domain::config::Connection;
+use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, ProfileChange, Vertical};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Permission, Result, SenderId, TenantId, address, limits};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::patch::given;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// How long fetching a picture may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often a call is made again because somebody else's was faster.
+const AGAIN: usize = 4;
+
+/// What to change about a business profile; what is left out stays, an empty text or list clears.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateProfile {
+    /// A line under the name.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, max_length = 139)]
+    pub about: Option<String>,
+    /// Where the business is.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, max_length = 256)]
+    pub address: Option<String>,
+    /// What it does.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, max_length = 512)]
+    pub description: Option<String>,
+    /// Where to write to: an email address.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, max_length = 254, example = "hello@example.com")]
+    pub email: Option<String>,
+    /// Its sites: http or https URLs.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Vec<String>, required = false, max_items = 2, example = json!(["https://example.com"]))]
+    pub websites: Option<Vec<String>>,
+    /// What kind of business it is.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Vertical, required = false)]
+    pub vertical: Option<Vertical>,
+}
+
+/// The picture of a business profile.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetPicture {
+    /// Where the server fetches it from: a public https URL of at most 5 MB.
+    #[schema(min_length = 1, max_length = 2048, example = "https://example.com/logo.png")]
+    pub image_url: String,
+    /// What it is.
+    pub mime_type: PictureType,
+}
+
+/// What a picture is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, ToSchema)]
+pub enum PictureType {
+    /// JPEG.
+    #[serde(rename = "image/jpeg")]
+    Jpeg,
+    /// PNG.
+    #[serde(rename = "image/png")]
+    Png,
+}
+
+impl PictureType {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jpeg => "image/jpeg",
+            Self::Png => "image/png",
+        }
+    }
+
+    /// What the first bytes of a file say.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes {
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
+            _ => None,
+        }
+    }
+}
+
+/// A business profile, as its provider told of it last.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = BusinessProfile)]
+pub struct ProfileView {
+    /// A line under the name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub about: String,
+    /// Where the business is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub address: String,
+    /// What it does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub description: String,
+    /// Where to write to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub email: String,
+    /// Its picture.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schema(required = false)]
+    pub profile_picture_url: String,
+    /// Its sites.
+    pub websites: Vec<String>,
+    /// What kind of business it is.
+    pub vertical: Vertical,
+}
+
+impl From<BusinessProfile> for ProfileView {
+    fn from(profile: BusinessProfile) -> Self {
+        let BusinessProfile { about, address, description, email, profile_picture_url, websites, vertical } = profile;
+        Self { about, address, description, email, profile_picture_url, websites, vertical }
+    }
+}
+
+/// What the provider is asked for.
+enum Ask {
+    Get,
+    Update(ProfileChange),
+    Picture(Picture),
+}
+
+impl Core {
+    /// `GET /v1/senders/{id}/profile`.
+    pub async fn get_profile(&self, caller: &Caller, sender: &str) -> Result<ProfileView> {
+        caller.require(Permission::SendersRead)?;
+        Ok(self.ask(caller.tenant, parse_id(sender, "sender")?, &Ask::Get).await?.profile.into())
+    }
+
+    /// `PATCH /v1/senders/{id}/profile`.
+    pub async fn update_profile(&self, caller: &Caller, sender: &str, update: UpdateProfile) -> Result<ProfileView> {
+        caller.require(Permission::SendersWrite)?;
+        let sender = parse_id(sender, "sender")?;
+        check(&update)?;
+        let UpdateProfile { about, address, description, email, websites, vertical } = update;
+        let change = ProfileChange { about, address, description, email, websites, vertical };
+        let ask = if change == ProfileChange::default() { Ask::Get } else { Ask::Update(change) };
+        Ok(self.ask(caller.tenant, sender, &ask).await?.profile.into())
+    }
+
+    /// `POST /v1/senders/{id}/profile/picture`: fetches the picture and has the provider show it.
+    pub async fn set_picture(&self, caller: &Caller, sender: &str, picture: SetPicture) -> Result<ProfileView> {
+        caller.require(Permission::SendersWrite)?;
+        let sender = parse_id(sender, "sender")?;
+        // Nothing is fetched for a sender that could not show it.
+        let (connection, _) = self.business_account(caller.tenant, sender).await?;
+        profile_of(&*self.open_account(caller.tenant, &connection)?, sender)?;
+        let mut errors = Vec::new();
+        self.check_url("imageUrl", &picture.image_url, &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let picture = self.fetch_picture(picture).await?;
+        Ok(self.ask(caller.tenant, sender, &Ask::Picture(picture)).await?.profile.into())
+    }
+
+    async fn fetch_picture(&self, asked: SetPicture) -> Result<Picture> {
+        let fetched = self.inner.web.fetch(&asked.image_url, limits::PICTURE_BYTES, PATIENCE).await;
+        let fetched = fetched.map_err(|why| Error::field("imageUrl", format!("could not be fetched: {why}")))?;
+        let is = PictureType::of(&fetched.bytes);
+        if is != Some(asked.mime_type) {
+            let is = is.map_or("neither a JPEG nor a PNG", PictureType::as_str);
+            return Err(Error::field("imageUrl", format!("the file there is {is}; mimeType says {}", asked.mime_type.as_str())));
+        }
+        Ok(Picture { url: asked.image_url, mime_type: asked.mime_type.as_str(), bytes: fetched.bytes })
+    }
+
+    /// Finds out about a WhatsApp account that was just connected. Should that fail, it is found out with the next call about it.
+    pub(crate) async fn meet_provider(&self, tenant: TenantId, sender: SenderId) {
+        match self.ask(tenant, sender, &Ask::Get).await {
+            Err(error) if error.code() != ErrorCode::SenderNotConfigured => {
+                tracing::warn!(%sender, %error, "the business account could not be asked about");
+            }
+            _ => {}
+        }
+    }
+
+    /// What to keep of the account of a sender that is being made, and whether the provider still has to be told of it.
+    pub(crate) async fn first_account(
+        &self,
+        tenant: TenantId,
+        connections: &[Connection],
+        known: BusinessAccount,
+    ) -> Option<(BusinessAccount, bool)> {
+        let Some(connection) = connections.iter().find(|connection| connection.channel == Channel::Whatsapp) else {
+            return (known != BusinessAccount::default()).then_some((known, true));
+        };
+        let adapter = self.open_account(tenant, connection).ok()?;
+        let account = adapter.profile()?.get(&known).await.ok()?;
+        Some((account, false))
+    }
+
+    /// Asks the provider, and keeps its answer. No transaction is open meanwhile: if what is kept was changed by somebody faster, it is
+    /// asked again, so that the newest answer is what stays.
+    async fn ask(&self, tenant: TenantId, sender: SenderId, ask: &Ask) -> Result<BusinessAccount> {
+        for _ in 0..AGAIN {
+            let (connection, kept) = self.business_account(tenant, sender).await?;
+            let adapter = self.open_account(tenant, &connection)?;
+            let api = profile_of(&*adapter, sender)?;
+            let account = call(api, kept.as_ref(), ask).await.map_err(refused)?;
+            if kept.as_ref().is_some_and(|kept| kept.account == account && !kept.unsent) {
+                return Ok(account);
+            }
+            if self.keep(tenant, &connection, kept.as_ref(), &account).await? {
+                return Ok(account);
+            }
+        }
+        Err(Error::unavailable("the profile keeps changing; try again"))
+    }
+
+    /// Keeps an answer, unless what the question rested on has changed meanwhile.
+    async fn keep(&self, tenant: TenantId, asked: &Connection, before: Option<&KeptAccount>, account: &BusinessAccount) -> Result<bool> {
+        let sender = asked.sender;
+        let mut tx = self.change_world(tenant).await?;
+        let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
+        let now = tx.accounts_of_senders(tenant, &[sender]).await.or_fail()?.pop();
+        let same_account = connections.iter().any(|connection| connection == asked);
+        if !same_account || now.as_ref().map(|kept| kept.version) != before.map(|kept| kept.version) {
+            return Ok(false);
+        }
+        let version = before.map_or(0, |kept| kept.version) + 1;
+        let kept = KeptAccount { sender, version, account: account.clone(), unsent: false, updated_at: self.ids().clock.now() };
+        tx.put_account(tenant, &kept).await.or_fail()?;
+        self.commit_change(tenant, tx).await?;
+        Ok(true)
+    }
+
+    /// The WhatsApp connection of a sender, and what is kept of its account.
+    async fn business_account(&self, tenant: TenantId, sender: SenderId) -> Result<(Connection, Option<KeptAccount>)> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
+        let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
+        let connection = connections.into_iter().find(|connection| connection.channel == Channel::Whatsapp);
+        let kept = tx.accounts_of_senders(tenant, &[sender]).await.or_fail()?.pop();
+        Ok((connection.ok_or_else(|| not_configured(sender, "has no WhatsApp account connected"))?, kept))
+    }
+
+    fn open_account(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>> {
+        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
+        let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
+        opened.map_err(|faults| {
+            let faults: Vec<_> = faults.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect();
+            not_configured(connection.sender, &format!("has a WhatsApp account that cannot be used ({})", faults.join("; ")))
+        })
+    }
+}
+
+fn profile_of(adapter: &dyn Adapter, sender: SenderId) -> Result<&dyn ProfileApi> {
+    adapter.profile().ok_or_else(|| not_configured(sender, "has a WhatsApp account whose provider keeps no business profile"))
+}
+
+fn not_configured(sender: SenderId, what: &str) -> Error {
+    Error::new(
+        ErrorCode::SenderNotConfigured,
+        format!("sender {sender} {what}; connect one with PUT /v1/senders/{sender}/channels/whatsapp"),
+    )
+}
+
+/// One question. A profile that was copied from another sender is told first.
+async fn call(api: &dyn ProfileApi, kept: Option<&KeptAccount>, ask: &Ask) -> Result<BusinessAccount, ProfileError> {
+    let mut known = kept.map(|kept| kept.account.clone()).unwrap_or_default();
+    if kept.is_some_and(|kept| kept.unsent) {
+        known = api.update(&known, &ProfileChange::to(&known.profile)).await?;
+    }
+    match ask {
+        Ask::Get => api.get(&known).await,
+        Ask::Update(change) => api.update(&known, change).await,
+        Ask::Picture(picture) => api.set_picture(&known, picture).await,
+    }
+}
+
+fn refused(error: ProfileError) -> Error {
+    match error {
+        ProfileError::Refused(_) => Error::new(ErrorCode::InvalidRequest, error.to_string()),
+        ProfileError::Unavailable(_) => Error::unavailable(error.to_string()),
+    }
+}
+
+fn check(update: &UpdateProfile) -> Result<()> {
+    let mut errors = Vec::new();
+    let texts = [
+        ("about", &update.about, limits::PROFILE_ABOUT),
+        ("address", &update.address, limits::PROFILE_ADDRESS),
+        ("description", &update.description, limits::PROFILE_DESCRIPTION),
+    ];
+    for (path, text, most) in texts {
+        let length = text.as_deref().map_or(0, |text| text.chars().count());
+        if length > most {
+            errors.push(FieldError::new(path, format!("has {length} characters; must have at most {most}")));
+        }
+    }
+    if let Some(email) = update.email.as_deref().filter(|email| !email.is_empty())
+        && let Err(error) = address::email(email)
+    {
+        errors.push(FieldError::new("email", error.to_string()));
+    }
+    let websites = update.websites.as_deref().unwrap_or_default();
+    if websites.len() > limits::PROFILE_WEBSITES {
+        errors.push(FieldError::new("websites", format!("has {} items; must have at most {}", websites.len(), limits::PROFILE_WEBSITES)));
+    }
+    for (n, site) in websites.iter().enumerate().filter(|(_, site)| !is_site(site)) {
+        let shown: String = site.chars().take(64).collect();
+        let message = format!("is {shown:?}; must be an http or https URL of at most {} bytes", limits::URL_BYTES);
+        errors.push(FieldError::new(format!("websites[{n}]"), message));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(Error::invalid(errors)) }
+}
+
+fn is_site(text: &str) -> bool {
+    let web = |url: url::Url| matches!(url.scheme(), "https" | "http") && url.has_host();
+    text.len() <= limits::URL_BYTES && url::Url::parse(text).is_ok_and(web)
+}

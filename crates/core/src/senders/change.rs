@@ -1,0 +1,113 @@
+//! Making a change to a sender: everything that is wrong with it is told at once.
+
+use nuncio_domain::config::Sender;
+use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{FieldError, Micros, address, limits};
+use serde_json::Number;
+
+use super::command::UpdateSender;
+use crate::Core;
+use crate::webhooks::{WebhookChange, check_events};
+
+/// What becomes of a sender's webhook.
+#[derive(Debug)]
+pub(super) enum WebhookFate {
+    /// It stays as it is, or there is none.
+    Stays,
+    /// It goes.
+    Goes,
+    /// It is changed, or made.
+    Changes(WebhookChange),
+}
+
+impl UpdateSender {
+    /// Makes the change to everything but the webhook.
+    pub(super) fn apply(&self, sender: &mut Sender, errors: &mut Vec<FieldError>) {
+        if let Some(name) = &self.name {
+            let length = name.chars().count();
+            if !(1..=limits::SENDER_NAME).contains(&length) {
+                errors.push(FieldError::new("name", format!("has {length} characters; must have 1 to {}", limits::SENDER_NAME)));
+            }
+            sender.name.clone_from(name);
+        }
+        if let Some(phone) = &self.phone_number {
+            sender.phone_number = phone_number(phone.as_deref().unwrap_or_default(), errors);
+        }
+        match self.set_as_default {
+            Some(false) if sender.is_default => {
+                errors
+                    .push(FieldError::new("setAsDefault", "a world has a default sender always; make another sender the default instead"));
+            }
+            Some(default) => sender.is_default = default,
+            None => {}
+        }
+        if let Some(enabled) = self.email_receiving_enabled {
+            sender.email_receiving_enabled = enabled;
+        }
+        if let Some(countries) = &self.allowed_countries {
+            sender.allowed_countries = countries.as_deref().map(|countries| allowed_countries(countries, errors)).unwrap_or_default();
+        }
+        if let Some(limit) = &self.daily_spend_limit {
+            sender.daily_spend_limit = limit.as_ref().and_then(|limit| daily_spend_limit(limit, errors));
+        }
+    }
+
+    /// What becomes of the webhook that there was.
+    pub(super) fn webhook(&self, core: &Core, before: Option<&Webhook>, errors: &mut Vec<FieldError>) -> WebhookFate {
+        let given = [("webhookEvents", self.webhook_events.is_some()), ("webhookActive", self.webhook_active.is_some())];
+        let goes = self.webhook_url == Some(None);
+        let will_be = !goes && (before.is_some() || self.webhook_url.is_some());
+        for (path, _) in given.iter().filter(|(_, given)| *given && !will_be) {
+            errors.push(FieldError::new(*path, "there is no webhook for it; give webhookUrl too"));
+        }
+        if let Some(Some(url)) = &self.webhook_url {
+            core.check_url("webhookUrl", url, errors);
+        }
+        check_events("webhookEvents", self.webhook_events.as_ref().and_then(Option::as_deref), errors);
+        if goes {
+            return WebhookFate::Goes;
+        }
+        if !will_be || (self.webhook_url.is_none() && given.iter().all(|(_, given)| !given)) {
+            return WebhookFate::Stays;
+        }
+        WebhookFate::Changes(WebhookChange {
+            url: self.webhook_url.clone().flatten(),
+            events: self.webhook_events.clone().map(|events| events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec())),
+            active: self.webhook_active,
+        })
+    }
+}
+
+fn phone_number(text: &str, errors: &mut Vec<FieldError>) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    address::phone(text).unwrap_or_else(|error| {
+        errors.push(FieldError::new("phoneNumber", error.to_string()));
+        String::new()
+    })
+}
+
+fn allowed_countries(codes: &[String], errors: &mut Vec<FieldError>) -> Vec<String> {
+    if codes.is_empty() {
+        errors.push(FieldError::new("allowedCountries", "has 0 items; must have at least 1. To allow all countries, give null"));
+    }
+    for (n, code) in codes.iter().enumerate().filter(|(_, code)| !address::is_country(code)) {
+        let shown: String = code.chars().take(64).collect();
+        let message = format!("{shown:?} is no country; must be an ISO 3166-1 alpha-2 code in upper case, such as ES");
+        errors.push(FieldError::new(format!("allowedCountries[{n}]"), message));
+    }
+    let mut codes = codes.to_vec();
+    codes.sort_unstable();
+    codes.dedup();
+    codes
+}
+
+fn daily_spend_limit(dollars: &Number, errors: &mut Vec<FieldError>) -> Option<Micros> {
+    let limit = Micros::from_dollars(dollars).filter(|limit| (0..=limits::DAILY_SPEND_MAX * 1_000_000).contains(&limit.0));
+    if limit.is_none() {
+        let message = format!("is {dollars}; must be US dollars from 0 to {}, with at most six decimals", limits::DAILY_SPEND_MAX);
+        errors.push(FieldError::new("dailySpendLimit", message));
+    }
+    limit
+}

@@ -1,0 +1,101 @@
+//! What a caller says about a sender.
+
+use nuncio_domain::event::EventType;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+use utoipa::ToSchema;
+
+use crate::patch::{given, nullable};
+
+/// A sender to make.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateSender {
+    /// Its name.
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: String,
+    /// Its phone number in E.164.
+    #[serde(default)]
+    #[schema(max_length = 16, example = "+34600111222")]
+    pub phone_number: Option<String>,
+    /// Whether messages that name no sender are sent by this one from now on.
+    #[serde(default)]
+    pub set_as_default: Option<bool>,
+    /// Where to post its events to: a public https URL. The answer has the signing secret, this once.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
+    pub webhook_url: Option<String>,
+    /// Which events; by default those of messages, conversations, broadcasts, templates and invitations.
+    #[serde(default)]
+    #[schema(min_items = 1)]
+    pub webhook_events: Option<Vec<EventType>>,
+    /// Whether email that comes in for it is taken. Default false.
+    #[serde(default)]
+    pub email_receiving_enabled: Option<bool>,
+    /// The countries that it may send to (ISO 3166-1 alpha-2); all by default. Concerns phone numbers only.
+    #[serde(default)]
+    #[schema(min_items = 1, max_items = 300, example = json!(["ES", "PT"]))]
+    pub allowed_countries: Option<Vec<String>>,
+    /// The most that it may spend in a day, in US dollars; no limit by default.
+    #[serde(default)]
+    #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000_000)]
+    pub daily_spend_limit: Option<Number>,
+}
+
+/// What to change about a sender; what is left out stays.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateSender {
+    /// Its name.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 100)]
+    pub name: Option<String>,
+    /// Its phone number in E.164; null for none.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, required = false, max_length = 16)]
+    pub phone_number: Option<Option<String>>,
+    /// `true` makes it the default sender. The default sender ceases to be it when another one becomes it.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = bool, required = false)]
+    pub set_as_default: Option<bool>,
+    /// Where to post its events to; null removes the webhook. If there was none, the answer has the signing secret, this once.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, required = false, min_length = 1, max_length = 2048)]
+    pub webhook_url: Option<Option<String>>,
+    /// Which events; null for the default ones.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<Vec<EventType>>, required = false, min_items = 1)]
+    pub webhook_events: Option<Option<Vec<EventType>>>,
+    /// Whether anything is posted. `true` also forgets that posts failed.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = bool, required = false)]
+    pub webhook_active: Option<bool>,
+    /// Whether email that comes in for it is taken.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = bool, required = false)]
+    pub email_receiving_enabled: Option<bool>,
+    /// The countries that it may send to (ISO 3166-1 alpha-2); null for all.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<Vec<String>>, required = false, min_items = 1, max_items = 300)]
+    pub allowed_countries: Option<Option<Vec<String>>>,
+    /// The most that it may spend in a day, in US dollars; null for no limit.
+    #[serde(default, deserialize_with = "nullable")]
+    #[schema(value_type = Option<f64>, required = false, minimum = 0, maximum = 1_000_000_000)]
+    pub daily_spend_limit: Option<Option<Number>>,
+}
+
+impl From<CreateSender> for UpdateSender {
+    fn from(create: CreateSender) -> Self {
+        Self {
+            name: Some(create.name),
+            phone_number: create.phone_number.map(Some),
+            set_as_default: create.set_as_default,
+            webhook_url: create.webhook_url.map(Some),
+            webhook_events: create.webhook_events.map(Some),
+            webhook_active: None,
+            email_receiving_enabled: create.email_receiving_enabled,
+            allowed_countries: create.allowed_countries.map(Some),
+            daily_spend_limit: create.daily_spend_limit.map(Some),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Carrying a sender's set-up over to the other world.
+
+use nuncio_domain::config::Project;
+use nuncio_domain::profile::BusinessProfile;
+use nuncio_domain::{Environment, Error, Result, SenderId};
+
+use super::command::UpdateSender;
+use super::view::SenderView;
+use crate::{Core, StoreResultExt as _};
+
+impl Core {
+    /// Makes a sender in the world `to` like one of the project's other world: name, number, limits, webhook with a secret of its own,
+    /// and profile. Provider accounts are not copied: those of the test world are simulated, and those of the live world belong there.
+    pub async fn copy_sender(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
+        let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let found = tx.find_senders(from, &[id]).await.or_fail()?.pop();
+        let sender = found.ok_or_else(|| Error::not_found("sender to copy from the other world"))?;
+        let webhook = tx.find_webhook(from, Some(id)).await.or_fail()?;
+        let kept = tx.accounts_of_senders(from, &[id]).await.or_fail()?.pop();
+        drop(tx);
+        let profile = kept.map(|kept| BusinessProfile { profile_picture_url: String::new(), ..kept.account.profile }).unwrap_or_default();
+        let change = UpdateSender {
+            name: Some(sender.name),
+            phone_number: Some(Some(sender.phone_number)),
+            set_as_default: None,
+            webhook_url: webhook.as_ref().map(|w| Some(w.url.clone())),
+            webhook_events: webhook.as_ref().map(|w| Some(w.events.clone())),
+            webhook_active: webhook.as_ref().map(|w| w.active),
+            email_receiving_enabled: Some(sender.email_receiving_enabled),
+            allowed_countries: Some(Some(sender.allowed_countries).filter(|countries| !countries.is_empty())),
+            daily_spend_limit: Some(sender.daily_spend_limit.and_then(|limit| limit.to_string().parse().ok())),
+        };
+        self.new_sender(project.tenant(to), to, change, profile, None).await
+    }
+}

@@ -1,0 +1,97 @@
+//! Making senders.
+
+use nuncio_domain::config::Sender;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount};
+use nuncio_domain::{Environment, Error, ErrorCode, Permission, Result, SenderId, TenantId, limits};
+use nuncio_store::{Idempotency, KeyClaim, Operation};
+
+use super::change::WebhookFate;
+use super::command::{CreateSender, UpdateSender};
+use super::view::SenderView;
+use crate::{Caller, Core, StoreResultExt as _, once};
+
+impl Core {
+    /// `POST /v1/senders`.
+    pub async fn create_sender(&self, caller: &Caller, command: CreateSender, idempotency_key: Option<&str>) -> Result<SenderView> {
+        caller.require(Permission::SendersWrite)?;
+        let key = once::key(None, idempotency_key)?;
+        let full = CreateSender {
+            set_as_default: Some(command.set_as_default.unwrap_or_default()),
+            email_receiving_enabled: Some(command.email_receiving_enabled.unwrap_or_default()),
+            ..command.clone()
+        };
+        let guard = once::guard(Operation::CreateSender, key, &full);
+        self.new_sender(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
+    }
+
+    /// Makes a sender; in the test world its every channel is simulated.
+    pub async fn make_sender(&self, tenant: TenantId, environment: Environment, command: CreateSender) -> Result<SenderView> {
+        self.new_sender(tenant, environment, command.into(), BusinessProfile::default(), None).await
+    }
+
+    /// Makes a sender of what `change` says, that presents itself by `profile`.
+    pub(super) async fn new_sender(
+        &self,
+        tenant: TenantId,
+        environment: Environment,
+        change: UpdateSender,
+        profile: BusinessProfile,
+        guard: Option<Idempotency>,
+    ) -> Result<SenderView> {
+        let now = self.ids().clock.now();
+        let mut sender = Sender::new(self.ids().next(), String::new(), now);
+        let mut errors = Vec::new();
+        change.apply(&mut sender, &mut errors);
+        let fate = change.webhook(self, None, &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let connections = if environment == Environment::Test { self.simulated(tenant, sender.id)? } else { Vec::new() };
+        let known = BusinessAccount { profile, ..BusinessAccount::default() };
+        let account = self.first_account(tenant, &connections, known).await;
+        let mut tx = self.change_world(tenant).await?;
+        if let Some(guard) = guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claim = tx.claim_idempotency_key(tenant, &guard, sender.id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                return Err(self.sender_conflict(tenant, SenderId::from_uuid(original), same_request).await);
+            }
+        }
+        tx.insert_sender(tenant, &sender, now).await.or_fail()?;
+        for connection in &connections {
+            tx.put_connection(tenant, connection).await.or_fail()?;
+        }
+        if let Some((account, unsent)) = account {
+            let kept = KeptAccount { sender: sender.id, version: 1, account, unsent, updated_at: now };
+            tx.put_account(tenant, &kept).await.or_fail()?;
+        }
+        let mut secret = None;
+        if let WebhookFate::Changes(change) = fate {
+            let (webhook, new) = self.changed_webhook(tenant, Some(sender.id), None, change)?;
+            tx.put_webhook(tenant, &webhook).await.or_fail()?;
+            secret = new;
+        }
+        let told = secret.is_some();
+        let view = self.one_sender_view(&mut *tx, tenant, sender, secret).await?;
+        if told {
+            self.commit_webhooks(tenant, tx).await?;
+        } else {
+            self.commit_change(tenant, tx).await?;
+        }
+        Ok(view)
+    }
+
+    /// The 409 of a key that was used. Of a sender that was deleted since there is nothing to show.
+    async fn sender_conflict(&self, tenant: TenantId, original: SenderId, same_request: bool) -> Error {
+        match self.sender_view(tenant, original).await {
+            Ok(view) => once::conflict("sender", &view, same_request),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                let code = if same_request { ErrorCode::IdempotencyConflict } else { ErrorCode::IdempotencyKeyReused };
+                Error::new(code, format!("this idempotency key made the sender {original}, which was deleted since"))
+            }
+            Err(error) => error,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Removing senders.
+
+use std::time::Duration;
+
+use nuncio_domain::config::Sender;
+use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId};
+use nuncio_store::Tx;
+
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// How far the clocks of two nodes may lie apart, and some more.
+const SKEW: Duration = Duration::from_secs(120);
+
+impl Core {
+    /// `DELETE /v1/senders/{id}`.
+    pub async fn delete_sender(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::SendersWrite)?;
+        self.remove_sender(caller.tenant, parse_id(id, "sender")?).await
+    }
+
+    /// Removes a sender that is not the default one and has no message to send. Its messages stay readable.
+    pub async fn remove_sender(&self, tenant: TenantId, id: SenderId) -> Result<()> {
+        // Looking through all that is unfinished may take a while, so it is done before the transaction, which sees to the rest.
+        let since = self.ids().clock.now().minus(SKEW);
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        removable(&find(&mut *tx, tenant, id).await?)?;
+        not_busy(tx.has_queued_messages(tenant, id, None).await.or_fail()?)?;
+        drop(tx);
+        let mut tx = self.change_world(tenant).await?;
+        removable(&find(&mut *tx, tenant, id).await?)?;
+        not_busy(tx.has_queued_messages(tenant, id, Some(since)).await.or_fail()?)?;
+        self.sender_removed(&mut *tx, tenant, id).await?;
+        tx.delete_sender(tenant, id).await.or_fail()?;
+        self.commit_webhooks(tenant, tx).await
+    }
+
+    /// What goes with a sender, or is let go by it, in the transaction that removes it. Its connections go by themselves.
+    async fn sender_removed(&self, tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<()> {
+        tx.delete_webhook(tenant, Some(id)).await.or_fail()?;
+        tx.delete_account(tenant, id).await.or_fail()?;
+        Ok(())
+    }
+}
+
+async fn find(tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<Sender> {
+    let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
+    found.ok_or_else(|| Error::not_found("sender"))
+}
+
+fn removable(sender: &Sender) -> Result<()> {
+    if sender.is_default {
+        let message = "the default sender cannot be deleted; make another sender the default first";
+        return Err(Error::new(ErrorCode::InvalidRequest, message).with("reason", "default_sender".into()));
+    }
+    Ok(())
+}
+
+fn not_busy(busy: bool) -> Result<()> {
+    if busy {
+        let message = "the sender has messages that are still to be sent; wait for them, or cancel them";
+        return Err(Error::new(ErrorCode::InvalidRequest, message).with("reason", "queued_messages".into()));
+    }
+    Ok(())
+}

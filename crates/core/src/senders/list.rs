@@ -1,0 +1,45 @@
+//! Reading senders.
+
+use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::view::SenderView;
+use crate::list::Listed;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// The query of `GET /v1/senders`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default)]
+#[into_params(parameter_in = Query)]
+pub struct ListSenders {
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before.
+    pub cursor: Option<String>,
+}
+
+impl Core {
+    /// `GET /v1/senders`: a page, and the cursor of the next one.
+    pub async fn list_senders(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
+        caller.require(Permission::SendersRead)?;
+        let page = self.plain_page(caller.tenant, "senders", asked.limit, asked.cursor.as_deref())?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let page = tx.list_senders(caller.tenant, page).await.or_fail()?;
+        let items = self.sender_views(&mut *tx, caller.tenant, page.items).await?;
+        Ok((items, self.next_cursor(caller.tenant, "senders", page.next)))
+    }
+
+    /// `GET /v1/senders/{id}`.
+    pub async fn get_sender(&self, caller: &Caller, id: &str) -> Result<SenderView> {
+        caller.require(Permission::SendersRead)?;
+        self.sender_view(caller.tenant, parse_id(id, "sender")?).await
+    }
+
+    pub(super) async fn sender_view(&self, tenant: TenantId, id: SenderId) -> Result<SenderView> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
+        self.one_sender_view(&mut *tx, tenant, found.ok_or_else(|| Error::not_found("sender"))?, None).await
+    }
+}

@@ -1,0 +1,50 @@
+//! Changing senders.
+
+use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
+
+use super::change::WebhookFate;
+use super::command::UpdateSender;
+use super::view::SenderView;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+impl Core {
+    /// `PATCH /v1/senders/{id}`.
+    pub async fn update_sender(&self, caller: &Caller, id: &str, change: UpdateSender) -> Result<SenderView> {
+        caller.require(Permission::SendersWrite)?;
+        self.change_sender(caller.tenant, parse_id(id, "sender")?, change).await
+    }
+
+    /// Changes a sender; what is left out stays.
+    pub async fn change_sender(&self, tenant: TenantId, id: SenderId, change: UpdateSender) -> Result<SenderView> {
+        let mut tx = self.change_world(tenant).await?;
+        let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
+        let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
+        let before = tx.find_webhook(tenant, Some(id)).await.or_fail()?;
+        let mut errors = Vec::new();
+        change.apply(&mut sender, &mut errors);
+        let fate = change.webhook(self, before.as_ref(), &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        sender.updated_at = self.ids().clock.now();
+        tx.update_sender(tenant, &sender).await.or_fail()?;
+        let stays = matches!(fate, WebhookFate::Stays);
+        let mut secret = None;
+        match fate {
+            WebhookFate::Stays => {}
+            WebhookFate::Goes => drop(tx.delete_webhook(tenant, Some(id)).await.or_fail()?),
+            WebhookFate::Changes(change) => {
+                let (webhook, new) = self.changed_webhook(tenant, Some(id), before, change)?;
+                tx.put_webhook(tenant, &webhook).await.or_fail()?;
+                secret = new;
+            }
+        }
+        let view = self.one_sender_view(&mut *tx, tenant, sender, secret).await?;
+        if stays {
+            self.commit_change(tenant, tx).await?;
+        } else {
+            self.commit_webhooks(tenant, tx).await?;
+        }
+        Ok(view)
+    }
+}

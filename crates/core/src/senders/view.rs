@@ -1,0 +1,219 @@
+//! How a sender looks from outside.
+
+use nuncio_domain::config::{Connection, Sender, Throttle};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::profile::{BusinessAccount, KeptAccount, MethodStatus, SetupStatus};
+use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{Channel, ConnectionId, Micros, Redacted, Result, SenderId, TenantId, Timestamp};
+use nuncio_store::Tx;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::webhooks::WebhookView;
+use crate::{Core, Health, StoreResultExt as _};
+
+/// A sender profile.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Sender)]
+pub struct SenderView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: SenderId,
+    /// Its name.
+    pub name: String,
+    /// Its phone number in E.164; `""` if it has none.
+    pub phone_number: String,
+    /// Whether messages that name no sender are sent by it.
+    pub is_default: bool,
+    /// Where its events are posted to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookView>,
+    /// Its WhatsApp account, if one is connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whatsapp: Option<WhatsappView>,
+    /// The channels that are connected.
+    #[schema(value_type = Vec<Channel>)]
+    pub channels: Vec<&'static str>,
+    /// The provider accounts behind the channels, and how they are doing.
+    pub connections: Vec<SenderConnectionView>,
+    /// Whether email that comes in for it is taken.
+    pub email_receiving_enabled: bool,
+    /// The countries that it may send to; all when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_countries: Option<Vec<String>>,
+    /// The most that it may spend in a day, in US dollars; no limit when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub daily_spend_limit: Option<Micros>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+/// A WhatsApp account, as its provider told of it last.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WhatsappAccount)]
+pub struct WhatsappView {
+    /// The provider's identifier of the phone number; `""` while unknown.
+    pub phone_number_id: String,
+    /// The phone number as recipients see it.
+    pub display_phone_number: String,
+    /// Whether the provider can be paid.
+    pub payment_status: PaymentStatusView,
+}
+
+/// Whether a provider can be paid.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PaymentStatus)]
+pub struct PaymentStatusView {
+    /// Whether paying is set up.
+    pub setup_status: SetupStatus,
+    /// Whether there is a means of paying.
+    pub method_status: MethodStatus,
+    /// Whether templates, which cost money, can be sent.
+    pub can_send_templates: bool,
+}
+
+/// What carries one channel of a sender.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = SenderConnection)]
+pub struct SenderConnectionView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: ConnectionId,
+    /// The channel.
+    #[schema(value_type = Channel)]
+    pub channel: &'static str,
+    /// The kind of provider, such as `smtp`.
+    pub kind: String,
+    /// How it is doing, as far as the node that answers has used it.
+    pub health: Health,
+}
+
+/// The provider account of one channel of a sender, without its secrets.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Connection)]
+pub struct ConnectionView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: ConnectionId,
+    /// The sender.
+    #[schema(value_type = String)]
+    pub sender_id: SenderId,
+    /// The channel.
+    #[schema(value_type = Channel)]
+    pub channel: &'static str,
+    /// The kind of provider, such as `smtp`.
+    pub kind: String,
+    /// Its settings.
+    #[schema(value_type = Object)]
+    pub settings: Map<String, Value>,
+    /// How fast it may be used; as fast as the provider takes it when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
+    /// How it is doing, as far as the node that answers has used it.
+    pub health: Health,
+    /// When it was first set up.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+impl Core {
+    pub(crate) fn connection_view(&self, connection: &Connection) -> ConnectionView {
+        ConnectionView {
+            id: connection.id,
+            sender_id: connection.sender,
+            channel: connection.channel.as_str(),
+            kind: connection.kind.clone(),
+            settings: connection.settings.clone(),
+            throttle: connection.throttle,
+            health: self.inner.outbound.health(connection),
+            created_at: connection.id.created_at(),
+            updated_at: connection.updated_at,
+        }
+    }
+
+    /// The view of a sender, with its webhook's secret if that was just made.
+    pub(super) async fn one_sender_view(
+        &self,
+        tx: &mut dyn Tx,
+        tenant: TenantId,
+        sender: Sender,
+        secret: Option<Redacted<String>>,
+    ) -> Result<SenderView> {
+        let mut view = self.sender_views(tx, tenant, vec![sender]).await?.remove(0);
+        if let Some(webhook) = &mut view.webhook {
+            webhook.secret = secret;
+        }
+        Ok(view)
+    }
+
+    /// The views of senders, in the same order.
+    pub(super) async fn sender_views(&self, tx: &mut dyn Tx, tenant: TenantId, senders: Vec<Sender>) -> Result<Vec<SenderView>> {
+        let ids: Vec<SenderId> = senders.iter().map(|sender| sender.id).collect();
+        let mut connections = tx.connections_of_senders(tenant, &ids).await.or_fail()?;
+        connections.sort_by_key(|connection| connection.channel.number());
+        let webhooks = tx.webhooks_of_senders(tenant, &ids).await.or_fail()?;
+        let accounts = tx.accounts_of_senders(tenant, &ids).await.or_fail()?;
+        let view = |sender: Sender| {
+            let own: Vec<&Connection> = connections.iter().filter(|connection| connection.sender == sender.id).collect();
+            let webhook = webhooks.iter().find(|webhook| webhook.sender == Some(sender.id));
+            let account = accounts.iter().find(|kept| kept.sender == sender.id);
+            self.assemble(sender, &own, webhook, account)
+        };
+        Ok(senders.into_iter().map(view).collect())
+    }
+
+    fn assemble(&self, sender: Sender, connections: &[&Connection], webhook: Option<&Webhook>, kept: Option<&KeptAccount>) -> SenderView {
+        let account = kept.map(|kept| kept.account.clone()).unwrap_or_default();
+        let on_whatsapp = connections.iter().any(|connection| connection.channel == Channel::Whatsapp);
+        SenderView {
+            webhook: webhook.map(|webhook| WebhookView::new(webhook, None)),
+            whatsapp: on_whatsapp.then(|| WhatsappView::new(account, &sender.phone_number)),
+            channels: connections.iter().map(|connection| connection.channel.as_str()).collect(),
+            connections: connections.iter().map(|connection| self.sender_connection_view(connection)).collect(),
+            created_at: sender.id.created_at(),
+            id: sender.id,
+            name: sender.name,
+            phone_number: sender.phone_number,
+            is_default: sender.is_default,
+            email_receiving_enabled: sender.email_receiving_enabled,
+            allowed_countries: Some(sender.allowed_countries).filter(|countries| !countries.is_empty()),
+            daily_spend_limit: sender.daily_spend_limit,
+            updated_at: sender.updated_at,
+        }
+    }
+
+    fn sender_connection_view(&self, connection: &Connection) -> SenderConnectionView {
+        SenderConnectionView {
+            id: connection.id,
+            channel: connection.channel.as_str(),
+            kind: connection.kind.clone(),
+            health: self.inner.outbound.health(connection),
+        }
+    }
+}
+
+impl WhatsappView {
+    fn new(account: BusinessAccount, phone_number: &str) -> Self {
+        let payment_status = PaymentStatusView {
+            setup_status: account.setup_status,
+            method_status: account.method_status,
+            can_send_templates: account.can_send_templates(),
+        };
+        let shown = Some(account.display_phone_number).filter(|number| !number.is_empty());
+        let display_phone_number = shown.unwrap_or_else(|| phone_number.to_owned());
+        Self { phone_number_id: account.phone_number_id, display_phone_number, payment_status }
+    }
+}

@@ -1,0 +1,274 @@
+//! Where events are posted to, and what they are signed with.
+
+use nuncio_domain::event::EventType;
+use nuncio_domain::webhook::Webhook;
+use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
+use nuncio_store::Tx;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{changed, sign};
+use crate::{Caller, Core, Row, StoreResultExt as _, parse_id};
+
+/// The webhook of a world, for events that no sender has to do with.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PutWebhook {
+    /// Where to post events to: a public https URL.
+    #[schema(min_length = 1, max_length = 2048, example = "https://example.com/hooks")]
+    pub url: String,
+    /// Which events; by default those of messages, conversations, broadcasts, templates and invitations.
+    #[serde(default)]
+    #[schema(min_items = 1)]
+    pub events: Option<Vec<EventType>>,
+    /// Whether anything is posted. Default true.
+    #[serde(default)]
+    pub active: Option<bool>,
+}
+
+/// What becomes of the secret before the new one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, ToSchema)]
+pub enum ExpireOld {
+    /// It signs no more.
+    #[serde(rename = "now")]
+    Now,
+    /// It signs too for 24 hours.
+    #[default]
+    #[serde(rename = "24h")]
+    InADay,
+}
+
+/// A webhook.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Webhook)]
+pub struct WebhookView {
+    /// Where events are posted to.
+    pub url: String,
+    /// Which events.
+    pub events: Vec<EventType>,
+    /// Whether anything is posted.
+    pub active: bool,
+    /// How posts are signed.
+    #[schema(example = "v1")]
+    pub signature_version: &'static str,
+    /// The signing secret, when it was just made; it is not shown again.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shown_once")]
+    #[schema(value_type = Option<String>, example = "<SIGNING_SECRET>")]
+    pub secret: Option<Redacted<String>>,
+    /// Since when every post failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub failing_since: Option<Timestamp>,
+    /// Why it was switched off, if nobody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+}
+
+fn shown_once<S: Serializer>(secret: &Option<Redacted<String>>, serializer: S) -> Result<S::Ok, S::Error> {
+    secret.as_ref().map(Redacted::expose).serialize(serializer)
+}
+
+impl WebhookView {
+    /// The view of a webhook, with its secret if that was just made.
+    pub(crate) fn new(webhook: &Webhook, secret: Option<Redacted<String>>) -> Self {
+        Self {
+            url: webhook.url.clone(),
+            events: webhook.events.clone(),
+            active: webhook.active,
+            signature_version: "v1",
+            secret,
+            failing_since: webhook.failing_since,
+            disabled_reason: webhook.disabled_reason.clone(),
+        }
+    }
+}
+
+/// What is changed about a webhook; what is absent stays, or is the default of a new one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WebhookChange {
+    pub(crate) url: Option<String>,
+    pub(crate) events: Option<Vec<EventType>>,
+    pub(crate) active: Option<bool>,
+}
+
+impl Core {
+    /// `GET /v1/webhook`: the world's own.
+    pub async fn get_webhook(&self, caller: &Caller) -> Result<WebhookView> {
+        caller.require(Permission::WebhooksRead)?;
+        let found = self.inner.store.read().await.or_fail()?.find_webhook(caller.tenant, None).await.or_fail()?;
+        found.map(|webhook| WebhookView::new(&webhook, None)).ok_or_else(|| Error::not_found("webhook"))
+    }
+
+    /// `PUT /v1/webhook`: sets the world's own, and tells whether there was none.
+    pub async fn put_webhook(&self, caller: &Caller, put: PutWebhook) -> Result<(WebhookView, bool)> {
+        caller.require(Permission::WebhooksWrite)?;
+        let mut errors = Vec::new();
+        self.check_url("url", &put.url, &mut errors);
+        check_events("events", put.events.as_deref(), &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let events = put.events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec());
+        let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(put.active.unwrap_or(true)) };
+        let mut tx = self.change_world(caller.tenant).await?;
+        let before = tx.find_webhook(caller.tenant, None).await.or_fail()?;
+        let is_new = before.is_none();
+        let (webhook, secret) = self.changed_webhook(caller.tenant, None, before, change)?;
+        tx.put_webhook(caller.tenant, &webhook).await.or_fail()?;
+        self.commit_webhooks(caller.tenant, tx).await?;
+        Ok((WebhookView::new(&webhook, secret), is_new))
+    }
+
+    /// `DELETE /v1/webhook`.
+    pub async fn delete_webhook(&self, caller: &Caller) -> Result<()> {
+        caller.require(Permission::WebhooksWrite)?;
+        let mut tx = self.change_world(caller.tenant).await?;
+        if !tx.delete_webhook(caller.tenant, None).await.or_fail()? {
+            return Err(Error::not_found("webhook"));
+        }
+        self.commit_webhooks(caller.tenant, tx).await
+    }
+
+    /// `POST /v1/webhook/secret`: a new signing secret for the world's webhook.
+    pub async fn rotate_webhook_secret(&self, caller: &Caller, expire: ExpireOld) -> Result<Redacted<String>> {
+        caller.require(Permission::WebhooksWrite)?;
+        self.rotate(caller.tenant, None, expire).await
+    }
+
+    /// `POST /v1/senders/{id}/webhook/secret`: a new signing secret for a sender's webhook.
+    pub async fn rotate_sender_webhook_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
+        caller.require(Permission::WebhooksWrite)?;
+        self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
+    }
+
+    /// Commits a change of a world's webhooks.
+    pub(crate) async fn commit_webhooks(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
+        changed(&mut *tx, tenant).await.or_fail()?;
+        self.commit_change(tenant, tx).await?;
+        self.inner.outbound.webhooks_changed();
+        Ok(())
+    }
+
+    async fn rotate(&self, tenant: TenantId, sender: Option<SenderId>, expire: ExpireOld) -> Result<Redacted<String>> {
+        let now = self.ids().clock.now();
+        let mut tx = self.change_world(tenant).await?;
+        if let Some(sender) = sender {
+            tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
+        }
+        let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook that a secret could sign for; set its URL first");
+        let mut webhook = tx.find_webhook(tenant, sender).await.or_fail()?.ok_or_else(none)?;
+        let previous = if expire == ExpireOld::InADay { self.current_secret(tenant, &webhook) } else { None };
+        let secrets = Secrets { current: self.new_secret(), previous };
+        webhook.sealed = secrets.seal(self, tenant, sender)?;
+        webhook.previous_until = secrets.previous.as_ref().map(|_| now.plus(limits::SECRET_OVERLAP));
+        webhook.updated_at = now;
+        tx.put_webhook(tenant, &webhook).await.or_fail()?;
+        self.commit_webhooks(tenant, tx).await?;
+        Ok(Redacted::new(secrets.current))
+    }
+
+    /// `before` with the change made to it, or a new webhook with its secret. The change was checked, and has a URL if there is no `before`.
+    pub(crate) fn changed_webhook(
+        &self,
+        tenant: TenantId,
+        sender: Option<SenderId>,
+        before: Option<Webhook>,
+        change: WebhookChange,
+    ) -> Result<(Webhook, Option<Redacted<String>>)> {
+        let now = self.ids().clock.now();
+        let (mut webhook, secret) = match before {
+            Some(webhook) => (webhook, None),
+            None => {
+                let secrets = Secrets { current: self.new_secret(), previous: None };
+                (self.new_webhook(sender, secrets.seal(self, tenant, sender)?, now), Some(Redacted::new(secrets.current)))
+            }
+        };
+        if let Some(url) = change.url.filter(|url| *url != webhook.url) {
+            webhook.url = url;
+            webhook.failing_since = None; // it was the other one that failed
+        }
+        if let Some(events) = change.events {
+            webhook.events = unique(events);
+        }
+        if let Some(active) = change.active {
+            webhook.active = active;
+        }
+        if change.active == Some(true) {
+            (webhook.failing_since, webhook.disabled_reason) = (None, None);
+        }
+        webhook.updated_at = now;
+        Ok((webhook, secret))
+    }
+
+    fn new_webhook(&self, sender: Option<SenderId>, sealed: Redacted<Vec<u8>>, now: Timestamp) -> Webhook {
+        Webhook {
+            sender,
+            url: String::new(),
+            events: Webhook::DEFAULT_EVENTS.to_vec(),
+            active: true,
+            sealed,
+            previous_until: None,
+            failing_since: None,
+            disabled_reason: None,
+            updated_at: now,
+        }
+    }
+
+    /// The secret that signs now; none when it cannot be opened, which a rotation mends.
+    fn current_secret(&self, tenant: TenantId, webhook: &Webhook) -> Option<String> {
+        let opened = self.inner.sealer.open(Row::Webhook(tenant, webhook.sender), webhook.sealed.expose());
+        let secrets = opened.inspect_err(|error| tracing::error!(%error, "the secrets of a webhook cannot be opened")).ok()?;
+        secrets.get("current").and_then(Value::as_str).map(str::to_owned)
+    }
+
+    fn new_secret(&self) -> String {
+        sign::generate(&*self.ids().entropy).expose().clone()
+    }
+
+    /// Tells what is wrong with a URL that the server is to reach.
+    pub(crate) fn check_url(&self, path: &str, url: &str, errors: &mut Vec<FieldError>) {
+        if url.len() > limits::URL_BYTES {
+            return errors.push(FieldError::new(path, format!("is {} bytes long; at most {} fit", url.len(), limits::URL_BYTES)));
+        }
+        if let Err(why) = self.inner.web.check(url) {
+            errors.push(FieldError::new(path, why));
+        }
+    }
+}
+
+/// A list of events that names none would be a webhook that is never called.
+pub(crate) fn check_events(path: &str, events: Option<&[EventType]>, errors: &mut Vec<FieldError>) {
+    if events.is_some_and(<[_]>::is_empty) {
+        errors.push(FieldError::new(path, "has 0 items; must have at least 1. To stop all posts, switch the webhook off"));
+    }
+}
+
+fn unique(events: Vec<EventType>) -> Vec<EventType> {
+    let mut kept: Vec<EventType> = Vec::with_capacity(events.len());
+    for event in events {
+        if !kept.contains(&event) {
+            kept.push(event);
+        }
+    }
+    kept
+}
+
+/// The signing secrets of one webhook.
+struct Secrets {
+    current: String,
+    previous: Option<String>,
+}
+
+impl Secrets {
+    fn seal(&self, core: &Core, tenant: TenantId, sender: Option<SenderId>) -> Result<Redacted<Vec<u8>>> {
+        let mut map = Map::new();
+        map.insert("current".to_owned(), self.current.as_str().into());
+        if let Some(previous) = &self.previous {
+            map.insert("previous".to_owned(), previous.as_str().into());
+        }
+        let sealed = core.inner.sealer.seal(Row::Webhook(tenant, sender), &map, &*core.ids().entropy).map_err(Error::internal)?;
+        Ok(Redacted::new(sealed))
+    }
+}

@@ -1,0 +1,206 @@
+//! Business profiles: how a sender presents itself on WhatsApp, and what the provider says of its account.
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::named;
+use crate::id::SenderId;
+use crate::time::Timestamp;
+
+named! {
+    /// What kind of business it is.
+    #[derive(Default)]
+    Vertical as "SCREAMING_SNAKE_CASE" {
+        /// Not said.
+        #[default]
+        Undefined = 1 "UNDEFINED",
+        /// None of the others.
+        Other = 2 "OTHER",
+        /// Cars.
+        Auto = 3 "AUTO",
+        /// Beauty.
+        Beauty = 4 "BEAUTY",
+        /// Clothes.
+        Apparel = 5 "APPAREL",
+        /// Education.
+        Edu = 6 "EDU",
+        /// Entertainment.
+        Entertain = 7 "ENTERTAIN",
+        /// Planning of events.
+        EventPlan = 8 "EVENT_PLAN",
+        /// Finance.
+        Finance = 9 "FINANCE",
+        /// Groceries.
+        Grocery = 10 "GROCERY",
+        /// Government.
+        Govt = 11 "GOVT",
+        /// Hotels.
+        Hotel = 12 "HOTEL",
+        /// Health.
+        Health = 13 "HEALTH",
+        /// No profit is sought.
+        Nonprofit = 14 "NONPROFIT",
+        /// Professional services.
+        ProfServices = 15 "PROF_SERVICES",
+        /// Shops.
+        Retail = 16 "RETAIL",
+        /// Travel.
+        Travel = 17 "TRAVEL",
+        /// Restaurants.
+        Restaurant = 18 "RESTAURANT",
+        /// No business.
+        NotABiz = 19 "NOT_A_BIZ",
+    }
+}
+
+named! {
+    /// Whether paying the provider is set up.
+    #[derive(Default)]
+    SetupStatus as "SCREAMING_SNAKE_CASE" {
+        /// Not yet.
+        #[default]
+        NotStarted = 1 "NOT_STARTED",
+        /// It is.
+        Complete = 2 "COMPLETE",
+    }
+}
+
+named! {
+    /// Whether there is a means of paying the provider.
+    #[derive(Default)]
+    MethodStatus as "SCREAMING_SNAKE_CASE" {
+        /// There is none.
+        #[default]
+        None = 1 "NONE",
+        /// There is one, and it works.
+        Valid = 2 "VALID",
+    }
+}
+
+/// How a business presents itself. A text that is empty is not said.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BusinessProfile {
+    /// A line under the name.
+    pub about: String,
+    /// Where it is.
+    pub address: String,
+    /// What it does.
+    pub description: String,
+    /// Where to write to.
+    pub email: String,
+    /// Its picture.
+    pub profile_picture_url: String,
+    /// Its sites.
+    pub websites: Vec<String>,
+    /// What kind of business it is.
+    pub vertical: Vertical,
+}
+
+/// A change of a profile; what is absent stays. The picture is changed by a call of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProfileChange {
+    /// See [`BusinessProfile::about`].
+    pub about: Option<String>,
+    /// See [`BusinessProfile::address`].
+    pub address: Option<String>,
+    /// See [`BusinessProfile::description`].
+    pub description: Option<String>,
+    /// See [`BusinessProfile::email`].
+    pub email: Option<String>,
+    /// See [`BusinessProfile::websites`].
+    pub websites: Option<Vec<String>>,
+    /// See [`BusinessProfile::vertical`].
+    pub vertical: Option<Vertical>,
+}
+
+impl ProfileChange {
+    /// The change that says all that `profile` says, but for its picture.
+    pub fn to(profile: &BusinessProfile) -> Self {
+        let said = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        Self {
+            about: said(&profile.about),
+            address: said(&profile.address),
+            description: said(&profile.description),
+            email: said(&profile.email),
+            websites: Some(profile.websites.clone()).filter(|sites| !sites.is_empty()),
+            vertical: Some(profile.vertical).filter(|vertical| *vertical != Vertical::Undefined),
+        }
+    }
+
+    /// Makes the change.
+    pub fn apply(&self, profile: &mut BusinessProfile) {
+        fn put<T: Clone>(field: &mut T, new: &Option<T>) {
+            if let Some(new) = new {
+                field.clone_from(new);
+            }
+        }
+        put(&mut profile.about, &self.about);
+        put(&mut profile.address, &self.address);
+        put(&mut profile.description, &self.description);
+        put(&mut profile.email, &self.email);
+        put(&mut profile.websites, &self.websites);
+        put(&mut profile.vertical, &self.vertical);
+    }
+}
+
+/// What a provider says of a business account.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BusinessAccount {
+    /// The provider's identifier of the phone number.
+    pub phone_number_id: String,
+    /// The phone number as recipients see it; the sender's own when empty.
+    pub display_phone_number: String,
+    /// Whether paying is set up.
+    pub setup_status: SetupStatus,
+    /// Whether there is a means of paying.
+    pub method_status: MethodStatus,
+    /// How the business presents itself.
+    pub profile: BusinessProfile,
+}
+
+impl BusinessAccount {
+    /// Whether templates can be sent, which cost money.
+    pub fn can_send_templates(&self) -> bool {
+        self.setup_status == SetupStatus::Complete && self.method_status == MethodStatus::Valid
+    }
+}
+
+/// What is kept of a sender's business account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptAccount {
+    /// The sender.
+    pub sender: SenderId,
+    /// Grows with every change.
+    pub version: i64,
+    /// The provider's last answer.
+    pub account: BusinessAccount,
+    /// The profile was copied from another sender, and no provider was told of it yet.
+    pub unsent: bool,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_leaves_alone_what_it_does_not_name() {
+        let before = BusinessProfile { about: "a".into(), email: "a@example.org".into(), ..BusinessProfile::default() };
+        let mut after = before.clone();
+        ProfileChange { email: Some(String::new()), vertical: Some(Vertical::EventPlan), ..ProfileChange::default() }.apply(&mut after);
+        assert_eq!(after, BusinessProfile { email: String::new(), vertical: Vertical::EventPlan, ..before.clone() });
+        ProfileChange::to(&before).apply(&mut after);
+        assert_eq!(after, BusinessProfile { vertical: Vertical::EventPlan, ..before }, "what is not said is no change");
+    }
+
+    #[test]
+    fn words_are_those_of_json() {
+        for vertical in Vertical::ALL {
+            assert_eq!(serde_json::to_value(vertical).ok(), Some(vertical.as_str().into()));
+        }
+        assert_eq!(serde_json::to_value(SetupStatus::NotStarted).ok(), Some("NOT_STARTED".into()));
+        assert_eq!(Vertical::ALL.len(), 19);
+    }
+}

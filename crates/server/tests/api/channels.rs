@@ -1,0 +1,142 @@
+//! The provider accounts behind a sender's channels.
+
+use std::time::Duration;
+
+use nuncio_testkit::{Answer, Backend, TestApp};
+use serde_json::{Value, json};
+
+async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> Answer {
+    app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
+}
+
+async fn default_path(app: &TestApp, key: &str) -> String {
+    let all = app.send("GET", "/v1/senders", &[("authorization", &format!("Bearer {key}"))], None).await.expect(200).json();
+    format!("/v1/senders/{}", all["items"][0]["id"].as_str().expect("an id"))
+}
+
+fn smtp(extra: Value) -> Value {
+    let mut body = json!({"kind": "smtp", "settings": {"host": "127.0.0.1", "port": 9, "tls": "none", "from": "a@example.org"}});
+    body.as_object_mut().expect("an object").extend(extra.as_object().expect("an object").clone());
+    body
+}
+
+// holds: senders.channels
+#[tokio::test]
+async fn a_provider_account_is_set_shown_and_removed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let sender = default_path(&app, &app.live_key).await;
+        let path = format!("{sender}/channels/email");
+        live(&app, "GET", &path, None).await.expect(404);
+        let put = smtp(json!({"secrets": {"dkim_key": "hunter2"}, "throttle": {"messagesPerSecond": 0.5, "burst": 2}}));
+        let refused = live(&app, "PUT", &path, Some(put)).await.expect(400);
+        assert!(!refused.text.contains("hunter2"), "{}", refused.text);
+        let put = smtp(json!({"throttle": {"messagesPerSecond": 0.5, "burst": 2}}));
+        let made = live(&app, "PUT", &path, Some(put)).await.expect(201).json();
+        assert!(made["id"].as_str().is_some_and(|id| id.starts_with("cnx_")), "{made}");
+        assert_eq!((&made["channel"], &made["kind"], &made["settings"]["host"]), (&json!("email"), &json!("smtp"), &json!("127.0.0.1")));
+        assert_eq!((&made["throttle"], &made["health"]), (&json!({"messagesPerSecond": 0.5, "burst": 2}), &json!({"state": "ok"})));
+        assert_eq!(live(&app, "GET", &path, None).await.expect(200).json(), made);
+        let shown = live(&app, "GET", &sender, None).await.json();
+        assert_eq!((&shown["channels"], &shown["connections"][0]["id"]), (&json!(["email"]), &made["id"]));
+
+        app.clock.advance(Duration::from_secs(1));
+        let again = live(&app, "PUT", &path, Some(smtp(json!({})))).await.expect(200).json();
+        assert_eq!((&again["id"], &again["createdAt"]), (&made["id"], &made["createdAt"]), "messages that wait name it");
+        assert!(again.get("throttle").is_none() && again["updatedAt"] != made["updatedAt"], "{again}");
+        live(&app, "DELETE", &path, None).await.expect(204);
+        live(&app, "DELETE", &path, None).await.expect(404);
+        live(&app, "GET", &path, None).await.expect(404);
+        assert_eq!(live(&app, "GET", &sender, None).await.json()["channels"], json!([]));
+    }
+}
+
+// holds: senders.channels.secrets
+#[tokio::test]
+async fn secrets_are_kept_and_never_shown() {
+    let app = TestApp::start().await;
+    let path = format!("{}/channels/email", default_path(&app, &app.live_key).await);
+    let settings = json!({"host": "127.0.0.1", "port": 9, "tls": "required", "from": "a@example.org", "username": "me"});
+    let body = |secrets: Value| json!({"kind": "smtp", "settings": settings, "secrets": secrets});
+    live(&app, "PUT", &path, Some(body(json!({})))).await.expect(400); // a user name needs a password
+    let answers = [
+        live(&app, "PUT", &path, Some(body(json!({"password": "hunter2"})))).await.expect(201),
+        live(&app, "PUT", &path, Some(body(json!({})))).await.expect(200), // it is there still
+        live(&app, "GET", &path, None).await.expect(200),
+        live(&app, "PUT", &path, Some(body(json!({"passwort": "hunter2"})))).await.expect(400),
+        live(&app, "PUT", &path, Some(body(json!({"password": {"hunter2": 1}})))).await.expect(400),
+        live(&app, "PUT", &path, Some(json!({"kind": "sms", "secrets": "hunter2"}))).await.expect(400),
+    ];
+    for answer in answers {
+        assert!(!answer.text.contains("hunter2"), "{}", answer.text);
+    }
+    let world = app.store().read().await.expect("a reader").load_world(app.project.live).await.expect("a look").expect("the world");
+    let sealed = world.connections[0].sealed.expose();
+    assert!(!sealed.windows(7).any(|w| w == b"hunter2"), "encrypted at rest");
+}
+
+#[tokio::test]
+async fn each_fault_is_named() {
+    let app = TestApp::start().await;
+    let sender = default_path(&app, &app.live_key).await;
+    let path = format!("{sender}/channels/email");
+    for (body, expected) in [
+        (json!({}), vec!["kind"]),
+        (json!({"kind": "carrier_pigeon"}), vec!["kind"]),
+        (json!({"kind": "smtp"}), vec!["settings.from", "settings.host"]),
+        (smtp(json!({"color": 1})), vec!["color"]),
+        (smtp(json!({"throttle": {"messagesPerSecond": 0, "burst": 0}})), vec!["throttle.burst", "throttle.messagesPerSecond"]),
+        (smtp(json!({"throttle": {"messagesPerSecond": 10_001, "burst": 100_001}})), vec!["throttle.burst", "throttle.messagesPerSecond"]),
+        (smtp(json!({"throttle": {"messagesPerSecond": 1}})), vec!["throttle.burst"]),
+    ] {
+        let answer = live(&app, "PUT", &path, Some(body.clone())).await.expect(400);
+        let json = answer.json();
+        let mut paths: Vec<_> =
+            json["details"]["errors"].as_array().expect("faults").iter().map(|e| e["path"].as_str().expect("a path")).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, expected, "{body}");
+    }
+    let wrong = live(&app, "PUT", &format!("{sender}/channels/sms"), Some(smtp(json!({})))).await.expect(400);
+    assert_eq!(wrong.json()["details"]["errors"][0]["path"], "kind", "smtp carries no sms");
+    for method in ["GET", "PUT", "DELETE"] {
+        let body = (method == "PUT").then(|| smtp(json!({})));
+        live(&app, method, &format!("{sender}/channels/pigeon"), body.clone()).await.expect(404);
+        live(&app, method, "/v1/senders/snd_01hgw2bbg0e9tatjpp9vyrkcyk/channels/email", body).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn in_the_test_world_everything_is_simulated() {
+    let app = TestApp::start().await;
+    let sender = default_path(&app, &app.test_key).await;
+    let path = format!("{sender}/channels/email");
+    let refused = app.request("PUT", &path, Some(smtp(json!({})))).await.expect(400).json();
+    assert_eq!(refused["details"]["errors"][0]["path"], "kind");
+    app.request("DELETE", &path, None).await.expect(204);
+    let mail = json!({"to": "a@example.org", "subject": "s", "text": "x"});
+    assert_eq!(app.post("/v1/messages", mail.clone()).await.expect(400).json()["code"], "sender_not_configured");
+    app.request("PUT", &path, Some(json!({"kind": "sim"}))).await.expect(201);
+    app.post("/v1/messages", mail).await.expect(202);
+}
+
+#[tokio::test]
+async fn health_tells_of_a_provider_that_is_down() {
+    let app = TestApp::start().await;
+    let sender = default_path(&app, &app.live_key).await;
+    let path = format!("{sender}/channels/email");
+    live(&app, "PUT", &path, Some(smtp(json!({})))).await.expect(201);
+    let began = app.node.core.ids().clock.now().to_string();
+    live(&app, "POST", "/v1/messages", Some(json!({"to": "b@example.net", "subject": "s", "text": "x"}))).await.expect(202);
+    app.drain().await;
+    let health = async || live(&app, "GET", &path, None).await.expect(200).json()["health"].clone();
+    let resting = health().await;
+    assert_eq!((&resting["state"], &resting["since"]), (&json!("resting"), &json!(began)));
+    assert!(resting["reason"].as_str().is_some_and(|why| !why.is_empty()), "{resting}");
+    assert_eq!(live(&app, "GET", &sender, None).await.json()["connections"][0]["health"], resting);
+    app.clock.advance(Duration::from_secs(3_600));
+    let failing = health().await;
+    assert_eq!((&failing["state"], &failing["since"]), (&json!("failing"), &json!(began)), "about to be tried again");
+    // Set up anew, it has done no wrong yet.
+    live(&app, "PUT", &path, Some(smtp(json!({})))).await.expect(200);
+    assert_eq!(health().await, json!({"state": "ok"}));
+}
