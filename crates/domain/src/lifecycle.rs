@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::channel::Channel;
 use crate::id::ConnectionId;
 use crate::limits;
-use crate::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, OnUnknown, Status};
+use crate::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, QuoteState, Status};
 use crate::time::Timestamp;
 
 /// One incarnation of a node: a process, from its start to its end.
@@ -107,7 +107,10 @@ pub struct Detail {
     /// What it cost.
     #[serde(rename = "co", with = "stored_cost", default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// SMS segments.
+    /// What it may cost; absent when no route of it has a price.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<Money>,
+    /// SMS segments, should a route of it be SMS.
     #[serde(rename = "sg", default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<u16>,
     /// When a provider first took it.
@@ -354,6 +357,7 @@ impl State {
         };
         if applied == Applied::Yes {
             self.updated_at = now;
+            self.close_account();
         }
         applied
     }
@@ -412,7 +416,10 @@ impl State {
             }
             return Applied::Yes;
         };
-        self.add_cost(*cost);
+        self.add_told_cost(*cost);
+        if !*receipts {
+            self.charge_taken();
+        }
         self.note_duplicate();
         if newer {
             self.detail.possible_duplicate = true;
@@ -484,6 +491,9 @@ impl State {
                 }
                 attempt.finished_at.get_or_insert(now);
                 let changed = attempt.status != known;
+                if arrived && changed {
+                    self.charge_taken();
+                }
                 self.note_duplicate();
                 self.raise(Status::Sent, at, Some(index), changes);
                 if arrived {
@@ -621,6 +631,7 @@ impl State {
                     attempt.error = None;
                     attempt.finished_at.get_or_insert(now);
                 }
+                self.charge_taken();
                 self.note_duplicate();
                 self.raise(Status::Sent, now, newest, changes);
             }
@@ -688,8 +699,38 @@ impl State {
         }
     }
 
-    fn add_cost(&mut self, cost: Option<Cost>) {
-        let Some(cost) = cost else { return };
+    /// What a provider says that it costs counts where no price was agreed on.
+    fn add_told_cost(&mut self, cost: Option<Cost>) {
+        if let Some(cost) = cost.filter(|_| self.detail.money.is_none()) {
+            self.add_cost(cost);
+        }
+    }
+
+    /// Charges the routes by which an attempt was taken, each once.
+    fn charge_taken(&mut self) {
+        let Detail { money: Some(money), attempts, .. } = &mut self.detail else { return };
+        let taken = |channel| {
+            attempts.iter().any(|a| a.channel == channel && matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered))
+        };
+        let mut charged = Vec::new();
+        for quote in money.quotes.iter_mut().filter(|q| q.state == QuoteState::Open && taken(q.channel)) {
+            quote.state = QuoteState::Charged;
+            charged.push(quote.cost);
+        }
+        charged.into_iter().for_each(|cost| self.add_cost(cost));
+    }
+
+    /// With the message its money is final: what was taken is paid, the rest is given back. Later corrections cost nothing.
+    fn close_account(&mut self) {
+        if !self.is_final() || !self.detail.money.as_ref().is_some_and(Money::is_open) {
+            return;
+        }
+        self.charge_taken();
+        let open = self.detail.money.iter_mut().flat_map(|m| &mut m.quotes).filter(|q| q.state == QuoteState::Open);
+        open.for_each(|quote| quote.state = QuoteState::Released);
+    }
+
+    fn add_cost(&mut self, cost: Cost) {
         let sum = self.detail.cost.get_or_insert_with(Cost::default);
         sum.fee.0 = sum.fee.0.saturating_add(cost.fee.0);
         sum.provider.0 = sum.provider.0.saturating_add(cost.provider.0);

@@ -478,3 +478,82 @@ pub struct Cost {
     /// Carrier's price.
     pub provider: Micros,
 }
+
+impl Cost {
+    /// Fee and carrier's price together.
+    pub const fn total(self) -> Micros {
+        Micros(self.fee.0.saturating_add(self.provider.0))
+    }
+}
+
+/// What a message may cost, by the price list of the moment of its acceptance. It will not cost more.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Money {
+    /// One for each route that has a price.
+    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<Quote>,
+    /// Set aside already with what the message is part of: its own acceptance sets nothing aside.
+    #[serde(rename = "p", default, skip_serializing_if = "std::ops::Not::not")]
+    pub prepaid: bool,
+    /// Counted against its sender's daily limit.
+    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_sender: bool,
+}
+
+/// What one route costs, however often it is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quote {
+    /// The channel of the route.
+    #[serde(rename = "c")]
+    pub channel: Channel,
+    /// The price.
+    #[serde(rename = "m", with = "stored_cost")]
+    pub cost: Cost,
+    /// What became of it.
+    #[serde(rename = "s", default, skip_serializing_if = "is_default")]
+    pub state: QuoteState,
+}
+
+/// What became of a quote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum QuoteState {
+    /// It is set aside.
+    #[default]
+    #[serde(rename = "o")]
+    Open,
+    /// It was paid.
+    #[serde(rename = "c")]
+    Charged,
+    /// It was not needed.
+    #[serde(rename = "r")]
+    Released,
+}
+
+impl Money {
+    /// What is set aside.
+    pub fn open(&self) -> Micros {
+        Micros(self.quotes.iter().filter(|q| q.state == QuoteState::Open).map(|q| q.cost.total().0).sum())
+    }
+
+    /// Whether anything may yet be paid or given back.
+    pub fn is_open(&self) -> bool {
+        self.quotes.iter().any(|q| q.state == QuoteState::Open)
+    }
+}
+
+/// Costs as they are stored: fee and carrier's price in micros. As JSON for callers they are decimals, which would not read back.
+mod stored_cost {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Cost;
+    use crate::money::Micros;
+
+    pub(super) fn serialize<S: Serializer>(cost: &Cost, serializer: S) -> Result<S::Ok, S::Error> {
+        (cost.fee.0, cost.provider.0).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cost, D::Error> {
+        let (fee, provider) = Deserialize::deserialize(deserializer)?;
+        Ok(Cost { fee: Micros(fee), provider: Micros(provider) })
+    }
+}

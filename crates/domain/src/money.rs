@@ -37,6 +37,18 @@ impl Micros {
             None => None,
         }
     }
+
+    /// Reads a decimal number of US dollars with at most six decimals; nothing is rounded.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
+        let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if !is_number(whole) || !is_number(part) || part.len() > 6 {
+            return None;
+        }
+        let micros = whole.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(format!("{part:0<6}").parse().ok()?)?;
+        Some(Self(if negative { -micros } else { micros }))
+    }
 }
 
 impl fmt::Display for Micros {
@@ -79,6 +91,10 @@ mod tests {
     fn json_has_no_exponent_and_no_rounding() {
         for (micros, json) in [(1, "0.000001"), (-2_500_000, "-2.5"), (0, "0"), (i64::MAX, "9223372036854.775807")] {
             assert_eq!(serde_json::to_string(&Micros(micros)).ok().as_deref(), Some(json));
+            assert_eq!(Micros::parse(json), Some(Micros(micros)));
+        }
+        for bad in ["", "-", ".5", "1.", "1.0000001", "1e3", "1,5", "+1", " 1", "9223372036854.775808"] {
+            assert_eq!(Micros::parse(bad), None, "{bad:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Resolution, Route, State, Step, Wait};
-use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, OnUnknown, Status};
+use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, Quote, QuoteState, Status};
 use nuncio_domain::{Channel, ConnectionId, Micros, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
@@ -108,12 +108,26 @@ fn pause() -> impl Strategy<Value = Duration> {
     prop_oneof![4 => 0_u64..5_000, 2 => 0_u64..7_200_000, 1 => 0_u64..200_000_000].prop_map(Duration::from_millis)
 }
 
+/// What the two routes cost, where they have a price.
+fn money() -> impl Strategy<Value = Option<Money>> {
+    let quotes = [Channel::Whatsapp, Channel::Sms].map(|channel| {
+        proptest::option::of((0_i64..100, 0_i64..100)).prop_map(move |cost| {
+            let cost = cost.map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) });
+            cost.map(|cost| Quote { channel, cost, state: QuoteState::Open })
+        })
+    });
+    quotes.prop_map(|quotes| {
+        let quotes: Vec<_> = quotes.into_iter().flatten().collect();
+        (!quotes.is_empty()).then_some(Money { quotes, prepaid: false, by_sender: false })
+    })
+}
+
 fn state() -> impl Strategy<Value = State> {
     let policy = prop_oneof![Just(OnUnknown::Resend), Just(OnUnknown::Hold), Just(OnUnknown::Fail)];
-    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000)).prop_map(
-        |(scheduled, on_unknown, fallback, fallback_after_seconds)| {
+    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000), money()).prop_map(
+        |(scheduled, on_unknown, fallback, fallback_after_seconds, money)| {
             let fallback = fallback.then(|| route(Channel::Sms));
-            let detail = Detail { on_unknown, fallback, fallback_after_seconds, ..Detail::default() };
+            let detail = Detail { on_unknown, fallback, fallback_after_seconds, money, ..Detail::default() };
             let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
             born(status, due, detail)
         },
@@ -230,8 +244,29 @@ fn check_state(state: &State) {
     }
 }
 
+/// What holds of a message's money: nothing is set aside for a final one, and its cost is what was charged, for what was taken.
+fn check_money(state: &State) {
+    let Some(money) = &state.detail.money else { return };
+    let charged: Vec<_> = money.quotes.iter().filter(|q| q.state == QuoteState::Charged).collect();
+    let sum = charged.iter().map(|q| q.cost.total().0).sum::<i64>();
+    assert_eq!(state.detail.cost.map_or(0, |c| c.total().0), sum);
+    assert_eq!(state.detail.cost.is_some(), !charged.is_empty(), "absent until known");
+    for quote in charged {
+        assert!(state.detail.attempts.iter().any(|a| a.channel == quote.channel), "charged for nothing");
+    }
+    if state.is_final() {
+        assert_eq!((money.open(), money.is_open()), (Micros(0), false));
+    }
+}
+
 /// What holds between a state and the one before it.
 fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: &[Change]) {
+    check_money(after);
+    if let (Some(before), Some(after)) = (&before.detail.money, &after.detail.money) {
+        for (before, after) in before.quotes.iter().zip(&after.quotes) {
+            assert!(before.state == QuoteState::Open || before == after, "what is paid or given back stays so");
+        }
+    }
     if applied == Applied::Lost {
         assert_eq!((before, told), (after, &[][..]), "nothing was to change");
     }
@@ -280,6 +315,7 @@ proptest! {
         check_json(&life);
         life.drive();
         check_state(&life.state);
+        check_money(&life.state);
     }
 
     #[test]

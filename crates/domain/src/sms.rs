@@ -1,0 +1,220 @@
+//! How a text becomes short messages: alphabet, units, parts.
+//!
+//! The alphabet is the default one of 3GPP TS 23.038 with its extension table, where a character takes one or two septets; a text
+//! with any other character goes as UCS-2, where it takes one or two 16-bit units. What does not fit one message is cut into parts
+//! that each lose six bytes to the header by which the phone puts them together. No cut goes through an escape sequence or a
+//! surrogate pair.
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::named;
+
+named! {
+    /// How the characters of a short message are written.
+    Encoding {
+        /// Seven bits a character of the default alphabet.
+        Gsm7 = 1 "gsm7",
+        /// Sixteen bits a unit, for every other text.
+        Ucs2 = 2 "ucs2",
+    }
+}
+
+/// The default alphabet, by septet. The escape to the extension table stands at 0x1B and is no character.
+const DEFAULT: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
+     ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
+/// The extension table: the septet after the escape.
+const EXTENSION: &[(char, u8)] = &[
+    ('\u{c}', 0x0a),
+    ('^', 0x14),
+    ('{', 0x28),
+    ('}', 0x29),
+    ('\\', 0x2f),
+    ('[', 0x3c),
+    ('~', 0x3d),
+    (']', 0x3e),
+    ('|', 0x40),
+    ('€', 0x65),
+];
+const ESCAPE: u8 = 0x1b;
+
+impl Encoding {
+    /// Units of a message that stands alone.
+    pub const fn alone(self) -> usize {
+        match self {
+            Self::Gsm7 => 160,
+            Self::Ucs2 => 70,
+        }
+    }
+
+    /// Units of one of several parts.
+    pub const fn part(self) -> usize {
+        match self {
+            Self::Gsm7 => 153,
+            Self::Ucs2 => 67,
+        }
+    }
+
+    fn width(self, c: char) -> usize {
+        match self {
+            Self::Gsm7 => 1 + usize::from(default_septet(c).is_none()),
+            Self::Ucs2 => c.len_utf16(),
+        }
+    }
+}
+
+/// A character that the default alphabet lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Foreign {
+    /// The character.
+    pub character: char,
+    /// Where it stands, in code points from 0.
+    pub position: usize,
+}
+
+/// What a text takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Measure {
+    /// How its characters are written.
+    pub encoding: Encoding,
+    /// How many messages it takes.
+    pub segments: u16,
+    /// Septets or 16-bit units of the text, without headers.
+    pub units: usize,
+    /// The first character that made UCS-2 necessary.
+    pub forced_by: Option<Foreign>,
+}
+
+/// One short message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// Septets, one a byte, escapes included.
+    Gsm7(Vec<u8>),
+    /// 16-bit units.
+    Ucs2(Vec<u16>),
+}
+
+impl Part {
+    /// How many units it holds.
+    pub fn units(&self) -> usize {
+        match self {
+            Self::Gsm7(septets) => septets.len(),
+            Self::Ucs2(units) => units.len(),
+        }
+    }
+}
+
+fn default_septet(c: char) -> Option<u8> {
+    // Most texts are made of these, which stand where ASCII has them.
+    if matches!(c, ' '..='#' | '%'..='?' | 'A'..='Z' | 'a'..='z') {
+        return Some(c as u8);
+    }
+    let at = DEFAULT.chars().position(|known| known == c).filter(|at| *at != usize::from(ESCAPE))?;
+    u8::try_from(at).ok()
+}
+
+fn extension_septet(c: char) -> Option<u8> {
+    EXTENSION.iter().find(|(known, _)| *known == c).map(|(_, septet)| *septet)
+}
+
+/// What `text` takes as short messages. An empty text is one message.
+pub fn measure(text: &str) -> Measure {
+    let mut characters = text.chars().enumerate();
+    let forced_by = characters.find(|(_, c)| default_septet(*c).is_none() && extension_septet(*c).is_none());
+    let forced_by = forced_by.map(|(position, character)| Foreign { character, position });
+    let encoding = if forced_by.is_some() { Encoding::Ucs2 } else { Encoding::Gsm7 };
+    let units = text.chars().map(|c| encoding.width(c)).sum();
+    let mut segments = 1_u16;
+    cut(text, encoding, units, |_, begins| segments = segments.saturating_add(u16::from(begins)));
+    Measure { encoding, segments, units, forced_by }
+}
+
+/// The short messages that `text` becomes.
+pub fn parts(text: &str) -> Vec<Part> {
+    let Measure { encoding, units, .. } = measure(text);
+    let empty = || match encoding {
+        Encoding::Gsm7 => Part::Gsm7(Vec::new()),
+        Encoding::Ucs2 => Part::Ucs2(Vec::new()),
+    };
+    let (mut parts, mut part) = (Vec::new(), empty());
+    cut(text, encoding, units, |c, begins| {
+        if begins {
+            parts.push(std::mem::replace(&mut part, empty()));
+        }
+        match &mut part {
+            Part::Gsm7(septets) => match default_septet(c) {
+                Some(septet) => septets.push(septet),
+                None => septets.extend([ESCAPE, extension_septet(c).unwrap_or_default()]),
+            },
+            Part::Ucs2(units) => units.extend_from_slice(c.encode_utf16(&mut [0; 2])),
+        }
+    });
+    parts.push(part);
+    parts
+}
+
+/// Hands each character over, with whether a part begins before it.
+fn cut(text: &str, encoding: Encoding, units: usize, mut each: impl FnMut(char, bool)) {
+    let most = if units <= encoding.alone() { encoding.alone() } else { encoding.part() };
+    let mut used = 0;
+    for c in text.chars() {
+        let width = encoding.width(c);
+        let begins = used + width > most;
+        used = if begins { width } else { used + width };
+        each(c, begins);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes(text: &str) -> (Encoding, u16, usize) {
+        let Measure { encoding, segments, units, .. } = measure(text);
+        (encoding, segments, units)
+    }
+
+    #[test]
+    fn the_alphabet_has_every_septet_once() {
+        assert_eq!(DEFAULT.chars().count(), 128);
+        for (septet, c) in DEFAULT.chars().enumerate().filter(|(septet, _)| *septet != usize::from(ESCAPE)) {
+            assert_eq!(default_septet(c), Some(septet as u8), "{c:?}");
+        }
+        assert_eq!(default_septet('\u{1b}'), None);
+        // Some that are easily got wrong (3GPP TS 23.038, 6.2.1).
+        let known = [('@', 0x00), ('$', 0x02), ('Ç', 0x09), ('Δ', 0x10), ('_', 0x11), ('É', 0x1f), ('¤', 0x24), ('¡', 0x40), ('§', 0x5f)];
+        for (c, septet) in known.into_iter().chain([('¿', 0x60), ('à', 0x7f), ('Ä', 0x5b), ('ü', 0x7e), ('Ξ', 0x1a), ('Æ', 0x1c)]) {
+            assert_eq!(default_septet(c), Some(septet), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn where_one_message_ends() {
+        use Encoding::{Gsm7, Ucs2};
+        for (text, expected) in [
+            (String::new(), (Gsm7, 1, 0)),
+            ("a".repeat(160), (Gsm7, 1, 160)),
+            ("a".repeat(161), (Gsm7, 2, 161)),
+            ("a".repeat(306), (Gsm7, 2, 306)),
+            ("a".repeat(307), (Gsm7, 3, 307)),
+            ("€".repeat(80), (Gsm7, 1, 160)),
+            ("€".repeat(81), (Gsm7, 2, 162)),
+            // 76 of two septets fill a part to 152: the last septet stays empty.
+            ("€".repeat(152), (Gsm7, 2, 304)),
+            ("€".repeat(153), (Gsm7, 3, 306)),
+            ("ж".repeat(70), (Ucs2, 1, 70)),
+            ("ж".repeat(71), (Ucs2, 2, 71)),
+            ("\u{1F600}".repeat(35), (Ucs2, 1, 70)),
+            ("\u{1F600}".repeat(36), (Ucs2, 2, 72)),
+            ("\u{1F600}".repeat(67), (Ucs2, 3, 134)),
+        ] {
+            assert_eq!(takes(&text), expected, "{} x {:?}", text.chars().count(), text.chars().next());
+        }
+    }
+
+    #[test]
+    fn the_first_foreign_character_is_named() {
+        assert_eq!(measure("Grüße {1}").forced_by, None);
+        assert_eq!(measure("a\u{2019}s ç").forced_by, Some(Foreign { character: '\u{2019}', position: 1 }));
+        assert_eq!(measure("\u{1b}").encoding, Encoding::Ucs2, "a bare escape cannot be sent as one");
+    }
+}
