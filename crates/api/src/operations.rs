@@ -38,6 +38,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("put_webhook", Some(Permission::WebhooksWrite)),
     ("delete_webhook", Some(Permission::WebhooksWrite)),
     ("rotate_webhook_secret", Some(Permission::WebhooksWrite)),
+    ("get_balance", Some(Permission::MessagesRead)),
     ("get_me", None),
 ];
 

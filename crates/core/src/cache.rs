@@ -41,6 +41,11 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         entries.insert(key, (read_at, value));
     }
 
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.entries.write().clear();
+    }
+
     /// Forgets a value.
     pub(crate) fn forget(&self, key: &K) {
         self.entries.write().remove(key);

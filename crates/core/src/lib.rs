@@ -3,6 +3,7 @@
 //! A [`Core`] holds the store, the caches in front of it and the port to dispatch. Each use case is a method on it, in a file
 //! named after the resource; callers parse and render, and decide nothing.
 
+pub mod billing;
 mod cache;
 mod connections;
 mod cursor;
@@ -15,6 +16,7 @@ pub mod messages;
 mod once;
 mod patch;
 mod ports;
+mod prices;
 mod secrets;
 pub mod senders;
 mod store_error;
@@ -51,6 +53,9 @@ struct Inner {
     cursors: Cursors,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
+    /// By world, with the epoch that they were read after.
+    prices: parking_lot::RwLock<std::collections::HashMap<TenantId, (i64, Arc<nuncio_domain::price::PriceBook>)>>,
+    countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
 }
 
 /// Who makes a request.
@@ -116,6 +121,8 @@ impl Core {
             cursors,
             keys: cache::Cache::default(),
             worlds: cache::Cache::default(),
+            prices: parking_lot::RwLock::default(),
+            countries: cache::Cache::default(),
         };
         Self { inner: Arc::new(inner) }
     }

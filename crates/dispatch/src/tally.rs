@@ -2,18 +2,20 @@
 //!
 //! What a crash or a database that fails loses of them can be rebuilt from the attempts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::lifecycle::Change;
 use nuncio_domain::message::Status;
 use nuncio_domain::{AddressId, Channel, TenantId};
-use nuncio_store::{MetricDelta, MetricRow, Result};
+use nuncio_store::{CountryMetrics, MetricDelta, MetricRow, Result};
 use parking_lot::Mutex;
 
 use crate::Shared;
 
 /// Beyond this many waiting rows results are no longer counted, rather than memory growing without bound.
 const ROWS: usize = 100_000;
+/// Rows of one second that count for their country too: shares are known well enough from some.
+const SAMPLE: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>);
@@ -57,7 +59,36 @@ impl Shared {
         if rows.is_empty() {
             return Ok(false);
         }
+        let sample = sample(&rows);
         self.store.add_metrics(rows).await?;
+        self.add_countries(sample).await?;
         Ok(true)
     }
+
+    /// Adds a sample of what happened to the metrics of countries, from which new recipients are judged.
+    async fn add_countries(&self, sample: Vec<MetricRow>) -> Result<()> {
+        if sample.is_empty() {
+            return Ok(());
+        }
+        let addresses: Vec<_> = sample.iter().map(|(tenant, address, ..)| (*tenant, *address)).collect();
+        let known = self.store.read().await?.countries_of(&addresses).await?;
+        let countries: HashMap<_, _> = known.into_iter().map(|(tenant, address, country)| ((tenant, address), country)).collect();
+        let mut sums: BTreeMap<(TenantId, Channel, &str), (i64, i64)> = BTreeMap::new();
+        for (tenant, address, channel, delta) in &sample {
+            let Some(country) = countries.get(&(*tenant, *address)) else { continue };
+            let sum = sums.entry((*tenant, *channel, country)).or_default();
+            *sum = (sum.0 + delta.successes, sum.1 + delta.failures);
+        }
+        let mut tx = self.store.begin().await?;
+        for ((tenant, channel, country), (successes, failures)) in sums {
+            tx.add_country_metrics(tenant, &CountryMetrics { channel, country: country.to_owned(), successes, failures }).await?;
+        }
+        tx.commit().await
+    }
+}
+
+/// Some rows of channels that are chosen by how they do.
+fn sample(rows: &[MetricRow]) -> Vec<MetricRow> {
+    let chosen = |channel: Channel| channel.is_sms() || channel == Channel::Whatsapp;
+    rows.iter().filter(|(_, _, channel, _)| chosen(*channel)).take(SAMPLE).copied().collect()
 }

@@ -58,6 +58,11 @@ impl Channel {
         matches!(self, Self::Whatsapp | Self::Telegram | Self::Instagram)
     }
 
+    /// Short messages, with or without a way back.
+    pub const fn is_sms(self) -> bool {
+        matches!(self, Self::Sms | Self::SmsOneway)
+    }
+
     /// Whether providers of this channel tell what became of a message after taking it.
     pub const fn has_receipts(self) -> bool {
         !matches!(self, Self::Telegram)

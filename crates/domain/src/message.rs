@@ -495,9 +495,9 @@ pub struct Money {
     /// Set aside already with what the message is part of: its own acceptance sets nothing aside.
     #[serde(rename = "p", default, skip_serializing_if = "std::ops::Not::not")]
     pub prepaid: bool,
-    /// Counted against its sender's daily limit.
-    #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_sender: bool,
+    /// The sender, should its daily spending be limited.
+    #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
+    pub limited_sender: Option<SenderId>,
 }
 
 /// What one route costs, however often it is tried.

@@ -118,7 +118,7 @@ fn money() -> impl Strategy<Value = Option<Money>> {
     });
     quotes.prop_map(|quotes| {
         let quotes: Vec<_> = quotes.into_iter().flatten().collect();
-        (!quotes.is_empty()).then_some(Money { quotes, prepaid: false, by_sender: false })
+        (!quotes.is_empty()).then_some(Money { quotes, prepaid: false, limited_sender: None })
     })
 }
 

@@ -17,6 +17,8 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::money;
+
 /// One command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
@@ -65,6 +67,16 @@ pub enum Command {
     MessagesHeld,
     /// Decide about held messages.
     MessagesResolve { id: Option<String>, all: bool, action: Resolution },
+    /// Take over a price file.
+    PricesImport { csv: String, own: bool, replace: bool },
+    /// Show the price list.
+    PricesList { own: bool },
+    /// Show what is on the accounts of a world.
+    BalanceShow { env: Environment },
+    /// Put money in, or take some out.
+    BalanceAdd { env: Environment, amount: String, reference: Option<String> },
+    /// Switch the limit to what is available on or off.
+    BalanceLimit { env: Environment, on: bool },
     /// Look for what is wrong.
     Doctor,
 }
@@ -82,7 +94,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn new(json: Value, text: impl Into<String>) -> Self {
+    pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
         Self { json, text: text.into(), bad: false }
     }
 }
@@ -134,6 +146,13 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
         Command::MessagesHeld => crate::doctor::held(core).await,
         Command::MessagesResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
+        Command::PricesImport { csv, own, replace } => money::prices_import(core, own.then_some(project.id), &csv, replace).await,
+        Command::PricesList { own } => money::prices_list(core, own.then_some(project.id)).await,
+        Command::BalanceShow { env } => Ok(money::balance(&core.balance(project.tenant(env)).await?)),
+        Command::BalanceAdd { env, amount, reference } => {
+            money::balance_add(core, project.tenant(env), &amount, reference.as_deref()).await
+        }
+        Command::BalanceLimit { env, on } => Ok(money::balance(&core.limit_balance(project.tenant(env), on).await?)),
         Command::Doctor => crate::doctor::examine(core).await,
     }
 }
@@ -248,7 +267,7 @@ fn read_channel(text: &str) -> Result<Channel> {
     Channel::parse(text).ok_or_else(|| Error::field("channel", format!("{text:?} is not one of {known}")))
 }
 
-fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
+pub(crate) fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
     let rows: Vec<String> = rows.collect();
     if rows.is_empty() { none.to_owned() } else { rows.join("\n") }
 }

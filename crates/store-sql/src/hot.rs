@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
-use nuncio_domain::message::{Failure, FailureCode, Message, Status};
+use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
 use nuncio_domain::{AddressId, ContactId, TenantId, limits};
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
@@ -79,6 +79,7 @@ impl Prepared {
         message.state.status = Status::Failed;
         message.state.wait = Wait::Nothing;
         message.state.detail.failure = Some(failure.clone());
+        message.state.detail.money = None;
         if let Some(change) = changes.first_mut() {
             change.status = Status::Failed;
             change.failure = Some(failure);
@@ -170,6 +171,8 @@ pub(crate) struct Loaded {
     pub(crate) idempotency_key: Option<String>,
     pub(crate) changes: Vec<Change>,
     pub(crate) touched: bool,
+    /// As it was before the batch.
+    pub(crate) money: Option<Money>,
     was_final: bool,
     /// Present when a step of the batch may start an attempt.
     pub(crate) fixed: Option<FixedRow>,
@@ -185,8 +188,8 @@ impl Loaded {
         fixed: Option<FixedRow>,
         suppressed: bool,
     ) -> Self {
-        let was_final = state.is_final();
-        Self { row, address, state, idempotency_key, changes: Vec::new(), touched: false, was_final, fixed, suppressed }
+        let (was_final, money) = (state.is_final(), state.detail.money.clone());
+        Self { row, address, state, idempotency_key, changes: Vec::new(), touched: false, money, was_final, fixed, suppressed }
     }
 
     /// Whether the message became final in this batch.

@@ -11,6 +11,7 @@ mod lane;
 mod postgres;
 mod row;
 mod sqlite;
+mod till;
 
 use std::path::PathBuf;
 use std::sync::Arc;

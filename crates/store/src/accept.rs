@@ -4,6 +4,8 @@ use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, ContactId, MessageId, Recipient, Timestamp};
 
+use crate::ledger::Shortage;
+
 /// A planned message, ready to be written.
 #[derive(Clone, Debug)]
 pub struct Accept {
@@ -108,4 +110,6 @@ pub enum Accepted {
     },
     /// The plan rests on an old configuration epoch; nothing was written.
     Stale,
+    /// The message may cost more than is available; nothing was written, and its idempotency key is still free.
+    Short(Shortage),
 }

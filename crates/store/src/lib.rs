@@ -15,9 +15,12 @@ mod directory;
 mod error;
 mod events;
 mod idempotency;
+mod ledger;
 mod messages;
 mod nodes;
 mod profiles;
+mod prices;
+mod routing;
 mod transition;
 mod webhooks;
 
@@ -28,9 +31,12 @@ pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
+pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use profiles::ProfileRepo;
+pub use prices::PriceRepo;
+pub use routing::{CountryMetrics, RoutingRepo};
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
 
@@ -71,7 +77,19 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 /// One transaction, with every repository.
 #[async_trait]
 pub trait Tx:
-    DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + DeliveryRepo + NodeRepo + WebhookRepo + ProfileRepo + Send
+    DirectoryRepo
+    + MessageRepo
+    + ContactRepo
+    + DeliveryRepo
+    + EventRepo
+    + IdempotencyRepo
+    + LedgerRepo
+    + NodeRepo
+    + PriceRepo
+    + ProfileRepo
+    + RoutingRepo
+    + WebhookRepo
+    + Send
 {
     /// Makes the changes durable.
     async fn commit(self: Box<Self>) -> Result<()>;

@@ -1,5 +1,6 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
+mod balance;
 pub(crate) mod events;
 mod me;
 mod messages;
@@ -20,4 +21,5 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(webhook::routes())
         .merge(webhooks::routes())
         .routes(routes!(me::get_me))
+        .routes(routes!(balance::get_balance))
 }

@@ -3,6 +3,7 @@
 mod cancel;
 mod command;
 mod content;
+mod estimate;
 mod list;
 mod plan;
 mod routing;
@@ -12,5 +13,5 @@ mod view;
 
 pub use command::{AttachmentIn, SendMessage};
 pub use list::ListMessages;
-pub use send::{Plan, SendOptions};
+pub use send::{Foreign, Plan, PlannedCost, SendOptions, WindowView};
 pub use view::{AttemptView, MessageView, RoutingView};

@@ -7,14 +7,29 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, World};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Detail, State, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Request, Status};
-use nuncio_domain::{Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageType, Recipient, Result, Timestamp, limits};
+use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Status};
+use nuncio_domain::price::Quantity;
+use nuncio_domain::sms::{self, Measure};
+use nuncio_domain::{
+    Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, limits, plain,
+};
 use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
+use super::routing::{Asked, Known};
 use super::{routing, validate};
 use crate::once;
+
+/// How a message is planned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlanOptions {
+    /// Whether fields without a use are dropped.
+    pub(super) lenient: bool,
+    /// Whether another good channel may be tried now and then.
+    pub(super) explores: bool,
+}
 
 /// How long a message that found no permit waits in memory before anyone may start it.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
@@ -24,6 +39,8 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct Planned {
     pub(super) accept: Accept,
     pub(super) connection: Connection,
+    /// What it takes as SMS, should a route of it be SMS.
+    pub(super) measure: Option<Measure>,
 }
 
 /// Plans `command` as sent by `sender`. Everything that is wrong is told at once.
@@ -31,9 +48,10 @@ pub(super) fn plan(
     world: &Arc<World>,
     sender: &Sender,
     mut command: SendMessage,
+    known: &Known,
     now: Timestamp,
     ids: &Ids,
-    lenient: bool,
+    options: PlanOptions,
 ) -> Result<Planned> {
     let message_type = command.message_type.unwrap_or_default();
     let parsed = match Parsed::parse(&command.to) {
@@ -45,10 +63,35 @@ pub(super) fn plan(
     if let nuncio_domain::RequestedChannel::Only(channel) = requested {
         Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
     }
-    let choice = routing::choose(world, sender, &parsed, requested, message_type)?;
+    let (new_address, id): (nuncio_domain::AddressId, MessageId) = (ids.at(now), ids.at(now));
+    let facts = if let Parsed::Phone(number) = &parsed { Some(address::phone_facts(number)) } else { None };
+    let country = facts.as_ref().map_or_else(String::new, |facts| facts.country.clone());
+    // Only what goes to a phone number may be SMS or speech; an email may be large.
+    let (mut text, mut words) = (String::new(), String::new());
+    if facts.is_some() {
+        text = command.text.clone().unwrap_or_default();
+        words = plain::text(message_type, Some(&text), command.content.as_deref()).into_owned();
+    }
+    let measure = facts.is_some().then(|| sms::measure(&words));
+    let quantity = Quantity { segments: measure.map_or(1, |m| m.segments), spoken: words.chars().count() };
+    let asked = Asked {
+        sender,
+        to: &parsed,
+        channel: requested,
+        message_type,
+        text: &text,
+        words: &words,
+        media_is_bound: command.content.as_ref().is_some_and(|c| c.media_id.is_some()),
+        country: &country,
+        quantity,
+        explores: options.explores && world.environment == Environment::Live && command.fallback_enabled.unwrap_or(true),
+        dice: dice(id),
+        now,
+    };
+    let choice = routing::choose(world, &asked, known)?;
     let channel = choice.connection.channel;
     let recipient = Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
-    let mut errors = validate::check(&mut command, channel, now, lenient);
+    let mut errors = validate::check(&mut command, channel, now, options.lenient);
     if !routing::carries(channel, message_type) {
         errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {message_type}")));
     }
@@ -59,7 +102,9 @@ pub(super) fn plan(
         return Err(Error::not_found("template"));
     }
     let mut notes = choice.routing;
-    let country = country(&recipient, &mut notes.warnings);
+    if facts.is_some_and(|facts| !facts.assigned) {
+        notes.warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
+    }
     allowed(sender, &recipient, &country)?;
     let idempotency = command.idempotency_key.as_ref().map(|key| Idempotency {
         operation: Operation::SendMessage,
@@ -67,8 +112,18 @@ pub(super) fn plan(
         fingerprint: once::fingerprint(&(sender.id, SendMessage { idempotency_key: None, ..command.clone() })),
     });
     let fallback_enabled = command.fallback_enabled.unwrap_or(true);
+    let fallback = if fallback_enabled { routing::fallback(world, &asked, channel, &mut notes.warnings) } else { None };
+    let channels = || std::iter::once(channel).chain(fallback.as_ref().map(|route| route.channel));
+    let measure = measure.filter(|_| channels().any(Channel::is_sms));
+    let quotes = channels().filter_map(|channel| {
+        let cost = known.prices.quote(channel, &country, quantity, now)?;
+        Some(Quote { channel, cost, state: QuoteState::Open })
+    });
+    let quotes: Vec<Quote> = quotes.collect();
     let detail = Detail {
-        fallback: if fallback_enabled { routing::fallback(world, sender, channel, message_type, &parsed) } else { None },
+        money: (!quotes.is_empty()).then(|| Money { quotes, ..Money::default() }),
+        segments: measure.map(|m| m.segments),
+        fallback,
         fallback_after_seconds: command.fallback_after_seconds,
         on_unknown: command.on_unknown.unwrap_or_default(),
         ..Detail::default()
@@ -91,10 +146,9 @@ pub(super) fn plan(
         detail,
     };
     let attachments = command.attachments.unwrap_or_default().into_iter().map(|a| attachment(a, ids)).collect();
-    let new_address = ids.at(now);
     let message = Message {
         tenant: world.tenant,
-        id: ids.at(now),
+        id,
         direction: Direction::Outbound,
         message_type,
         to: recipient.identifier.clone(),
@@ -121,7 +175,13 @@ pub(super) fn plan(
     };
     let accept =
         Accept { message, recipient, country, new_address, new_contact: ids.at(now), idempotency, epoch: world.epoch, claim: None, now };
-    Ok(Planned { accept, connection: choice.connection.clone() })
+    Ok(Planned { accept, connection: choice.connection.clone(), measure })
+}
+
+/// Random bits of an identifier.
+fn dice(id: MessageId) -> u16 {
+    let bytes = id.uuid().into_bytes();
+    u16::from_be_bytes([bytes[12], bytes[13]])
 }
 
 /// Whether WhatsApp's conversation window matters for this message.
@@ -130,8 +190,8 @@ pub(super) fn needs_window(planned: &Planned) -> bool {
 }
 
 /// The sandbox's window is open for everyone but this recipient.
-pub(super) fn sandbox_window_closed(environment: Environment, recipient: &Recipient) -> bool {
-    environment == Environment::Test && recipient.identifier.ends_with("5550009")
+pub(super) fn sandbox_window_closed(recipient: &Recipient) -> bool {
+    recipient.identifier.ends_with("5550009")
 }
 
 pub(super) fn window_closed() -> Error {
@@ -148,17 +208,6 @@ fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
     }
     errors.insert(0, FieldError::new("to", error.message().trim_start_matches("to: ")));
     Error::invalid(errors)
-}
-
-fn country(recipient: &Recipient, warnings: &mut Vec<String>) -> String {
-    if recipient.kind != nuncio_domain::AddressKind::Phone {
-        return String::new();
-    }
-    let facts = address::phone_facts(&recipient.identifier);
-    if !facts.assigned {
-        warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
-    }
-    facts.country
 }
 
 /// Whether the sender may send to the recipient's country. A number of no known country is of none that is allowed.

@@ -1,10 +1,23 @@
 //! Which channel carries a message, and why.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::lifecycle::Route;
-use nuncio_domain::message::{Considered, Routing};
-use nuncio_domain::{Channel, Error, ErrorCode, MessageType, RequestedChannel, Result};
+use nuncio_domain::message::{Considered, Cost, Routing};
+use nuncio_domain::price::{PriceBook, Quantity};
+use nuncio_domain::{Channel, Error, ErrorCode, MessageType, RequestedChannel, Result, Timestamp, limits};
+use nuncio_store::{ChannelMetrics, CountryMetrics};
+
+use super::estimate::{Estimate, GOOD};
+use super::plan::window_closed;
+
+/// How long the recipient's last message counts for the choice of the channel, and keeps WhatsApp's window open.
+pub(super) const RECENT: Duration = Duration::from_secs(86_400);
+/// One message in so many goes by another good channel, to learn how that one does.
+const EXPLORE: u16 = 64;
 
 /// What was chosen.
 #[derive(Debug)]
@@ -13,49 +26,232 @@ pub(super) struct Choice<'a> {
     pub(super) routing: Routing,
 }
 
+/// What a message asks of a channel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) sender: &'a Sender,
+    pub(super) to: &'a Parsed,
+    pub(super) channel: RequestedChannel,
+    pub(super) message_type: MessageType,
+    /// The text as it was given.
+    pub(super) text: &'a str,
+    /// The message in words alone; for phone numbers.
+    pub(super) words: &'a str,
+    /// Whether its media is known to the provider of an app only.
+    pub(super) media_is_bound: bool,
+    /// Country of a phone number; `""` if unknown.
+    pub(super) country: &'a str,
+    pub(super) quantity: Quantity,
+    /// Whether another good channel may be tried now and then.
+    pub(super) explores: bool,
+    /// Random.
+    pub(super) dice: u16,
+    pub(super) now: Timestamp,
+}
+
+/// What is known of a recipient and of its kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pub(super) metrics: Vec<ChannelMetrics>,
+    pub(super) countries: Arc<Vec<CountryMetrics>>,
+    pub(super) window: Window,
+    pub(super) prices: Arc<PriceBook>,
+}
+
+/// WhatsApp's conversation window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Window {
+    /// Only templates go through.
+    #[default]
+    Closed,
+    /// Everything goes through, until then if that is known.
+    Open(Option<Timestamp>),
+}
+
 /// Channels that are tried for a phone number when none is asked for. Voice is never chosen by itself.
 const TEXT_ORDER: &[Channel] = &[Channel::Sms, Channel::SmsOneway, Channel::Whatsapp];
 /// The same for content that SMS can only describe.
 const RICH_ORDER: &[Channel] = &[Channel::Whatsapp, Channel::Sms, Channel::SmsOneway];
 
-/// Chooses the channel of a message from what was asked, what the recipient is and what the sender has connected.
-pub(super) fn choose<'a>(
-    world: &'a World,
-    sender: &Sender,
-    to: &Parsed,
-    asked: RequestedChannel,
-    message_type: MessageType,
-) -> Result<Choice<'a>> {
-    let candidates: &[Channel] = match (asked, to) {
-        (RequestedChannel::Only(channel), _) => return only(world, sender, channel, "the channel was asked for"),
-        (RequestedChannel::Auto, Parsed::Email(_)) => return only(world, sender, Channel::Email, "the recipient is an email address"),
-        (RequestedChannel::Auto, Parsed::Digits(id)) => {
-            let message = format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}");
-            return Err(Error::field("to", message));
-        }
-        (RequestedChannel::Auto, Parsed::Phone(_)) if message_type == MessageType::Text => TEXT_ORDER,
-        (RequestedChannel::Auto, Parsed::Phone(_)) => RICH_ORDER,
-    };
-    let mut considered = Vec::new();
-    let mut chosen = None;
-    for channel in candidates.iter().copied() {
-        let connection = world.connection(sender.id, channel);
-        let (usable, reason) = match connection {
-            None => (false, "not connected"),
-            Some(_) if !carries(channel, message_type) => (false, "cannot carry this message type"),
-            Some(_) if channel == Channel::Whatsapp && message_type == MessageType::Text => {
-                (false, "carries free text only inside the 24-hour window")
-            }
-            Some(_) => (true, "connected"),
-        };
-        considered.push(Considered { channel, usable, reason: reason.to_owned() });
-        if usable && chosen.is_none() {
-            chosen = connection;
+/// Why a channel is out of the question.
+enum Refusal {
+    NotConnected,
+    Type,
+    Content(String),
+    Window,
+    /// A better one of its kind is there.
+    Spare,
+}
+
+impl Refusal {
+    fn words(&self, message_type: MessageType) -> String {
+        match self {
+            Self::NotConnected => "not connected".to_owned(),
+            Self::Type => format!("cannot carry messageType {message_type}"),
+            Self::Content(why) => why.clone(),
+            Self::Window => "its 24-hour window is closed: the recipient has not written lately".to_owned(),
+            Self::Spare => "sms is connected, which can be answered".to_owned(),
         }
     }
-    let Some(connection) = chosen else { return Err(not_configured(sender, candidates)) };
-    let reason = format!("auto: {} is the first channel that can carry messageType {message_type} to a phone number", connection.channel);
-    Ok(Choice { connection, routing: Routing { reason, considered, warnings: Vec::new() } })
+}
+
+/// A channel that could carry the message.
+struct Candidate<'a> {
+    connection: &'a Connection,
+    cost: Option<Cost>,
+    estimate: Estimate,
+    last_inbound_at: Option<Timestamp>,
+}
+
+impl Candidate<'_> {
+    fn channel(&self) -> Channel {
+        self.connection.channel
+    }
+
+    /// Where there is no price, nothing is charged.
+    fn price(&self) -> i64 {
+        self.cost.map_or(0, |c| c.total().0)
+    }
+
+    fn words(&self, country: &str) -> String {
+        let price = self.cost.map_or_else(|| "no price".to_owned(), |c| format!("${}", c.total()));
+        format!("{price}; {}", self.estimate.words(country))
+    }
+}
+
+/// Whether what is known of the recipient matters to the choice or to WhatsApp's window.
+pub(super) fn needs_knowledge(world: &World, sender: &Sender, asked: RequestedChannel, message_type: MessageType) -> bool {
+    match asked {
+        RequestedChannel::Auto => world.connection(sender.id, Channel::Whatsapp).is_some(),
+        RequestedChannel::Only(channel) => channel == Channel::Whatsapp && message_type != MessageType::Template,
+    }
+}
+
+/// Chooses the channel of a message from what was asked, what the recipient is, what is known of it, and what the sender has connected.
+pub(super) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice<'a>> {
+    match (asked.channel, asked.to) {
+        (RequestedChannel::Only(channel), _) => only(world, asked.sender, channel, "the channel was asked for"),
+        (RequestedChannel::Auto, Parsed::Email(_)) => only(world, asked.sender, Channel::Email, "the recipient is an email address"),
+        (RequestedChannel::Auto, Parsed::Digits(id)) => {
+            let message = format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}");
+            Err(Error::field("to", message))
+        }
+        (RequestedChannel::Auto, Parsed::Phone(_)) => auto(world, asked, known),
+    }
+}
+
+fn auto<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice<'a>> {
+    let order = if asked.message_type == MessageType::Text { TEXT_ORDER } else { RICH_ORDER };
+    let (mut considered, mut candidates, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for channel in order.iter().copied() {
+        match examine(world, asked, known, channel) {
+            Ok(connection) => {
+                let candidate = candidate(connection, asked, known);
+                considered.push(Considered { channel, usable: true, reason: candidate.words(asked.country) });
+                candidates.push(candidate);
+            }
+            Err(refusal) => {
+                considered.push(Considered { channel, usable: false, reason: refusal.words(asked.message_type) });
+                refused.push((channel, refusal));
+            }
+        }
+    }
+    if candidates.is_empty() {
+        return nothing_fits(world, asked.sender, order, &refused);
+    }
+    let (chosen, reason) = pick(&candidates, asked);
+    Ok(Choice { connection: chosen.connection, routing: Routing { reason: format!("auto: {reason}"), considered, warnings: Vec::new() } })
+}
+
+/// The connection of a channel, or why it cannot be used.
+fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Channel) -> Result<&'a Connection, Refusal> {
+    let connection = world.connection(asked.sender.id, channel).ok_or(Refusal::NotConnected)?;
+    if !carries(channel, asked.message_type) {
+        return Err(Refusal::Type);
+    }
+    if let Some(why) = misfit(channel, asked) {
+        return Err(Refusal::Content(why));
+    }
+    if channel == Channel::Whatsapp && asked.message_type != MessageType::Template && known.window == Window::Closed {
+        return Err(Refusal::Window);
+    }
+    if channel == Channel::SmsOneway && world.connection(asked.sender.id, Channel::Sms).is_some() {
+        return Err(Refusal::Spare);
+    }
+    Ok(connection)
+}
+
+/// Why the content does not go by a channel that carries its type.
+fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<String> {
+    let long = |text: &str, most: usize| {
+        let length = text.chars().count();
+        (length > most).then(|| format!("takes {length} characters; at most {most} fit"))
+    };
+    match channel {
+        Channel::Sms | Channel::SmsOneway if asked.media_is_bound => {
+            Some("the media is given by mediaId, which SMS cannot link to".to_owned())
+        }
+        Channel::Sms | Channel::SmsOneway => long(asked.words, limits::SMS_TEXT),
+        Channel::Whatsapp if asked.message_type == MessageType::Text => long(asked.text, limits::CHAT_TEXT),
+        Channel::Whatsapp => long(asked.text, limits::CAPTION),
+        _ => None,
+    }
+}
+
+fn candidate<'a>(connection: &'a Connection, asked: &Asked<'_>, known: &Known) -> Candidate<'a> {
+    let channel = connection.channel;
+    let own = known.metrics.iter().find(|m| m.channel == channel);
+    let country = known.countries.iter().find(|m| m.channel == channel && m.country == asked.country);
+    Candidate {
+        connection,
+        cost: known.prices.quote(channel, asked.country, asked.quantity, asked.now),
+        estimate: Estimate::new(
+            own.map_or((0, 0), |m| (m.sums.successes, m.sums.failures)),
+            country.map_or((0, 0), |m| (m.successes, m.failures)),
+        ),
+        last_inbound_at: own.and_then(|m| m.last_inbound_at).filter(|at| asked.now.since(*at) < RECENT),
+    }
+}
+
+/// The best candidate, and why. There is at least one; they come in the order of preference.
+fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Candidate<'a>, String) {
+    let first = &candidates[0];
+    let name = |c: &Candidate<'_>| c.channel().as_str();
+    if let [only] = candidates {
+        return (only, format!("{} is the only channel that can carry the message to this number", name(only)));
+    }
+    if let Some(recent) = candidates.iter().filter(|c| c.last_inbound_at.is_some()).max_by_key(|c| c.last_inbound_at) {
+        let at = recent.last_inbound_at.unwrap_or_default();
+        return (recent, format!("the recipient's newest message of the last 24 hours came by {}, at {at}", name(recent)));
+    }
+    if asked.message_type != MessageType::Text {
+        return (first, format!("{} is the first channel that can carry messageType {}", name(first), asked.message_type));
+    }
+    let good: Vec<_> = candidates.iter().filter(|c| c.estimate.chance() >= GOOD).collect();
+    let Some(cheapest) = good.iter().copied().min_by_key(|c| c.price()) else {
+        let nearest = candidates.iter().reduce(|a, b| if b.estimate.chance() > a.estimate.chance() { b } else { a }).unwrap_or(first);
+        let reason = format!("no channel is likely enough to arrive; {} comes nearest ({})", name(nearest), nearest.words(asked.country));
+        return (nearest, reason);
+    };
+    let others = good.iter().copied().filter(|c| c.channel() != cheapest.channel());
+    let untried = others.min_by_key(|c| c.estimate.attempts());
+    if let Some(untried) = untried.filter(|_| asked.explores && asked.dice.is_multiple_of(EXPLORE)) {
+        return (untried, format!("{} is tried now and then to learn how it does; {} would be cheapest", name(untried), name(cheapest)));
+    }
+    let equal = good.iter().all(|c| c.price() == cheapest.price());
+    let rule = if equal { "goes first of the channels that cost the same" } else { "is the cheapest" };
+    (cheapest, format!("{} {rule} and is likely to arrive ({})", name(cheapest), cheapest.words(asked.country)))
+}
+
+/// Every channel was refused. Where the content is at fault, validation tells it by the channel that comes first.
+fn nothing_fits<'a>(world: &'a World, sender: &Sender, order: &[Channel], refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
+    if let Some((channel, _)) = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(_))) {
+        return only(world, sender, *channel, "no channel can carry the content");
+    }
+    if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Window)) {
+        return Err(window_closed());
+    }
+    Err(not_configured(sender, order))
 }
 
 fn only<'a>(world: &'a World, sender: &Sender, channel: Channel, reason: &str) -> Result<Choice<'a>> {
@@ -86,19 +282,45 @@ pub(super) const fn carries(channel: Channel, message_type: MessageType) -> bool
     }
 }
 
-/// Where a message of a messaging app goes when the app fails.
-pub(super) fn fallback(world: &World, sender: &Sender, channel: Channel, message_type: MessageType, to: &Parsed) -> Option<Route> {
-    if !channel.is_app() || !matches!(to, Parsed::Phone(_)) {
+/// What becomes of content that a channel does not carry as such; `None` when it goes as it is.
+pub(super) fn degraded(channel: Channel, message_type: MessageType) -> Option<String> {
+    if channel.is_app() || message_type == MessageType::Template {
         return None;
     }
-    [Channel::Sms, Channel::SmsOneway]
-        .into_iter()
-        .filter(|c| carries(*c, message_type))
-        .find_map(|c| world.connection(sender.id, c))
-        .map(route)
+    let what = match message_type {
+        MessageType::Text | MessageType::Template => return None,
+        MessageType::Image | MessageType::Video | MessageType::Audio | MessageType::Document | MessageType::Sticker => {
+            "the media goes as a link"
+        }
+        MessageType::Location => "the place goes as its name and a link to a map",
+        MessageType::Contact => "the contact cards go as text",
+        MessageType::Buttons => "the buttons go as a numbered list",
+        MessageType::List => "the choices go as a numbered list",
+        MessageType::CtaUrl => "the button goes as a link",
+        MessageType::Reaction => "the reaction goes as text",
+    };
+    Some(format!("{channel}: {what}"))
+}
+
+/// Where a message of a messaging app goes when the app fails, or why it cannot go anywhere else.
+pub(super) fn fallback(world: &World, asked: &Asked<'_>, channel: Channel, warnings: &mut Vec<String>) -> Option<Route> {
+    if !channel.is_app() || !matches!(asked.to, Parsed::Phone(_)) {
+        return None;
+    }
+    let sms = [Channel::Sms, Channel::SmsOneway].into_iter().filter(|c| carries(*c, asked.message_type));
+    let connection = sms.filter_map(|c| world.connection(asked.sender.id, c)).next()?;
+    if let Some(why) = misfit(connection.channel, asked) {
+        warnings.push(format!("should {channel} fail, there is no fallback: by {} the message {why}", connection.channel));
+        return None;
+    }
+    Some(route(connection))
 }
 
 /// The route of a connection.
 pub(super) fn route(connection: &Connection) -> Route {
     Route { channel: connection.channel, connection: connection.id, provider: connection.kind.clone() }
 }
+
+#[cfg(test)]
+#[path = "routing_tests.rs"]
+mod tests;

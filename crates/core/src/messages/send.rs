@@ -1,19 +1,26 @@
 //! `POST /v1/messages`.
 
+use std::sync::Arc;
+
+use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, World};
+use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::Message;
-use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Result, SenderId, Timestamp};
-use nuncio_store::{Accept, Accepted, Claim};
+use nuncio_domain::message::{Cost, Message, Money};
+use nuncio_domain::{
+    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, Micros, Permission, Recipient, Result, SenderId, TenantId, Timestamp,
+};
+use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Shortage};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::command::SendMessage;
-use super::plan::{self, Planned};
+use super::plan::{self, PlanOptions, Planned};
+use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
-use crate::{Caller, Core, StoreResultExt as _, once};
+use crate::{Caller, Core, StoreResultExt as _, billing, once};
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +58,87 @@ pub struct Plan {
     pub expires_at: Timestamp,
     /// Whether the recipient is suppressed, so that it would fail at once.
     pub suppressed: bool,
+    /// Where it would go, should that channel fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<nuncio_domain::Channel>)]
+    pub fallback_channel: Option<&'static str>,
+    /// How many parts it takes as SMS; absent when it cannot go by SMS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u16>,
+    /// How its characters are written as SMS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<nuncio_domain::sms::Encoding>)]
+    pub encoding: Option<&'static str>,
+    /// The first character for which the default alphabet does not do; without it and its like, more fits into a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_by: Option<Foreign>,
+    /// What it would cost; absent without a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_cost: Option<PlannedCost>,
+    /// What would be set aside for it, its fallback included; absent without a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub required: Option<Micros>,
+    /// Whether that is available.
+    pub affordable: bool,
+    /// WhatsApp's conversation window, if that is the channel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<WindowView>,
+    /// What a channel cannot carry as it is, and how it would go instead.
+    pub degraded: Vec<String>,
+}
+
+/// A character that the default alphabet of SMS lacks.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ForeignCharacter)]
+pub struct Foreign {
+    /// The character.
+    pub character: String,
+    /// Where it stands in the text, in code points from 0.
+    pub position: usize,
+}
+
+/// What a message would cost by its first channel, in US dollars.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlannedCost {
+    /// Platform fee.
+    #[schema(value_type = f64)]
+    pub cost: Micros,
+    /// Carrier's price.
+    #[schema(value_type = f64)]
+    pub cost_provider: Micros,
+    /// Sum of both.
+    #[schema(value_type = f64)]
+    pub cost_total: Micros,
+}
+
+impl From<Cost> for PlannedCost {
+    fn from(cost: Cost) -> Self {
+        Self { cost: cost.fee, cost_provider: cost.provider, cost_total: cost.total() }
+    }
+}
+
+/// WhatsApp's conversation window.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ConversationWindow)]
+pub struct WindowView {
+    /// Whether it is open.
+    pub open: bool,
+    /// Until when, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl From<Window> for WindowView {
+    fn from(window: Window) -> Self {
+        match window {
+            Window::Closed => Self { open: false, expires_at: None },
+            Window::Open(expires_at) => Self { open: true, expires_at },
+        }
+    }
 }
 
 /// How often a plan that turned out stale is made again.
@@ -66,10 +154,11 @@ impl Core {
         for _ in 0..REPLANS {
             let now =
                 self.inner.outbound.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
-            let (world, planned) = self.plan(caller, command.clone(), &options, now).await?;
+            let Plotted { world, planned, .. } = self.plan(caller, command.clone(), &options, now, true).await?;
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
                 Accepted::Stale => self.forget_world(caller.tenant),
+                Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
                     return Err(once::conflict("message", &original, same_request));
@@ -83,48 +172,77 @@ impl Core {
     pub async fn plan_message(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<Plan> {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
-        let (_, planned) = self.plan(caller, command, &options, self.ids().clock.now()).await?;
+        let Plotted { planned, window, .. } = self.plan(caller, command, &options, self.ids().clock.now(), false).await?;
         let Accept { message, recipient, now, .. } = planned.accept;
         let mut tx = self.inner.store.read().await.or_fail()?;
         let suppressed = tx.is_suppressed(caller.tenant, recipient.kind, &recipient.identifier, message.sender).await.or_fail()?;
+        let (route, money) = (&message.state.route, message.state.detail.money.as_ref());
+        let required = money.map(Money::open);
+        let balance = if required.is_some() { tx.find_balance(caller.tenant).await.or_fail()? } else { Balance::default() };
+        let fallback = message.state.detail.fallback.as_ref().map(|route| route.channel);
+        let channels = std::iter::once(route.channel).chain(fallback);
         Ok(Plan {
-            channel: message.state.route.channel.as_str().to_owned(),
+            channel: route.channel.as_str().to_owned(),
             sender_id: message.sender,
             routing: RoutingView::new(&message.request),
             send_at: message.request.scheduled_at.filter(|at| *at > now).unwrap_or(now),
             expires_at: message.state.expires_at,
+            suppressed,
+            fallback_channel: fallback.map(Channel::as_str),
+            segments: planned.measure.map(|m| m.segments),
+            encoding: planned.measure.map(|m| m.encoding.as_str()),
+            forced_by: planned.measure.and_then(|m| m.forced_by).map(|f| Foreign { character: f.character.into(), position: f.position }),
+            estimated_cost: money.and_then(|m| m.quotes.iter().find(|q| q.channel == route.channel)).map(|q| q.cost.into()),
+            required,
+            affordable: !balance.limited || required.is_none_or(|required| required <= balance.available),
+            window: (route.channel == Channel::Whatsapp).then(|| window.into()),
+            degraded: channels.filter_map(|channel| routing::degraded(channel, message.message_type)).collect(),
             from: message.from,
             to: message.to,
-            suppressed,
         })
     }
 
-    async fn plan(
-        &self,
-        caller: &Caller,
-        command: SendMessage,
-        options: &SendOptions,
-        now: Timestamp,
-    ) -> Result<(std::sync::Arc<World>, Planned)> {
+    async fn plan(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp, explores: bool) -> Result<Plotted> {
         let world = self.world(caller.tenant).await?;
         let sender = sender(&world, options.sender.as_deref())?;
-        let planned = plan::plan(&world, sender, command, now, self.ids(), options.lenient)?;
-        if plan::needs_window(&planned) && !self.window_open(&world, &planned, now).await? {
+        let known = self.known(&world, sender, &command, now).await?;
+        let options = PlanOptions { lenient: options.lenient, explores };
+        let planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
+        if plan::needs_window(&planned) && known.window == Window::Closed {
             return Err(plan::window_closed());
         }
-        Ok((world, planned))
+        Ok(Plotted { world, planned, window: known.window })
     }
 
-    /// Whether the recipient wrote by this channel within the last 24 hours.
-    async fn window_open(&self, world: &World, planned: &Planned, now: Timestamp) -> Result<bool> {
-        if world.environment == nuncio_domain::Environment::Test {
-            return Ok(!plan::sandbox_window_closed(world.environment, &planned.accept.recipient));
+    /// What the plan rests on beside the world. Only where it may matter is the recipient looked up.
+    async fn known(&self, world: &World, sender: &Sender, command: &SendMessage, now: Timestamp) -> Result<Known> {
+        let prices = self.price_book(world).await?;
+        let (asked, message_type) = (command.channel.unwrap_or_default(), command.message_type.unwrap_or_default());
+        let nothing = Known { prices: Arc::clone(&prices), ..Known::default() };
+        if !routing::needs_knowledge(world, sender, asked, message_type) {
+            return Ok(nothing);
         }
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let Some((address, _)) = tx.find_address(world.tenant, &planned.accept.recipient).await.or_fail()? else { return Ok(false) };
-        let metrics = tx.channel_metrics(world.tenant, address).await.or_fail()?;
-        let newest = metrics.iter().filter(|m| m.channel == planned.connection.channel).filter_map(|m| m.last_inbound_at).max();
-        Ok(newest.is_some_and(|at| now.since(at) < std::time::Duration::from_secs(86_400)))
+        let Ok(Parsed::Phone(number)) = Parsed::parse(&command.to) else { return Ok(nothing) };
+        let recipient = Recipient { kind: AddressKind::Phone, identifier: number };
+        let countries = self.countries(world.tenant).await?;
+        let metrics = self.inner.store.read().await.or_fail()?.recipient_metrics(world.tenant, &recipient).await.or_fail()?;
+        let window = match world.environment {
+            Environment::Test if plan::sandbox_window_closed(&recipient) => Window::Closed,
+            Environment::Test => Window::Open(None),
+            Environment::Live => window(&metrics, now),
+        };
+        Ok(Known { metrics, countries, window, prices })
+    }
+
+    /// How channels do by country, at most a second old.
+    async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
+        let now = self.ids().clock.monotonic();
+        if let Some(known) = self.inner.countries.get(&tenant, now) {
+            return Ok(known);
+        }
+        let countries = Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?);
+        self.inner.countries.put(tenant, Arc::clone(&countries), now);
+        Ok(countries)
     }
 
     /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, somebody must send it.
@@ -132,7 +250,7 @@ impl Core {
         let (reply, answer) = oneshot::channel();
         let core = self.clone();
         tokio::spawn(async move {
-            let Planned { mut accept, connection } = planned;
+            let Planned { mut accept, connection, .. } = planned;
             let waits_for_its_time = matches!(accept.message.state.wait, Wait::Attempt { due_at } if due_at > accept.now.plus(plan::GRACE));
             let outbound = &core.inner.outbound;
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection) };
@@ -163,6 +281,19 @@ impl Core {
             _ => {}
         }
     }
+}
+
+/// A plan and what it rests on.
+struct Plotted {
+    world: Arc<World>,
+    planned: Planned,
+    window: Window,
+}
+
+/// Whether the recipient wrote by WhatsApp within the last 24 hours.
+fn window(metrics: &[ChannelMetrics], now: Timestamp) -> Window {
+    let newest = metrics.iter().filter(|m| m.channel == Channel::Whatsapp).filter_map(|m| m.last_inbound_at).max();
+    newest.filter(|at| now.since(*at) < routing::RECENT).map_or(Window::Closed, |at| Window::Open(Some(at.plus(routing::RECENT))))
 }
 
 fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessage> {

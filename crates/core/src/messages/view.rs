@@ -235,7 +235,7 @@ impl MessageView {
             cost: detail.cost.map(|c| c.fee),
             cost_provider: detail.cost.map(|c| c.provider),
             cost_total: detail.cost.and_then(|c| c.fee.checked_add(c.provider)),
-            segments: detail.segments,
+            segments: detail.segments.filter(|_| state.route.channel.is_sms()),
             metadata: request.metadata.clone(),
             attempts: detail.attempts.iter().map(AttemptView::new).collect(),
             routing: RoutingView::new(request),

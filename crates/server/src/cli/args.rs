@@ -66,6 +66,16 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: MessagesAction,
     },
+    /// What messages cost. Without prices nothing is charged.
+    Prices {
+        #[command(subcommand)]
+        action: PricesAction,
+    },
+    /// The money of a world.
+    Balance {
+        #[command(subcommand)]
+        action: BalanceAction,
+    },
     /// The configuration.
     Config {
         #[command(subcommand)]
@@ -247,6 +257,61 @@ pub(super) enum Decision {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum PricesAction {
+    /// Take over a file with the columns channel,country,unit,provider,fee,effective_from: US dollars a segment, message or minute.
+    /// Lines of the same channel, country and date are replaced.
+    Import {
+        /// The file; - for standard input.
+        file: String,
+        /// For the project alone; such prices go before the general ones.
+        #[arg(long)]
+        own: bool,
+        /// Forget all prices that the file does not hold.
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Show all prices.
+    List {
+        /// Those of the project alone.
+        #[arg(long)]
+        own: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum BalanceAction {
+    /// Show what is available, reserved and spent.
+    Show {
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Put money in; below zero takes some out.
+    Add {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// US dollars.
+        #[arg(allow_negative_numbers = true)]
+        amount: String,
+        /// A name for this deposit, such as a receipt's number: the same one counts once.
+        #[arg(long)]
+        reference: Option<String>,
+    },
+    /// Whether no more can be spent than is available [default: spending is not limited].
+    Limit {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// on or off.
+        switch: Switch,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum ConfigAction {
     /// Check file and environment; tell every problem.
     Check,
@@ -280,6 +345,11 @@ impl Action {
                 };
                 Command::MessagesResolve { id, all, action }
             }
+            Self::Prices { action: PricesAction::Import { file, own, replace } } => {
+                Command::PricesImport { csv: read(&file)?, own, replace }
+            }
+            Self::Prices { action: PricesAction::List { own } } => Command::PricesList { own },
+            Self::Balance { action } => action.into(),
             Self::Doctor => Command::Doctor,
             Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => {
                 bail!("this command does not go to an installation")
@@ -301,6 +371,24 @@ impl From<SendersAction> for Command {
             SendersAction::Copy { id, to } => Self::SendersCopy { id, to: to.into() },
             SendersAction::Delete { id, env } => Self::SendersDelete { env: env.into(), id },
         }
+    }
+}
+
+impl From<BalanceAction> for Command {
+    fn from(action: BalanceAction) -> Self {
+        match action {
+            BalanceAction::Show { env } => Self::BalanceShow { env: env.into() },
+            BalanceAction::Add { env, amount, reference } => Self::BalanceAdd { env: env.into(), amount, reference },
+            BalanceAction::Limit { env, switch } => Self::BalanceLimit { env: env.into(), on: switch == Switch::On },
+        }
+    }
+}
+
+/// The text of a file, or of standard input.
+fn read(file: &str) -> anyhow::Result<String> {
+    match file {
+        "-" => Ok(std::io::read_to_string(std::io::stdin())?),
+        path => std::fs::read_to_string(path).with_context(|| path.to_owned()),
     }
 }
 

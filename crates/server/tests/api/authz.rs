@@ -56,6 +56,7 @@ const ROWS: &[Row] = &[
     row("put_webhook", "PUT", "/v1/webhook", Some(r#"{"url":"https://example.com/x"}"#), Some("webhooks:write")),
     row("delete_webhook", "DELETE", "/v1/webhook", None, Some("webhooks:write")),
     row("rotate_webhook_secret", "POST", "/v1/webhook/secret", None, Some("webhooks:write")),
+    row("get_balance", "GET", "/v1/balance", None, Some("messages:read")),
     row("get_me", "GET", "/v1/me", None, None),
 ];
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
-use nuncio_domain::{ContactId, MessageId, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, Result, Transitioned};
+use nuncio_domain::{ContactId, MessageId, Micros, TenantId, Timestamp, limits};
+use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, Result, StoreError, Transitioned};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -15,6 +16,7 @@ use super::recent::{Known, Recent};
 use crate::SqlxResult as _;
 use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
+use crate::till::{Till, is_open, sets_aside};
 
 const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
      SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[]) ON CONFLICT DO NOTHING RETURNING resource_id";
@@ -24,6 +26,24 @@ const FIND_KEYS: &str = "SELECT k.tenant_id, k.key, k.resource_id, k.fingerprint
 
 const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = u.purge_after FROM unnest($1::bigint[], $2::text[], $4::bigint[]) AS u (tenant_id, key, purge_after) \
      WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+
+/// Gives back the keys of messages that were not written after all.
+const FREE_KEYS: &str = "DELETE FROM idempotency_keys k USING unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
+     WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+
+const BALANCES: &str = "SELECT b.tenant_id, b.available, b.reserved, b.spent, b.limited FROM unnest($1::bigint[]) AS u (tenant_id) \
+     JOIN balances b ON b.tenant_id = u.tenant_id";
+
+const INSERT_TRANSFERS: &str = "INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id, recorded_at) \
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::uuid[], $9::bigint[])";
+
+/// The last statement of a transaction: rows that every batch of a world writes are held as briefly as can be. A world whose balance
+/// became too small meanwhile is left out.
+const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited) \
+     SELECT u.tenant_id, u.available, u.reserved, u.spent, 0 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) \
+       AS u (tenant_id, available, reserved, spent) \
+     ON CONFLICT (tenant_id) DO UPDATE SET available = b.available + excluded.available, reserved = b.reserved + excluded.reserved, \
+     spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
 
 const RECIPIENTS: &str = "SELECT u.n, w.epoch, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
      AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
@@ -166,15 +186,18 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         let items = ops.iter().zip(&found).enumerate().filter(|(n, _)| answers[*n].is_none());
         items.map(|(n, (op, found))| (n, &*op.item, *found)).collect()
     };
-    let (written, by) = if all.iter().any(|p| p.item.idempotency.is_some()) {
+    let costs = all.iter().any(|p| sets_aside(&p.item.message) > 0);
+    let (written, by) = if costs || all.iter().any(|p| p.item.idempotency.is_some()) {
         let mut tx = conn.begin().await.store()?;
         claim_keys(&mut tx, ops, &mut answers).await?;
+        let till = if costs { reserve(&mut tx, ops, &found, &mut answers).await? } else { Till::default() };
         let open = open(&answers);
         let born = births(&open)?;
         let by = insert(&mut tx, &born, &open).await.store()?;
         let ended = born.iter().map(|b| &b.born).filter(|b| b.state.wait == 0);
         let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
         end_keys(&mut tx, &ended).await?;
+        book(&mut tx, &till).await?;
         tx.commit().await.map_err(Trouble::of_commit)?;
         (open.into_iter().zip(born).collect::<Vec<_>>(), by)
     } else {
@@ -192,6 +215,91 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         answers[n] = Some(born.into());
     }
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect())
+}
+
+/// Sets aside what the new messages of a batch may cost. What is not available refuses its message, whose key is free again.
+async fn reserve(conn: &mut PgConnection, ops: &[AcceptOp], found: &[Found], answers: &mut [Option<Accepted>]) -> Result<Till> {
+    let mut tenants: Vec<i64> =
+        ops.iter().filter(|op| sets_aside(&op.item.item.message) > 0).map(|op| op.item.item.message.tenant.0).collect();
+    tenants.sort_unstable();
+    tenants.dedup();
+    let mut till = Till::default();
+    let rows: Vec<(i64, i64, i64, i64, i16)> = sqlx::query_as(BALANCES).bind(tenants).fetch_all(&mut *conn).await.store()?;
+    for (tenant, available, reserved, spent, limited) in rows {
+        let balance = Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited: limited != 0 };
+        till.know(TenantId(tenant), balance);
+    }
+    let mut refused = HashMap::new();
+    for (n, op) in ops.iter().enumerate() {
+        if answers[n].is_none()
+            && !found[n].suppressed
+            && let Err(shortage) = till.reserve(&op.item.item.message)
+        {
+            refused.insert(op.item.item.message.id, shortage);
+            answers[n] = Some(Accepted::Short(shortage));
+        }
+    }
+    if refused.is_empty() {
+        return Ok(till);
+    }
+    // Who lost a key to a message that is refused was not served either.
+    for answer in answers.iter_mut() {
+        if let Some(Accepted::Duplicate { original, .. }) = answer
+            && let Some(shortage) = refused.get(original)
+        {
+            *answer = Some(Accepted::Short(*shortage));
+        }
+    }
+    let freed: Vec<_> = ops
+        .iter()
+        .map(|op| &op.item.item)
+        .filter(|item| refused.contains_key(&item.message.id))
+        .filter_map(|item| Some((item.message.tenant.0, item.idempotency.as_ref()?.key.clone())))
+        .collect();
+    if !freed.is_empty() {
+        sqlx::query(FREE_KEYS)
+            .bind(column(&freed, |(tenant, _)| *tenant))
+            .bind(column(&freed, |(_, key)| key.as_str()))
+            .bind(Operation::SendMessage.number())
+            .execute(conn)
+            .await
+            .store()?;
+    }
+    Ok(till)
+}
+
+/// Writes what a batch moves, last of all.
+async fn book(conn: &mut PgConnection, till: &Till) -> Result<()> {
+    if till.is_empty() {
+        return Ok(());
+    }
+    let rows = &till.rows;
+    sqlx::query(INSERT_TRANSFERS)
+        .bind(column(rows, |r| r.tenant))
+        .bind(column(rows, |r| r.resource))
+        .bind(column(rows, |r| r.purpose.number()))
+        .bind(column(rows, |r| r.part))
+        .bind(column(rows, |r| r.purpose.accounts().0.number()))
+        .bind(column(rows, |r| r.purpose.accounts().1.number()))
+        .bind(column(rows, |r| r.amount))
+        .bind(column(rows, |r| r.sender))
+        .bind(column(rows, |r| r.at))
+        .execute(&mut *conn)
+        .await
+        .store()?;
+    let moves: Vec<_> = till.moves.iter().collect();
+    let moved = sqlx::query(MOVE)
+        .bind(column(&moves, |(tenant, _)| **tenant))
+        .bind(column(&moves, |(_, m)| m.available))
+        .bind(column(&moves, |(_, m)| m.reserved))
+        .bind(column(&moves, |(_, m)| m.spent))
+        .execute(conn)
+        .await
+        .store()?;
+    if moved.rows_affected() < moves.len() as u64 {
+        return Err(StoreError::Busy("another node spent what this batch counted on".to_owned()));
+    }
+    Ok(())
 }
 
 /// Takes the idempotency keys of a batch, in key order. Who loses is answered with the original.
@@ -423,7 +531,8 @@ pub(super) async fn facts_at_once(
     answers.resize_with(ops.len(), || None);
     let mut fold = Fold::default();
     for (key, facts) in facts(ops) {
-        if let Some(known) = recent.take(&key).filter(|_| facts) {
+        // What may be paid goes the long way, which ends with the balance.
+        if let Some(known) = recent.take(&key).filter(|known| facts && !is_open(known.state.detail.money.as_ref())) {
             fold.insert(key, known.into());
         }
     }
@@ -469,6 +578,9 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
     let touched = fold.touched();
     let written = write(conn, &touched, |_| None).await.map_err(Trouble::into_store)?;
+    let mut till = Till::default();
+    touched.iter().for_each(|(key, loaded)| till.settle(*key, loaded));
+    book(conn, &till).await?;
     Ok((answers, written.known(&touched)))
 }
 

@@ -15,12 +15,18 @@ mod directory;
 mod events;
 #[path = "../sql/idempotency.rs"]
 mod idempotency;
+#[path = "../sql/ledger.rs"]
+mod ledger;
 #[path = "../sql/messages.rs"]
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
 #[path = "../sql/profiles.rs"]
 mod profiles;
+#[path = "../sql/prices.rs"]
+mod prices;
+#[path = "../sql/routing.rs"]
+mod routing;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

@@ -1,8 +1,9 @@
 //! The hot statements: prepared once, run in a loop.
 
 use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
-use nuncio_domain::{MessageId, Timestamp, limits};
+use nuncio_domain::{MessageId, Micros, TenantId, Timestamp, limits};
 use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
@@ -10,12 +11,14 @@ use uuid::Uuid;
 use super::rusqlite_error as failed;
 use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, tenants, unspool};
 use crate::row::{FixedRow, StateRow, first_sequence, json};
+use crate::till::{Till, sets_aside};
 
 const EPOCH: &str = "SELECT epoch FROM worlds WHERE tenant_id = ?1";
 const INSERT_KEY: &str =
     "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 const FIND_KEY: &str = "SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
 const END_KEY: &str = "UPDATE idempotency_keys SET purge_after = ?4 WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
+const FREE_KEY: &str = "DELETE FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
 const FIND_ADDRESS: &str = "SELECT id, contact_id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
 const INSERT_CONTACT: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)";
 const INSERT_ADDRESS: &str =
@@ -42,6 +45,13 @@ const PUT_DELIVERY: &str = "INSERT INTO deliveries (tenant_id, id, sender_id, ev
      updated_at = excluded.updated_at WHERE deliveries.status <> 2 OR excluded.status = 2";
 const FENCE: &str = "SELECT 1 FROM webhook_cursors WHERE tenant_id = ?1 AND fence = ?2";
 const ADVANCE: &str = "UPDATE webhook_cursors SET position = ?2, entry = ?3 WHERE tenant_id = ?1";
+const BALANCE: &str = "SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = ?1";
+const INSERT_TRANSFER: &str = "INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id, recorded_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const MOVE: &str = "INSERT INTO balances (tenant_id, available, reserved, spent, limited) VALUES (?1, ?2, ?3, ?4, 0) \
+     ON CONFLICT (tenant_id) DO UPDATE SET available = available + excluded.available, reserved = reserved + excluded.reserved, \
+     spent = spent + excluded.spent";
+
 const ADD_METRICS: &str = "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
      successes = successes + excluded.successes, failures = failures + excluded.failures, \
@@ -106,23 +116,68 @@ pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted
             conn.prepare_cached(EPOCH).and_then(|mut s| s.query_row([tenant.0], |row| row.get(0)).optional()).map_err(failed)?;
         epochs.push((tenant, epoch));
     }
-    ops.iter()
+    let mut till = till(conn, ops).map_err(failed)?;
+    let accepted = ops
+        .iter()
         .map(|op| {
             let prepared = &op.item;
             let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
-            if known { accept_one(conn, prepared).map_err(failed)? } else { Ok(Accepted::Stale) }
+            if known { accept_one(conn, prepared, &mut till).map_err(failed)? } else { Ok(Accepted::Stale) }
         })
-        .collect()
+        .collect::<Result<_>>()?;
+    book(conn, &till).map_err(failed)?;
+    Ok(accepted)
 }
 
-fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result<Accepted>> {
+/// The balances of the worlds whose new messages may cost something.
+fn till(conn: &Connection, ops: &[AcceptOp]) -> rusqlite::Result<Till> {
+    let mut till = Till::default();
+    let mut tenants: Vec<i64> =
+        ops.iter().filter(|op| sets_aside(&op.item.item.message) > 0).map(|op| op.item.item.message.tenant.0).collect();
+    tenants.sort_unstable();
+    tenants.dedup();
+    for tenant in tenants {
+        let balance = conn
+            .prepare_cached(BALANCE)?
+            .query_row([tenant], |row| {
+                let (available, reserved, spent) = (Micros(row.get(0)?), Micros(row.get(1)?), Micros(row.get(2)?));
+                Ok(Balance { available, reserved, spent, limited: row.get::<_, i64>(3)? != 0 })
+            })
+            .optional()?;
+        till.know(TenantId(tenant), balance.unwrap_or_default());
+    }
+    Ok(till)
+}
+
+/// Writes what a batch moves.
+fn book(conn: &Connection, till: &Till) -> rusqlite::Result<()> {
+    for row in &till.rows {
+        let (debit, credit) = row.purpose.accounts();
+        conn.prepare_cached(INSERT_TRANSFER)?.execute(params![
+            row.tenant,
+            row.resource.as_bytes(),
+            row.purpose.number(),
+            row.part,
+            debit.number(),
+            credit.number(),
+            row.amount,
+            row.sender.map(Uuid::into_bytes),
+            row.at
+        ])?;
+    }
+    for (tenant, moves) in &till.moves {
+        conn.prepare_cached(MOVE)?.execute(params![tenant, moves.available, moves.reserved, moves.spent])?;
+    }
+    Ok(())
+}
+
+fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till) -> rusqlite::Result<Result<Accepted>> {
     let item = &prepared.item;
     if let Some(key) = &item.idempotency
         && let Some(original) = claim_key(conn, prepared, key)?
     {
         return Ok(Ok(original));
     }
-    let known = address(conn, prepared)?;
     let message = &item.message;
     let suppressed = conn.prepare_cached(SUPPRESSED)?.exists(params![
         message.tenant.0,
@@ -131,6 +186,13 @@ fn accept_one(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Result
         Uuid::nil().as_bytes(),
         message.sender.uuid().as_bytes()
     ])?;
+    if !suppressed && let Err(shortage) = till.reserve(message) {
+        if let Some(key) = &item.idempotency {
+            conn.prepare_cached(FREE_KEY)?.execute(params![message.tenant.0, key.operation.number(), key.key])?;
+        }
+        return Ok(Ok(Accepted::Short(shortage)));
+    }
+    let known = address(conn, prepared)?;
     let birth = match prepared.birth(suppressed, known) {
         Ok(birth) => birth,
         Err(error) => return Ok(Err(error)),
@@ -244,9 +306,12 @@ pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<
         }
     }
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
+    let mut till = Till::default();
     for ((tenant, id), loaded) in fold.touched() {
         write(conn, tenant, id, loaded)?;
+        till.settle((tenant, id), loaded);
     }
+    book(conn, &till).map_err(failed)?;
     Ok(answers)
 }
 

@@ -55,6 +55,7 @@ pub(crate) struct MessageConflict {
             ("resolve" = (operation_id = "resolve_message", parameters(("id" = "$response.body#/message/id")))),
         )),
         (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
+        (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error::ErrorBody),
         (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = crate::error::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
     ),

@@ -1,0 +1,1 @@
+use nuncio_domain::Environment;

@@ -1,0 +1,155 @@
+//! The price list: read from a file, and cached for planning.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use nuncio_domain::config::World;
+use nuncio_domain::message::Cost;
+use nuncio_domain::price::{ANYWHERE, Price, PriceBook, Unit};
+use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp};
+
+use crate::{Core, StoreResultExt as _};
+
+/// The columns of a price file, in any order. The last one may be left out.
+const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
+/// The most that one unit may cost.
+const DEAREST: Micros = Micros(1_000_000_000);
+
+impl Core {
+    /// The prices of a world's project, as old as the world's epoch: who plans by outdated ones plans again.
+    pub(crate) async fn price_book(&self, world: &World) -> Result<Arc<PriceBook>> {
+        if let Some((epoch, book)) = self.inner.prices.read().get(&world.tenant)
+            && *epoch == world.epoch
+        {
+            return Ok(Arc::clone(book));
+        }
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let general = tx.list_prices(None).await.or_fail()?;
+        let own = tx.list_prices(Some(world.project.id)).await.or_fail()?;
+        let book = Arc::new(PriceBook::new(own, general));
+        self.inner.prices.write().insert(world.tenant, (world.epoch, Arc::clone(&book)));
+        Ok(book)
+    }
+
+    /// All lines of the general list, or of a project's own.
+    pub async fn list_prices(&self, project: Option<ProjectId>) -> Result<Vec<Price>> {
+        self.inner.store.read().await.or_fail()?.list_prices(project).await.or_fail()
+    }
+
+    /// Takes over a price file: comma-separated, with a line of names. Every line that is wrong is told, and then nothing is written.
+    pub async fn import_prices(&self, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<usize> {
+        let prices = parse(csv)?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        tx.put_prices(project, &prices, replace).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        self.inner.worlds.clear();
+        Ok(prices.len())
+    }
+}
+
+/// Reads a price file.
+fn parse(csv: &str) -> Result<Vec<Price>> {
+    let mut lines = csv.trim_start_matches('\u{feff}').lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let names = lines.next().map(|(_, line)| fields(line)).unwrap_or_default();
+    let columns = COLUMNS.map(|wanted| names.iter().position(|name| name == wanted));
+    let known = names.iter().all(|name| COLUMNS.contains(&name.as_str()));
+    if !known || columns[..5].iter().any(Option::is_none) || names.iter().collect::<BTreeSet<_>>().len() != names.len() {
+        let message = format!("must name the columns {}; the last may be left out", COLUMNS.join(","));
+        return Err(Error::field("line 1", message));
+    }
+    let (mut prices, mut errors, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (n, line) in lines {
+        let path = format!("line {}", n + 1);
+        let values = fields(line);
+        if values.len() != names.len() {
+            errors.push(FieldError::new(path, format!("has {} fields; the first line has {}", values.len(), names.len())));
+            continue;
+        }
+        let value = |column: usize| columns[column].map_or("", |at| values[at].as_str());
+        match price([value(0), value(1), value(2), value(3), value(4), value(5)]) {
+            Ok(price) if !seen.insert((price.channel, price.country.clone(), price.effective_from)) => {
+                errors.push(FieldError::new(path, "has the channel, country and date of an earlier line"));
+            }
+            Ok(price) => prices.push(price),
+            Err(faults) => errors.push(FieldError::new(path, faults.join("; "))),
+        }
+    }
+    if errors.is_empty() { Ok(prices) } else { Err(Error::invalid(errors)) }
+}
+
+/// The fields of a line. None of them may hold a comma, so quotes need not be understood, only taken off.
+fn fields(line: &str) -> Vec<String> {
+    line.split(',').map(|field| field.trim().trim_matches('"').trim().to_owned()).collect()
+}
+
+fn price([channel, country, unit, provider, fee, from]: [&str; 6]) -> Result<Price, Vec<String>> {
+    let mut faults = Vec::new();
+    let names = |all: &[Channel]| all.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
+    let known_channel = Channel::parse(channel);
+    if known_channel.is_none() {
+        faults.push(format!("channel {channel:?} is not one of {}", names(Channel::ALL)));
+    }
+    let is_country = country == ANYWHERE || (country.len() == 2 && country.bytes().all(|b| b.is_ascii_uppercase()));
+    if !is_country {
+        faults.push(format!("country {country:?} is neither two capital letters (ISO 3166) nor *"));
+    }
+    let known_unit = Unit::parse(unit);
+    match (known_unit, known_channel) {
+        (None, _) => faults.push(format!("unit {unit:?} is not one of segment, message, minute")),
+        (Some(Unit::Segment), Some(c)) if !c.is_sms() => faults.push(format!("unit segment is for sms and sms_oneway, not {c}")),
+        (Some(Unit::Minute), Some(c)) if c != Channel::Voice => faults.push(format!("unit minute is for voice, not {c}")),
+        _ => {}
+    }
+    let mut money = |name: &str, text: &str| {
+        let amount = Micros::parse(text).filter(|amount| (Micros(0)..=DEAREST).contains(amount));
+        if amount.is_none() {
+            faults.push(format!("{name} {text:?} is no amount of US dollars from 0 to {DEAREST} with at most six decimals"));
+        }
+        amount.unwrap_or_default()
+    };
+    let cost = Cost { provider: money("provider", provider), fee: money("fee", fee) };
+    let effective_from = match from {
+        "" => Some(Timestamp::default()),
+        date if date.len() == 10 => Timestamp::parse(&format!("{date}T00:00:00Z")).ok(),
+        moment => Timestamp::parse(moment).ok(),
+    };
+    if effective_from.is_none() {
+        faults.push(format!("effective_from {from:?} is neither a date such as 2026-01-31 nor an RFC 3339 date-time"));
+    }
+    match (known_channel, known_unit, effective_from) {
+        (Some(channel), Some(unit), Some(effective_from)) if faults.is_empty() => {
+            Ok(Price { channel, country: country.to_owned(), effective_from, unit, cost })
+        }
+        _ => Err(faults),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bad_line_is_told() {
+        let csv = "channel,country,unit,provider,fee,effective_from\n\
+                   sms,ES,segment,0.03,0.005,2026-01-01\n\
+                   fax,Spain,page,-1,1e3,tomorrow\n\
+                   \n\
+                   whatsapp,*,segment,0.1,0\n\
+                   sms,ES,segment,0.03,0.005,2026-01-01T00:00:00Z\n\
+                   email,*,minute,0.1,2000,\n";
+        let error = parse(csv).unwrap_err();
+        let faults: Vec<_> = error.details()["errors"].as_array().unwrap().iter().map(|f| f["path"].as_str().unwrap()).collect();
+        assert_eq!(faults, ["line 3", "line 5", "line 6", "line 7"], "{error:?}");
+        for header in ["", "channel,country", "channel,country,unit,provider,fee,price", "channel,channel,country,unit,provider,fee"] {
+            assert!(parse(header).is_err(), "{header:?}");
+        }
+    }
+
+    #[test]
+    fn columns_come_in_any_order() {
+        let prices = parse("fee,provider,unit,country,channel\r\n0.005,0.03,segment,\"*\",sms\r\n").unwrap();
+        let cost = Cost { fee: Micros(5_000), provider: Micros(30_000) };
+        let effective_from = Timestamp::default();
+        assert_eq!(prices, [Price { channel: Channel::Sms, country: "*".into(), effective_from, unit: Unit::Segment, cost }]);
+    }
+}

@@ -1,0 +1,136 @@
+//! Accounts and transfers.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::{Account, Balance, Moves, Purpose, Transfer};
+use nuncio_domain::{Micros, SenderId, TenantId, Timestamp};
+use nuncio_store::{LedgerRepo, Result, Transferred};
+use uuid::Uuid;
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+const INSERT: &str = "INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id, recorded_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tenant_id, resource_id, purpose, part) DO NOTHING";
+const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited) VALUES ($1, $2, $3, $4, 0) \
+     ON CONFLICT (tenant_id) DO UPDATE SET available = b.available + excluded.available, reserved = b.reserved + excluded.reserved, \
+     spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
+const SUM: &str = "SELECT \
+     CAST(COALESCE(SUM(CASE WHEN credit = $2 THEN amount WHEN debit = $2 THEN -amount ELSE 0 END), 0) AS BIGINT), \
+     CAST(COALESCE(SUM(CASE WHEN credit = $3 THEN amount WHEN debit = $3 THEN -amount ELSE 0 END), 0) AS BIGINT), \
+     CAST(COALESCE(SUM(CASE WHEN credit = $4 THEN amount WHEN debit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT) \
+     FROM ledger WHERE tenant_id = $1";
+const SPENT: &str = "SELECT CAST(COALESCE(SUM(CASE WHEN debit = $4 THEN amount WHEN credit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT) \
+     FROM ledger WHERE tenant_id = $1 AND sender_id = $2 AND recorded_at >= $3";
+
+#[async_trait]
+impl LedgerRepo for SqlTx {
+    async fn transfer(&mut self, tenant: TenantId, transfer: &Transfer, now: Timestamp) -> Result<Transferred> {
+        let (debit, credit) = transfer.purpose.accounts();
+        let inserted = sqlx::query(INSERT)
+            .bind(tenant.0)
+            .bind(transfer.resource)
+            .bind(transfer.purpose.number())
+            .bind(transfer.part)
+            .bind(debit.number())
+            .bind(credit.number())
+            .bind(transfer.amount.0)
+            .bind(transfer.sender.map(|s| s.uuid()))
+            .bind(now.millis())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        if inserted.rows_affected() == 0 {
+            return Ok(Transferred::Repeated);
+        }
+        let mut moves = Moves::default();
+        moves.add(transfer.purpose, transfer.amount.0);
+        let moved = sqlx::query(MOVE)
+            .bind(tenant.0)
+            .bind(moves.available)
+            .bind(moves.reserved)
+            .bind(moves.spent)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        if moved.rows_affected() == 1 {
+            return Ok(Transferred::Done);
+        }
+        sqlx::query("DELETE FROM ledger WHERE tenant_id = $1 AND resource_id = $2 AND purpose = $3 AND part = $4")
+            .bind(tenant.0)
+            .bind(transfer.resource)
+            .bind(transfer.purpose.number())
+            .bind(transfer.part)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        self.find_balance(tenant).await.map(Transferred::Short)
+    }
+
+    async fn find_balance(&mut self, tenant: TenantId) -> Result<Balance> {
+        let row: Option<(i64, i64, i64, i16)> =
+            sqlx::query_as("SELECT available, reserved, spent, limited FROM balances WHERE tenant_id = $1")
+                .bind(tenant.0)
+                .fetch_optional(self.conn())
+                .await
+                .or_end(self)?;
+        let (available, reserved, spent, limited) = row.unwrap_or_default();
+        Ok(Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited: limited != 0 })
+    }
+
+    async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO balances (tenant_id, available, reserved, spent, limited) VALUES ($1, 0, 0, 0, $2) \
+             ON CONFLICT (tenant_id) DO UPDATE SET limited = excluded.limited",
+        )
+        .bind(tenant.0)
+        .bind(i16::from(limited))
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn sum_transfers(&mut self, tenant: TenantId) -> Result<Balance> {
+        let (available, reserved, spent): (i64, i64, i64) = sqlx::query_as(SUM)
+            .bind(tenant.0)
+            .bind(Account::Available.number())
+            .bind(Account::Reserved.number())
+            .bind(Account::Spent.number())
+            .fetch_one(self.conn())
+            .await
+            .or_end(self)?;
+        let limited = self.find_balance(tenant).await?.limited;
+        Ok(Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited })
+    }
+
+    async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>> {
+        let rows: Vec<(i16, i16, i64, Option<Uuid>)> = sqlx::query_as(
+            "SELECT purpose, part, amount, sender_id FROM ledger WHERE tenant_id = $1 AND resource_id = $2 ORDER BY purpose, part",
+        )
+        .bind(tenant.0)
+        .bind(resource)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(purpose, part, amount, sender)| {
+                let purpose = Purpose::from_number(purpose).ok_or_else(|| corrupt("ledger", format!("purpose {purpose}")))?;
+                Ok(Transfer { purpose, resource, part, amount: Micros(amount), sender: sender.map(SenderId::from_uuid) })
+            })
+            .collect()
+    }
+
+    async fn spent_by_sender(&mut self, tenant: TenantId, sender: SenderId, since: Timestamp) -> Result<Micros> {
+        let (spent,): (i64,) = sqlx::query_as(SPENT)
+            .bind(tenant.0)
+            .bind(sender.uuid())
+            .bind(since.millis())
+            .bind(Account::Available.number())
+            .fetch_one(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(Micros(spent))
+    }
+}

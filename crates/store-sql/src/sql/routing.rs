@@ -1,0 +1,95 @@
+//! What the choice of a channel rests on.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{AddressId, Channel, Recipient, TenantId, Timestamp};
+use nuncio_store::{ChannelMetrics, CountryMetrics, MetricDelta, Result, RoutingRepo};
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+/// When a country has so many attempts, the old ones are halved: what was long ago says less and less.
+const MEMORY: i64 = 10_000;
+
+#[async_trait]
+impl RoutingRepo for SqlTx {
+    async fn recipient_metrics(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Vec<ChannelMetrics>> {
+        type Row = (i16, i64, i64, i64, i64, Option<i64>, Option<i64>);
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT m.channel, m.successes, m.failures, m.delivery_ms, m.timed, m.last_success_at, m.last_inbound_at FROM addresses a \
+             JOIN channel_metrics m ON m.tenant_id = a.tenant_id AND m.address_id = a.id \
+             WHERE a.tenant_id = $1 AND a.kind = $2 AND a.identifier = $3 ORDER BY m.channel",
+        )
+        .bind(tenant.0)
+        .bind(recipient.kind.number())
+        .bind(&recipient.identifier)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(number, successes, failures, delivery_ms, timed, success, inbound)| {
+                Ok(ChannelMetrics {
+                    channel: channel("channel_metrics", number)?,
+                    sums: MetricDelta { successes, failures, delivery_ms, timed, last_success_at: success.map(Timestamp::from_millis) },
+                    last_inbound_at: inbound.map(Timestamp::from_millis),
+                })
+            })
+            .collect()
+    }
+
+    async fn country_metrics(&mut self, tenant: TenantId) -> Result<Vec<CountryMetrics>> {
+        let rows: Vec<(i16, String, i64, i64)> = sqlx::query_as(
+            "SELECT channel, country, successes, failures FROM country_metrics WHERE tenant_id = $1 ORDER BY channel, country",
+        )
+        .bind(tenant.0)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(number, country, successes, failures)| {
+                Ok(CountryMetrics { channel: channel("country_metrics", number)?, country, successes, failures })
+            })
+            .collect()
+    }
+
+    async fn countries_of(&mut self, addresses: &[(TenantId, AddressId)]) -> Result<Vec<(TenantId, AddressId, String)>> {
+        let mut known = Vec::with_capacity(addresses.len());
+        for (tenant, address) in addresses {
+            let row: Option<(String,)> = sqlx::query_as(
+                "SELECT c.country FROM addresses a JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id \
+                 WHERE a.tenant_id = $1 AND a.id = $2",
+            )
+            .bind(tenant.0)
+            .bind(address.uuid())
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+            known.extend(row.map(|(country,)| (*tenant, *address, country)));
+        }
+        Ok(known)
+    }
+
+    async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO country_metrics AS m (tenant_id, channel, country, successes, failures) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (tenant_id, channel, country) DO UPDATE SET \
+             successes = excluded.successes + CASE WHEN m.successes + m.failures > $6 THEN m.successes / 2 ELSE m.successes END, \
+             failures = excluded.failures + CASE WHEN m.successes + m.failures > $6 THEN m.failures / 2 ELSE m.failures END",
+        )
+        .bind(tenant.0)
+        .bind(delta.channel.number())
+        .bind(&delta.country)
+        .bind(delta.successes)
+        .bind(delta.failures)
+        .bind(MEMORY)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+}
+
+fn channel(table: &'static str, number: i16) -> Result<Channel> {
+    Channel::from_number(number).ok_or_else(|| corrupt(table, format!("channel {number}")))
+}

@@ -1,0 +1,101 @@
+//! The money of a batch: a row a transfer, and folded into one change per world.
+//!
+//! Nothing here costs anything where messages have no price.
+
+use std::collections::BTreeMap;
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::{Balance, Moves, Purpose};
+use nuncio_domain::message::{Message, Money, QuoteState};
+use nuncio_domain::{Micros, TenantId};
+use nuncio_store::Shortage;
+use uuid::Uuid;
+
+use crate::hot::Loaded;
+
+/// A row of the ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LedgerRow {
+    pub(crate) tenant: i64,
+    pub(crate) resource: Uuid,
+    pub(crate) purpose: Purpose,
+    pub(crate) part: i16,
+    pub(crate) amount: i64,
+    pub(crate) sender: Option<Uuid>,
+    pub(crate) at: i64,
+}
+
+/// What one batch moves.
+#[derive(Debug, Default)]
+pub(crate) struct Till {
+    /// What the worlds have, as far as it was asked for.
+    balances: BTreeMap<i64, Balance>,
+    pub(crate) rows: Vec<LedgerRow>,
+    /// In the order of worlds.
+    pub(crate) moves: BTreeMap<i64, Moves>,
+}
+
+/// What a new message sets aside at its birth.
+pub(crate) fn sets_aside(message: &Message) -> i64 {
+    message.state.detail.money.as_ref().filter(|money| !money.prepaid).map_or(0, |money| money.open().0)
+}
+
+/// Whether anything may yet be paid or given back for a message.
+pub(crate) fn is_open(money: Option<&Money>) -> bool {
+    money.is_some_and(Money::is_open)
+}
+
+impl Till {
+    pub(crate) fn know(&mut self, tenant: TenantId, balance: Balance) {
+        self.balances.insert(tenant.0, balance);
+    }
+
+    /// Sets aside what a new message may cost; fails when that is not available.
+    pub(crate) fn reserve(&mut self, message: &Message) -> Result<(), Shortage> {
+        let (tenant, amount) = (message.tenant.0, sets_aside(message));
+        if amount == 0 {
+            return Ok(());
+        }
+        let mut balance = self.balances.get(&tenant).copied().unwrap_or_default();
+        let moved = self.moves.get(&tenant).copied().unwrap_or_default();
+        balance.available.0 += moved.available;
+        balance.reserved.0 += moved.reserved;
+        if balance.limited && balance.available.0 < amount {
+            return Err(Shortage { balance, required: Micros(amount) });
+        }
+        let sender = message.state.detail.money.as_ref().and_then(|m| m.limited_sender);
+        self.push(LedgerRow {
+            tenant,
+            resource: message.id.uuid(),
+            purpose: Purpose::Reserve,
+            part: 0,
+            amount,
+            sender: sender.map(|s| s.uuid()),
+            at: message.state.updated_at.millis(),
+        });
+        Ok(())
+    }
+
+    /// Pays and gives back what the steps of a batch settled about one message.
+    pub(crate) fn settle(&mut self, (tenant, resource): (i64, Uuid), loaded: &Loaded) {
+        let (Some(before), Some(after)) = (&loaded.money, &loaded.state.detail.money) else { return };
+        let (at, sender) = (loaded.state.updated_at.millis(), after.limited_sender.map(|s| s.uuid()));
+        let changed = before.quotes.iter().zip(&after.quotes).filter(|(before, after)| before.state != after.state);
+        for (_, quote) in changed {
+            let purpose = if quote.state == QuoteState::Charged { Purpose::Settle } else { Purpose::Release };
+            let (part, amount) = (quote.channel.number(), quote.cost.total().0);
+            self.push(LedgerRow { tenant, resource, purpose, part, amount, sender, at });
+        }
+    }
+
+    fn push(&mut self, row: LedgerRow) {
+        if row.amount > 0 {
+            self.moves.entry(row.tenant).or_default().add(row.purpose, row.amount);
+            self.rows.push(row);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
