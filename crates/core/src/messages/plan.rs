@@ -94,6 +94,10 @@ pub(super) fn plan(
     let mut errors = validate::check(&mut command, channel, now, options.lenient);
     if !routing::carries(channel, message_type) {
         errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {message_type}")));
+    } else if let Some(fault) = routing::misfit(channel, &asked)
+        && errors.iter().all(|known| known.path != fault.path)
+    {
+        errors.push(fault);
     }
     if !errors.is_empty() {
         return Err(Error::invalid(errors));

@@ -8,7 +8,7 @@ use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::lifecycle::Route;
 use nuncio_domain::message::{Considered, Cost, Routing};
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{Channel, Error, ErrorCode, MessageType, RequestedChannel, Result, Timestamp, limits};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, MessageType, RequestedChannel, Result, Timestamp, limits};
 use nuncio_store::{ChannelMetrics, CountryMetrics};
 
 use super::estimate::{Estimate, GOOD};
@@ -77,7 +77,7 @@ const RICH_ORDER: &[Channel] = &[Channel::Whatsapp, Channel::Sms, Channel::SmsOn
 enum Refusal {
     NotConnected,
     Type,
-    Content(String),
+    Content(FieldError),
     Window,
     /// A better one of its kind is there.
     Spare,
@@ -88,7 +88,7 @@ impl Refusal {
         match self {
             Self::NotConnected => "not connected".to_owned(),
             Self::Type => format!("cannot carry messageType {message_type}"),
-            Self::Content(why) => why.clone(),
+            Self::Content(fault) => fault.message.clone(),
             Self::Window => "its 24-hour window is closed: the recipient has not written lately".to_owned(),
             Self::Spare => "sms is connected, which can be answered".to_owned(),
         }
@@ -108,9 +108,9 @@ impl Candidate<'_> {
         self.connection.channel
     }
 
-    /// Where there is no price, nothing is charged.
+    /// What has no price comes last where others have one: nobody knows what it costs.
     fn price(&self) -> i64 {
-        self.cost.map_or(0, |c| c.total().0)
+        self.cost.map_or(i64::MAX, |c| c.total().0)
     }
 
     fn words(&self, country: &str) -> String {
@@ -169,8 +169,8 @@ fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Chan
     if !carries(channel, asked.message_type) {
         return Err(Refusal::Type);
     }
-    if let Some(why) = misfit(channel, asked) {
-        return Err(Refusal::Content(why));
+    if let Some(fault) = misfit(channel, asked) {
+        return Err(Refusal::Content(fault));
     }
     if channel == Channel::Whatsapp && asked.message_type != MessageType::Template && known.window == Window::Closed {
         return Err(Refusal::Window);
@@ -182,14 +182,14 @@ fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Chan
 }
 
 /// Why the content does not go by a channel that carries its type.
-fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<String> {
+pub(super) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> {
     let long = |text: &str, most: usize| {
         let length = text.chars().count();
-        (length > most).then(|| format!("takes {length} characters; at most {most} fit"))
+        (length > most).then(|| FieldError::new("text", format!("takes {length} characters by {channel}; at most {most} fit")))
     };
     match channel {
         Channel::Sms | Channel::SmsOneway if asked.media_is_bound => {
-            Some("the media is given by mediaId, which SMS cannot link to".to_owned())
+            Some(FieldError::new("content.mediaId", "means nothing to an SMS, which links to media; give content.mediaUrl"))
         }
         Channel::Sms | Channel::SmsOneway => long(asked.words, limits::SMS_TEXT),
         Channel::Whatsapp if asked.message_type == MessageType::Text => long(asked.text, limits::CHAT_TEXT),
@@ -243,15 +243,15 @@ fn pick<'c, 'a>(candidates: &'c [Candidate<'a>], asked: &Asked<'_>) -> (&'c Cand
     (cheapest, format!("{} {rule} and is likely to arrive ({})", name(cheapest), cheapest.words(asked.country)))
 }
 
-/// Every channel was refused. Where the content is at fault, validation tells it by the channel that comes first.
+/// Every channel was refused. Where the content is at fault, it is told by the channel that comes first.
 fn nothing_fits<'a>(world: &'a World, sender: &Sender, order: &[Channel], refused: &[(Channel, Refusal)]) -> Result<Choice<'a>> {
-    if let Some((channel, _)) = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(_))) {
-        return only(world, sender, *channel, "no channel can carry the content");
+    let closed = refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Window));
+    let unfit = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(fault) if !closed || fault.path == "text"));
+    match unfit {
+        Some((channel, _)) => only(world, sender, *channel, "no channel can carry the content"),
+        None if closed => Err(window_closed()),
+        None => Err(not_configured(sender, order)),
     }
-    if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Window)) {
-        return Err(window_closed());
-    }
-    Err(not_configured(sender, order))
 }
 
 fn only<'a>(world: &'a World, sender: &Sender, channel: Channel, reason: &str) -> Result<Choice<'a>> {
@@ -309,8 +309,8 @@ pub(super) fn fallback(world: &World, asked: &Asked<'_>, channel: Channel, warni
     }
     let sms = [Channel::Sms, Channel::SmsOneway].into_iter().filter(|c| carries(*c, asked.message_type));
     let connection = sms.filter_map(|c| world.connection(asked.sender.id, c)).next()?;
-    if let Some(why) = misfit(connection.channel, asked) {
-        warnings.push(format!("should {channel} fail, there is no fallback: by {} the message {why}", connection.channel));
+    if let Some(FieldError { path, message }) = misfit(connection.channel, asked) {
+        warnings.push(format!("should {channel} fail, there is no fallback by {}: {path} {message}", connection.channel));
         return None;
     }
     Some(route(connection))

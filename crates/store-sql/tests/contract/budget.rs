@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind};
-use nuncio_domain::message::FailureCode;
+use nuncio_domain::message::{self, FailureCode, Money, Quote, QuoteState};
+use nuncio_domain::{Channel, Micros};
+use nuncio_store::Accept;
 
 use crate::harness::{Backend, Harness, NODE};
 use crate::make::{failure, phone, receipt, settle, start, taken, with_key};
@@ -113,4 +115,29 @@ pub(crate) async fn a_message_costs_few_rows(h: &Harness) {
     let crowd = async { drop(h.accept_at_once(batch).await) };
     let ten = cost(&[("insert messages", 10), ("insert events", 10)], 50);
     assert_eq!(measure(h, &schema, crowd).await, ten, "a transaction costs nothing of its own");
+}
+
+pub(crate) async fn a_message_with_a_price_costs_a_few_more(h: &Harness) {
+    let mut schema = Schema::of(h).await;
+    schema.indexes.retain(|index| index.columns != ["position"]);
+    h.accept(h.item(&phone(1))).await;
+    let priced = |mut item: Accept| {
+        let quote = Quote { channel: Channel::Sms, cost: message::Cost { fee: Micros(1), provider: Micros(2) }, state: QuoteState::Open };
+        item.message.state.detail.money = Some(Money { quotes: vec![quote], ..Money::default() });
+        item
+    };
+    let first = h.accept(priced(h.claimed(&phone(1)))).await; // the world has a balance from now on
+    watch(h, &schema).await;
+    // One transfer a message, and one change of the balance however many messages there are.
+    let batch: Vec<_> = (0..10).map(|_| priced(h.item(&phone(1)))).collect();
+    let crowd = async { drop(h.accept_at_once(batch).await) };
+    let moved = ("update balances", 1);
+    let ten = cost(&[("insert messages", 10), ("insert events", 10), ("insert ledger", 10), moved], 50);
+    assert_eq!(measure(h, &schema, crowd).await, ten);
+    let settled = async { drop(h.step(first.id, settle(0, 1, taken("p"))).await) };
+    let changed = cost(&[("update messages", 1), ("insert events", 1)], 2);
+    assert_eq!(measure(h, &schema, settled).await, changed, "nothing is known before it arrives");
+    let delivered = async { drop(h.step(first.id, receipt(ReceiptKind::Delivered, h.tick())).await) };
+    let paid = cost(&[("update messages", 1), ("insert events", 1), ("insert ledger", 1), moved], 2);
+    assert_eq!(measure(h, &schema, delivered).await, paid);
 }

@@ -44,6 +44,10 @@ const COVERED: &[(&str, &[&str])] = &[
     ("the_database_tells_the_time", &["database_time"]),
     ("a_closed_store_has_written_what_it_took", &["begin", "read", "ping", "close", "advice"]),
     ("an_inbound_message_is_received_once", &["insert_inbound"]),
+    ("money_moves_once_and_never_below_nothing", &["transfer", "find_balance", "limit_balance", "list_transfers", "sum_transfers"]),
+    ("a_sender_s_day_adds_up", &["spent_by_sender"]),
+    ("the_price_list_is_kept_by_place_and_date", &["list_prices", "put_prices"]),
+    ("what_is_known_of_a_recipient_and_its_country", &["recipient_metrics", "country_metrics", "countries_of", "add_country_metrics"]),
 ];
 
 fn sources(dir: &Path) -> String {

@@ -14,6 +14,7 @@ mod idempotency;
 mod lists;
 mod load;
 mod make;
+mod money;
 mod nodes;
 mod schema;
 mod transition;
@@ -120,8 +121,18 @@ cases! {
             a_closed_store_has_written_what_it_took,
             a_database_without_the_schema_is_refused,
         }
+        money {
+            money_moves_once_and_never_below_nothing,
+            a_sender_s_day_adds_up,
+            a_message_sets_aside_pays_and_gives_back,
+            a_message_that_cannot_be_paid_writes_nothing,
+            many_spend_no_more_than_there_is,
+            the_price_list_is_kept_by_place_and_date,
+            what_is_known_of_a_recipient_and_its_country,
+        }
         budget {
             a_message_costs_few_rows,
+            a_message_with_a_price_costs_a_few_more,
         }
         schema {
             the_tenant_begins_every_key,
@@ -130,6 +141,8 @@ cases! {
     postgres {
         events {
             a_row_that_commits_late_is_not_passed,
+        money {
+            two_nodes_spend_no_more_than_there_is,
         }
         load {
             two_nodes_change_the_same_messages,

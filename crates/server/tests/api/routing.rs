@@ -1,0 +1,162 @@
+//! `auto`: which channel carries a message, and why.
+
+use std::time::Duration;
+
+use nuncio_domain::{AddressKind, Channel, Clock as _, Recipient};
+use nuncio_store::{CountryMetrics, MetricDelta};
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+async fn plan(app: &TestApp, body: Value) -> Value {
+    app.post("/v1/messages?dryRun=true", body).await.expect(200).json()["plan"].clone()
+}
+
+async fn price(app: &TestApp, sms: &str, whatsapp: &str) {
+    let csv = format!("channel,country,unit,provider,fee\nsms,*,segment,{sms},0\nwhatsapp,*,message,{whatsapp},0\n");
+    app.node.core.import_prices(None, &csv, true).await.expect("good prices");
+}
+
+/// What attempts to a recipient came to.
+async fn history(app: &TestApp, to: &str, channel: Channel, successes: i64, failures: i64) {
+    let recipient = Recipient { kind: AddressKind::Phone, identifier: to.to_owned() };
+    let (address, _) =
+        app.store().read().await.expect("a reader").find_address(app.tenant(), &recipient).await.expect("a look").expect("known");
+    let delta = MetricDelta { successes, failures, ..MetricDelta::default() };
+    app.store().add_metrics(vec![(app.tenant(), address, channel, delta)]).await.expect("metrics");
+}
+
+#[tokio::test]
+async fn the_cheapest_channel_that_is_likely_to_arrive() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"to": "+34600111222", "text": "x"});
+        let equal = plan(&app, body.clone()).await;
+        assert_eq!(equal["channel"], "sms", "without prices the order decides");
+        price(&app, "0.05", "0.02").await;
+        let cheap = plan(&app, body.clone()).await;
+        assert_eq!(cheap["channel"], "whatsapp", "{cheap}");
+        let reason = cheap["routing"]["reason"].as_str().unwrap_or_default();
+        assert!(reason.starts_with("auto: whatsapp is the cheapest") && reason.contains("$0.02; 90 % likely to arrive"), "{reason}");
+        let considered = cheap["routing"]["considered"].as_array().cloned().unwrap_or_default();
+        assert_eq!(considered.len(), 3);
+        assert_eq!(considered[1], json!({"channel": "sms_oneway", "usable": false, "reason": "sms is connected, which can be answered"}));
+        // A channel that keeps failing for this recipient is passed over, others go on using it.
+        app.send_message(body.clone()).await;
+        app.drain().await;
+        history(&app, "+34600111222", Channel::Whatsapp, 0, 3).await;
+        let passed = plan(&app, body.clone()).await;
+        assert_eq!(passed["channel"], "sms", "{passed}");
+        assert_eq!(plan(&app, json!({"to": "+34600111223", "text": "x"})).await["channel"], "whatsapp");
+        // Where none is good the best is taken.
+        history(&app, "+34600111222", Channel::Sms, 0, 30).await;
+        let nearest = plan(&app, body.clone()).await;
+        assert_eq!(nearest["channel"], "whatsapp");
+        assert!(nearest["routing"]["reason"].as_str().unwrap_or_default().contains("no channel is likely enough"), "{nearest}");
+        // A country where it hardly ever arrives.
+        let mut tx = app.store().begin().await.expect("a transaction");
+        let poor = CountryMetrics { channel: Channel::Whatsapp, country: "FR".into(), successes: 10, failures: 90 };
+        tx.add_country_metrics(app.tenant(), &poor).await.expect("metrics");
+        tx.commit().await.expect("a commit");
+        app.clock.advance(Duration::from_secs(1));
+        assert_eq!(plan(&app, json!({"to": "+33612345678", "text": "x"})).await["channel"], "sms");
+        assert_eq!(plan(&app, json!({"to": "+34600111223", "text": "x"})).await["channel"], "whatsapp");
+    }
+}
+
+#[tokio::test]
+async fn what_happens_is_counted_by_country() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        for n in 0..5 {
+            app.send_message(json!({"to": format!("+3460011122{n}"), "text": "x"})).await;
+        }
+        app.send_message(json!({"to": "+12125550001", "text": "x"})).await;
+        app.send_message(json!({"to": "a@example.org", "subject": "s", "text": "x"})).await;
+        app.drain().await;
+        let rows = app.store().read().await.expect("a reader").country_metrics(app.tenant()).await.expect("metrics");
+        let row =
+            |country: &str, successes, failures| CountryMetrics { channel: Channel::Sms, country: country.into(), successes, failures };
+        assert_eq!(rows, [row("ES", 5, 0), row("US", 0, 1)]);
+    }
+}
+
+#[tokio::test]
+async fn the_channel_of_the_newest_inbound_message_goes_first() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        price(&app, "0.01", "0.02").await;
+        let to = "+12125550006";
+        app.send_message(json!({"to": to, "text": "x", "channel": "whatsapp"})).await;
+        app.drain().await;
+        app.advance(Duration::from_secs(1)).await; // the recipient answers by whatsapp
+        let plan_now = plan(&app, json!({"to": to, "text": "x"})).await;
+        assert_eq!(plan_now["channel"], "whatsapp", "though dearer: {plan_now}");
+        assert!(
+            plan_now["routing"]["reason"].as_str().unwrap_or_default().contains("newest message of the last 24 hours came by whatsapp")
+        );
+        app.send_message(json!({"to": to, "text": "x", "channel": "sms"})).await;
+        app.drain().await;
+        app.advance(Duration::from_secs(1)).await;
+        assert_eq!(plan(&app, json!({"to": to, "text": "x"})).await["channel"], "sms");
+        app.advance(Duration::from_secs(86_400)).await;
+        let later = plan(&app, json!({"to": to, "text": "x"})).await;
+        assert!(later["routing"]["reason"].as_str().unwrap_or_default().contains("cheapest"), "{later}");
+    }
+}
+
+#[tokio::test]
+async fn content_that_a_channel_cannot_carry_rules_it_out() {
+    let app = TestApp::start().await;
+    let long = plan(&app, json!({"to": "+34600111222", "text": "x".repeat(1_601)})).await;
+    assert_eq!((&long["channel"], long.get("fallbackChannel")), (&json!("whatsapp"), None), "{long}");
+    let warnings = long["routing"]["warnings"].to_string();
+    assert!(warnings.contains("no fallback") && warnings.contains("takes 1601 characters by sms; at most 1600 fit"), "{warnings}");
+    let closed = app.post("/v1/messages", json!({"to": "+12125550009", "text": "x".repeat(1_601)})).await.expect(400).json();
+    assert_eq!(closed["details"]["errors"][0]["path"], "text", "{closed}");
+    app.post("/v1/messages", json!({"to": "+34600111222", "text": "x".repeat(4_097)})).await.expect(400);
+    let image = |to: &str, content: Value| json!({"to": to, "messageType": "image", "content": content});
+    let link = json!({"mediaUrl": "https://example.com/a.png"});
+    assert_eq!(plan(&app, image("+34600111222", link.clone())).await["channel"], "whatsapp", "what carries it natively goes first");
+    let degraded = plan(&app, image("+12125550009", link)).await;
+    assert_eq!((&degraded["channel"], &degraded["degraded"]), (&json!("sms"), &json!(["sms: the media goes as a link"])), "{degraded}");
+    let bound = app.post("/v1/messages", image("+12125550009", json!({"mediaId": "4711"}))).await.expect(400).json();
+    assert_eq!(bound["code"], "whatsapp_window_closed", "{bound}");
+    assert_eq!(plan(&app, image("+34600111222", json!({"mediaId": "4711"}))).await.get("fallbackChannel"), None);
+}
+
+/// In the live world the window is what inbound messages say.
+#[tokio::test]
+async fn the_live_window_opens_with_an_inbound_message() {
+    let app = TestApp::start().await;
+    let recipient = Recipient { kind: AddressKind::Phone, identifier: "+34600111222".into() };
+    let live = [("authorization", format!("Bearer {}", app.live_key))];
+    let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    for channel in [Channel::Sms, Channel::Whatsapp] {
+        app.connect(channel, "sim", json!({}), json!({})).await;
+    }
+    let send = async |channel: &str| {
+        app.send("POST", "/v1/messages?dryRun=true", &live, Some(json!({"to": recipient.identifier, "text": "x", "channel": channel})))
+            .await
+    };
+    assert_eq!(send("whatsapp").await.expect(400).json()["code"], "whatsapp_window_closed");
+    let auto = send("auto").await.expect(200).json();
+    assert_eq!(auto["plan"]["routing"]["considered"][2]["usable"], false, "{auto}");
+    let world = app.node.core.world(app.project.live).await.expect("a world");
+    let connection = world.connections.iter().find(|c| c.channel == Channel::Whatsapp).expect("a connection").id;
+    let inbound = nuncio_channel::Inbound {
+        tenant: app.project.live,
+        connection,
+        channel: Channel::Whatsapp,
+        provider_message_id: "in-1".into(),
+        from: recipient.identifier.clone(),
+        text: "hello".into(),
+        at: app.clock.now(),
+    };
+    nuncio_core::inbound::apply(app.store(), app.node.core.ids(), nuncio_channel::ProviderEvent::Inbound(inbound)).await.expect("applied");
+    let open = send("whatsapp").await.expect(200).json();
+    assert_eq!((&open["plan"]["window"]["open"], &open["plan"]["window"]["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")));
+    assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "whatsapp");
+    app.clock.advance(Duration::from_secs(86_400));
+    app.node.dispatch.tick().await.expect("a beat");
+    assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "sms");
+}
