@@ -141,6 +141,7 @@ cases! {
     postgres {
         events {
             a_row_that_commits_late_is_not_passed,
+        }
         money {
             two_nodes_spend_no_more_than_there_is,
         }
