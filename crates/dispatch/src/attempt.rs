@@ -60,7 +60,7 @@ impl Shared {
         if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
             self.count(&changes);
             self.webhooks.grown(message.tenant);
-            self.tally.add(message.tenant, address, &changes);
+            self.tally.add(message.tenant, address, &state, &changes);
             drop(place);
             // A fallback is due at once; everything else is left to the scanner.
             if let Wait::Attempt { due_at } = state.wait

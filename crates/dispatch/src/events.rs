@@ -8,6 +8,7 @@ use std::time::Duration;
 use nuncio_channel::{EventSink, ProviderEvent, ReceiptTarget};
 use nuncio_core::inbound;
 use nuncio_domain::Ids;
+use nuncio_domain::lifecycle::Applied;
 use nuncio_store::{StoreError, Transitioned};
 use parking_lot::Mutex;
 
@@ -86,10 +87,13 @@ impl Shared {
         };
         loop {
             match inbound::apply(&*self.store, &self.ids, event.clone()).await {
-                Ok(Some(Transitioned::Found { changes, address, .. })) => {
+                Ok(Some(Transitioned::Found { applied, state, changes, address, .. })) => {
                     self.count(&changes);
                     self.webhooks.grown(tenant);
-                    return self.tally.add(tenant, address, &changes);
+                    if applied == Applied::Yes {
+                        self.tally.add(tenant, address, &state, &changes);
+                    }
+                    return;
                 }
                 Ok(_) => return self.webhooks.grown(tenant),
                 Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use nuncio_domain::lifecycle::Change;
-use nuncio_domain::message::Status;
+use nuncio_domain::lifecycle::{Change, State, Wait};
+use nuncio_domain::message::{AttemptStatus, Status};
 use nuncio_domain::{AddressId, Channel, TenantId};
 use nuncio_store::{CountryMetrics, MetricDelta, MetricRow, Result};
 use parking_lot::Mutex;
@@ -21,8 +21,15 @@ const SAMPLE: usize = 200;
 pub(crate) struct Tally(Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>);
 
 impl Tally {
-    /// Counts what `changes` say of the recipient's channel.
-    pub(crate) fn add(&self, tenant: TenantId, address: AddressId, changes: &[Change]) {
+    /// Counts what a step that led to `state` says of the recipient's channel.
+    pub(crate) fn add(&self, tenant: TenantId, address: AddressId, state: &State, changes: &[Change]) {
+        // A channel that failed is followed by the fallback, and the message's status does not change.
+        if let Some(channel) = fell_back_from(state) {
+            let mut rows = self.0.lock();
+            if rows.len() < ROWS {
+                rows.entry((tenant, address, channel)).or_default().failures += 1;
+            }
+        }
         for change in changes {
             let Some((_, attempt)) = &change.attempt else { continue };
             let success = match change.status {
@@ -50,6 +57,13 @@ impl Tally {
         let rows = std::mem::take(&mut *self.0.lock());
         rows.into_iter().map(|(key, delta)| (key.0, key.1, key.2, delta)).collect()
     }
+}
+
+/// The channel of the attempt that has just failed, if another one is to follow.
+fn fell_back_from(state: &State) -> Option<Channel> {
+    let newest = state.detail.attempts.last()?;
+    let failed = newest.status == AttemptStatus::Failed && matches!(state.wait, Wait::Attempt { .. });
+    (failed && newest.channel != state.route.channel).then_some(newest.channel)
 }
 
 impl Shared {

@@ -72,11 +72,12 @@ async fn what_happens_is_counted_by_country() {
         }
         app.send_message(json!({"to": "+12125550001", "text": "x"})).await;
         app.send_message(json!({"to": "a@example.org", "subject": "s", "text": "x"})).await;
+        // By WhatsApp it fails at once; that it arrives by SMS after all does not hide it.
+        app.send_message(json!({"to": "+12125550002", "text": "x", "channel": "whatsapp"})).await;
         app.drain().await;
         let rows = app.store().read().await.expect("a reader").country_metrics(app.tenant()).await.expect("metrics");
-        let row =
-            |country: &str, successes, failures| CountryMetrics { channel: Channel::Sms, country: country.into(), successes, failures };
-        assert_eq!(rows, [row("ES", 5, 0), row("US", 0, 1)]);
+        let row = |channel, country: &str, successes, failures| CountryMetrics { channel, country: country.into(), successes, failures };
+        assert_eq!(rows, [row(Channel::Sms, "ES", 5, 0), row(Channel::Sms, "US", 1, 1), row(Channel::Whatsapp, "US", 0, 1)]);
     }
 }
 
