@@ -132,12 +132,12 @@ pub(crate) async fn a_message_with_a_price_costs_a_few_more(h: &Harness) {
     let batch: Vec<_> = (0..10).map(|_| priced(h.item(&phone(1)))).collect();
     let crowd = async { drop(h.accept_at_once(batch).await) };
     let moved = ("update balances", 1);
-    let ten = cost(&[("insert messages", 10), ("insert events", 10), ("insert ledger", 10), moved], 50);
+    let ten = cost(&[("insert messages", 10), ("insert events", 10), ("insert ledger", 10), moved], 60);
     assert_eq!(measure(h, &schema, crowd).await, ten);
     let settled = async { drop(h.step(first.id, settle(0, 1, taken("p"))).await) };
-    let changed = cost(&[("update messages", 1), ("insert events", 1)], 2);
+    let changed = cost(&[("update messages", 1), ("insert events", 1)], 3);
     assert_eq!(measure(h, &schema, settled).await, changed, "nothing is known before it arrives");
     let delivered = async { drop(h.step(first.id, receipt(ReceiptKind::Delivered, h.tick())).await) };
-    let paid = cost(&[("update messages", 1), ("insert events", 1), ("insert ledger", 1), moved], 2);
+    let paid = cost(&[("update messages", 1), ("insert events", 1), ("insert ledger", 1), moved], 3);
     assert_eq!(measure(h, &schema, delivered).await, paid);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::future::join;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Purpose, Transfer};
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Route, Step};
@@ -9,6 +10,7 @@ use nuncio_domain::message::{Cost, FailureCode, Message, Money, Quote, QuoteStat
 use nuncio_domain::price::{Price, Unit};
 use nuncio_domain::{AddressId, Channel, Micros, SenderId, Timestamp};
 use nuncio_store::{Accept, Accepted, CountryMetrics, MetricDelta, Shortage, Suppression, SuppressionReason, Transferred};
+use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use crate::harness::{Harness, NODE, START};
@@ -235,20 +237,28 @@ pub(crate) async fn many_spend_no_more_than_there_is(h: &Harness) {
     assert_eq!(h.accounts().await, (500, 0, 500));
 }
 
-/// Two nodes: what one reads, the other may have spent by the time it writes.
+/// Two nodes: what both read as available, one of them has spent by the time the other writes.
 pub(crate) async fn two_nodes_spend_no_more_than_there_is(h: &Harness) {
     let rival = h.another().await;
     h.fund(1_000).await;
-    for round in 0..3 {
-        let mine = (0..40).map(|n| h.store.accept(priced(h.claimed(&phone(n)), 10)));
-        let theirs = (0..40).map(|n| rival.accept(priced(h.claimed(&phone(n)), 10)));
-        let (mine, theirs) = futures::future::join(futures::future::join_all(mine), futures::future::join_all(theirs)).await;
-        let made = mine.into_iter().chain(theirs).filter(|a| matches!(a, Ok(Accepted::New { .. }))).count();
-        assert!(made > 0 || round > 0);
-    }
-    let (available, reserved, spent) = h.accounts().await;
-    assert_eq!((available, reserved, spent), (0, 1_000, 0));
-    assert_eq!(h.rows_of("messages").await, 100);
+    h.accept(priced(h.claimed(&phone(1)), 100)).await;
+    rival.accept(priced(h.claimed(&phone(1)), 100)).await.unwrap();
+    let nuncio_store_sql::Target::Postgres(url) = &h.target else { unreachable!() };
+    let mut gate = PgConnection::connect(url.expose()).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT * FROM balances FOR UPDATE").execute(&mut gate).await.unwrap();
+    // Each of them fits, both together do not.
+    let both = join(h.store.accept(priced(h.claimed(&phone(1)), 500)), rival.accept(priced(h.claimed(&phone(1)), 500)));
+    let open = async {
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while h.number(waiting).await < 2 {}
+        sqlx::raw_sql("COMMIT").execute(&mut gate).await.unwrap();
+    };
+    let ((one, other), ()) = join(both, open).await;
+    let (won, lost) = if matches!(one, Ok(Accepted::New { .. })) { (one, other) } else { (other, one) };
+    new(won);
+    let balance = Balance { available: Micros(300), reserved: Micros(700), spent: Micros(0), limited: true };
+    assert_eq!(short(lost), Shortage { balance, required: Micros(500) });
+    assert_eq!((h.accounts().await, h.rows_of("messages").await), ((300, 700, 0), 3));
     rival.close().await;
 }
 
