@@ -198,10 +198,10 @@ async fn money_adds_up_whatever_happens() {
             let to = format!("+1{}555{:04}", 202 + round % 7, dice % 9);
             let text = "x".repeat(1 + (dice % 400) as usize);
             let mut body = json!({"to": to, "text": text, "channel": channel, "onUnknown": on_unknown});
-            if dice % 5 == 0 {
+            if dice.is_multiple_of(5) {
                 body["fallbackAfterSeconds"] = json!(30);
             }
-            if dice % 11 == 0 {
+            if dice.is_multiple_of(11) {
                 body["scheduledAt"] = json!("2026-01-02T00:00:00Z");
             }
             let answer = app.post("/v1/messages", body).await;
