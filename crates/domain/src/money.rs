@@ -20,14 +20,8 @@ impl Micros {
             Some(fraction) if dollars.is_f64() => fraction.to_string(),
             _ => dollars.to_string(),
         };
-        let (sign, amount) = text.strip_prefix('-').map_or((1, text.as_str()), |amount| (-1, amount));
-        let (whole, part) = amount.split_once('.').unwrap_or((amount, ""));
-        let part = part.trim_end_matches('0');
-        if part.len() > 6 || !whole.bytes().chain(part.bytes()).all(|b| b.is_ascii_digit()) {
-            return None;
-        }
-        let micros: i64 = format!("{whole}{part:0<6}").parse().ok()?;
-        Some(Self(sign * micros))
+        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+        Self::parse(&format!("{whole}.{:0<1}", part.trim_end_matches('0')))
     }
 
     /// The sum, or `None` when it leaves the range of 64 bits.

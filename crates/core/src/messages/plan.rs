@@ -125,7 +125,11 @@ pub(super) fn plan(
     });
     let quotes: Vec<Quote> = quotes.collect();
     let detail = Detail {
-        money: (!quotes.is_empty()).then(|| Money { quotes, ..Money::default() }),
+        money: (!quotes.is_empty()).then(|| Money {
+            quotes,
+            limited_sender: sender.daily_spend_limit.map(|_| sender.id),
+            ..Money::default()
+        }),
         segments: measure.map(|m| m.segments),
         fallback,
         fallback_after_seconds: command.fallback_after_seconds,

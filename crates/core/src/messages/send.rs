@@ -10,7 +10,7 @@ use nuncio_domain::message::{Cost, Message, Money};
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, Micros, Permission, Recipient, Result, SenderId, TenantId, Timestamp,
 };
-use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Shortage};
+use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Shortage};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
@@ -155,6 +155,7 @@ impl Core {
             let now =
                 self.inner.outbound.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
             let Plotted { world, planned, .. } = self.plan(caller, command.clone(), &options, now, true).await?;
+            self.keep_within_the_day(&world, &planned.accept).await?;
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
                 Accepted::Stale => self.forget_world(caller.tenant),
@@ -172,7 +173,11 @@ impl Core {
     pub async fn plan_message(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<Plan> {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
-        let Plotted { planned, window, .. } = self.plan(caller, command, &options, self.ids().clock.now(), false).await?;
+        let Plotted { world, planned, window } = self.plan(caller, command, &options, self.ids().clock.now(), false).await?;
+        let within_the_day = match self.keep_within_the_day(&world, &planned.accept).await {
+            Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
+            outcome => outcome.is_ok(),
+        };
         let Accept { message, recipient, now, .. } = planned.accept;
         let mut tx = self.inner.store.read().await.or_fail()?;
         let suppressed = tx.is_suppressed(caller.tenant, recipient.kind, &recipient.identifier, message.sender).await.or_fail()?;
@@ -194,7 +199,7 @@ impl Core {
             forced_by: planned.measure.and_then(|m| m.forced_by).map(|f| Foreign { character: f.character.into(), position: f.position }),
             estimated_cost: money.and_then(|m| m.quotes.iter().find(|q| q.channel == route.channel)).map(|q| q.cost.into()),
             required,
-            affordable: !balance.limited || required.is_none_or(|required| required <= balance.available),
+            affordable: within_the_day && (!balance.limited || required.is_none_or(|required| required <= balance.available)),
             window: (route.channel == Channel::Whatsapp).then(|| window.into()),
             degraded: channels.filter_map(|channel| routing::degraded(channel, message.message_type)).collect(),
             from: message.from,
@@ -243,6 +248,20 @@ impl Core {
         let countries = Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?);
         self.inner.countries.put(tenant, Arc::clone(&countries), now);
         Ok(countries)
+    }
+
+    /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.
+    async fn keep_within_the_day(&self, world: &World, accept: &Accept) -> Result<()> {
+        let message = &accept.message;
+        let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
+        let Some(limit) = world.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
+        let Err(over) = self.check_daily_spend(world.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
+        let Some(Idempotency { operation, key, .. }) = &accept.idempotency else { return Err(over) };
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        match tx.find_message_by_idempotency_key(world.tenant, *operation, key).await.or_fail()? {
+            Some(_) => Ok(()),
+            None => Err(over),
+        }
     }
 
     /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, somebody must send it.

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::message::Message;
-use nuncio_domain::{Clock as _, MessageId, Micros};
+use nuncio_domain::{MessageId, Micros};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -40,6 +39,7 @@ async fn stored(app: &TestApp, id: &str) -> Message {
     app.store().read().await.expect("a reader").lookup_message(app.tenant(), id).await.expect("a look").expect("a message")
 }
 
+// holds: balance.off, balance.get
 #[tokio::test]
 async fn without_prices_nothing_costs_anything() {
     let app = TestApp::start().await;
@@ -53,6 +53,7 @@ async fn without_prices_nothing_costs_anything() {
     assert_eq!(balance(&app).await, nothing);
 }
 
+// holds: balance.get, messages.cost, messages.segments
 #[tokio::test]
 async fn a_message_is_estimated_reserved_and_settled() {
     for backend in Backend::all() {
@@ -74,6 +75,7 @@ async fn a_message_is_estimated_reserved_and_settled() {
     }
 }
 
+// holds: messages.cost, messages.suppressed
 #[tokio::test]
 async fn what_fails_costs_nothing_and_a_fallback_only_what_arrives() {
     let app = with_prices(Backend::Sqlite).await;
@@ -108,6 +110,7 @@ async fn what_fails_costs_nothing_and_a_fallback_only_what_arrives() {
     assert_eq!(accounts(&app).await, before);
 }
 
+// holds: balance.insufficient
 #[tokio::test]
 async fn beyond_the_limit_is_402_and_uses_up_no_key() {
     for backend in Backend::all() {
@@ -291,6 +294,7 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     assert_eq!(app.node.core.list_prices(None).await.expect("a list").len(), 6, "nothing of a bad file is taken over");
 }
 
+// holds: messages.dry_run, messages.segments
 #[tokio::test]
 async fn dry_run_says_what_it_would_take_and_cost() {
     let app = with_prices(Backend::Sqlite).await;
@@ -324,19 +328,35 @@ async fn dry_run_says_what_it_would_take_and_cost() {
 }
 
 #[tokio::test]
-async fn a_limited_sender_is_checked_against_the_day() {
-    use nuncio_domain::ledger::{Purpose, Transfer};
-    let app = TestApp::start().await;
-    let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
-    let message: MessageId = app.send_message(json!({"to": "+34600111222", "text": "x"})).await.parse().expect("an id");
-    let spend = Transfer { purpose: Purpose::Reserve, resource: message.uuid(), part: 0, amount: Micros(700), sender: Some(sender) };
-    let mut tx = app.store().begin().await.expect("a transaction");
-    tx.transfer(app.tenant(), &spend, app.clock.now()).await.expect("a transfer");
-    tx.commit().await.expect("a commit");
-    let check = |required| app.node.core.check_daily_spend(app.tenant(), sender, Micros(1_000), Micros(required));
-    check(300).await.expect("exactly the limit");
-    let error = check(301).await.expect_err("over the limit");
-    assert_eq!((error.code().as_str(), &error.details()["spentToday"]), ("insufficient_balance", &json!(0.0007)));
-    app.clock.advance(Duration::from_secs(86_400));
-    check(1_000).await.expect("a new day");
+async fn a_sender_spends_no_more_than_its_daily_limit() {
+    for backend in Backend::all() {
+        let app = with_prices(backend).await;
+        let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"dailySpendLimit": 0.08}))).await.expect(200);
+        let body = |key: &str| json!({"to": "+34600111222", "text": "x", "idempotencyKey": key});
+        for key in ["a", "b"] {
+            app.send_message(body(key)).await;
+            app.drain().await;
+        }
+        let over = app.post("/v1/messages", body("c")).await.expect(402).json();
+        assert_eq!(over["code"], "insufficient_balance");
+        assert_eq!(over["details"], json!({"dailySpendLimit": 0.08, "spentToday": 0.07, "required": 0.035}));
+        assert_eq!(app.post("/v1/messages?dryRun=true", body("c")).await.expect(200).json()["plan"]["affordable"], false);
+        app.post("/v1/messages", body("a")).await.expect(409);
+        // What fails does not count, nor does what costs nothing, nor another sender.
+        app.send_message(json!({"to": "+12125550001", "text": "x"})).await;
+        app.drain().await;
+        assert_eq!(app.post("/v1/messages", body("c")).await.expect(402).json()["details"]["spentToday"], json!(0.07));
+        app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp", "fallbackEnabled": false})).await;
+        let other = app.post("/v1/senders", json!({"name": "Other"})).await.expect(201).json()["id"].clone();
+        let headers =
+            [("authorization", format!("Bearer {}", app.test_key)), ("service-sender", other.as_str().unwrap_or_default().to_owned())];
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        app.send("POST", "/v1/messages", &headers, Some(body("d"))).await.expect(202);
+        app.drain().await;
+        app.advance(Duration::from_secs(86_400)).await;
+        app.send_message(body("c")).await;
+        app.drain().await;
+        assert_eq!(accounts(&app).await.reserved, Micros(0));
+    }
 }

@@ -25,6 +25,7 @@ async fn history(app: &TestApp, to: &str, channel: Channel, successes: i64, fail
     app.store().add_metrics(vec![(app.tenant(), address, channel, delta)]).await.expect("metrics");
 }
 
+// holds: messages.auto
 #[tokio::test]
 async fn the_cheapest_channel_that_is_likely_to_arrive() {
     for backend in Backend::all() {
@@ -63,6 +64,20 @@ async fn the_cheapest_channel_that_is_likely_to_arrive() {
     }
 }
 
+// holds: messages.auto.never_voice
+#[tokio::test]
+async fn voice_is_never_chosen_by_itself() {
+    let app = TestApp::start().await;
+    let prices = "channel,country,unit,provider,fee\nsms,*,segment,1,0\nwhatsapp,*,message,1,0\nvoice,*,minute,0,0\n";
+    app.node.core.import_prices(None, prices, true).await.expect("good prices");
+    for body in [json!({"to": "+12125550009", "text": "x"}), json!({"to": "+34600111222", "text": "x"})] {
+        let plan = plan(&app, body).await;
+        assert_ne!(plan["channel"], "voice");
+        let considered = plan["routing"]["considered"].as_array().cloned().unwrap_or_default();
+        assert!(considered.iter().all(|channel| channel["channel"] != "voice"), "{plan}");
+    }
+}
+
 #[tokio::test]
 async fn what_happens_is_counted_by_country() {
     for backend in Backend::all() {
@@ -81,6 +96,7 @@ async fn what_happens_is_counted_by_country() {
     }
 }
 
+// holds: messages.auto
 #[tokio::test]
 async fn the_channel_of_the_newest_inbound_message_goes_first() {
     for backend in Backend::all() {

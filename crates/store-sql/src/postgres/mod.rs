@@ -21,10 +21,10 @@ mod ledger;
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
-#[path = "../sql/profiles.rs"]
-mod profiles;
 #[path = "../sql/prices.rs"]
 mod prices;
+#[path = "../sql/profiles.rs"]
+mod profiles;
 #[path = "../sql/routing.rs"]
 mod routing;
 #[path = "../sql/webhooks.rs"]
