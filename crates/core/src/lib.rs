@@ -9,12 +9,15 @@ mod cursor;
 mod directory;
 pub mod events;
 pub mod inbound;
+pub mod invitations;
 mod keys;
 mod list;
 pub mod messages;
+pub mod numbers;
 mod once;
 mod patch;
 mod ports;
+pub mod rate;
 mod secrets;
 pub mod senders;
 mod store_error;
@@ -48,6 +51,7 @@ struct Inner {
     registry: Registry,
     services: Services,
     sealer: Sealer,
+    public_url: String,
     cursors: Cursors,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
@@ -99,12 +103,14 @@ pub struct Parts {
     pub services: Services,
     /// Opens and closes provider secrets.
     pub sealer: Sealer,
+    /// Where clients reach this installation, such as `https://messages.example.org`; what links begin with.
+    pub public_url: String,
 }
 
 impl Core {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, outbound, web, registry, services, sealer } = parts;
+        let Parts { store, outbound, web, registry, services, sealer, public_url } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
         let inner = Inner {
             store,
@@ -113,6 +119,7 @@ impl Core {
             registry,
             services,
             sealer,
+            public_url,
             cursors,
             keys: cache::Cache::default(),
             worlds: cache::Cache::default(),

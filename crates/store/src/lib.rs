@@ -15,8 +15,10 @@ mod directory;
 mod error;
 mod events;
 mod idempotency;
+mod invitations;
 mod messages;
 mod nodes;
+mod numbers;
 mod profiles;
 mod transition;
 mod webhooks;
@@ -28,8 +30,10 @@ pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
+pub use invitations::InvitationRepo;
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
+pub use numbers::NumberRepo;
 pub use profiles::ProfileRepo;
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
@@ -71,7 +75,18 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 /// One transaction, with every repository.
 #[async_trait]
 pub trait Tx:
-    DirectoryRepo + MessageRepo + ContactRepo + EventRepo + IdempotencyRepo + DeliveryRepo + NodeRepo + WebhookRepo + ProfileRepo + Send
+    DirectoryRepo
+    + MessageRepo
+    + ContactRepo
+    + EventRepo
+    + IdempotencyRepo
+    + DeliveryRepo
+    + NodeRepo
+    + WebhookRepo
+    + ProfileRepo
+    + NumberRepo
+    + InvitationRepo
+    + Send
 {
     /// Makes the changes durable.
     async fn commit(self: Box<Self>) -> Result<()>;

@@ -1,8 +1,10 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
 pub(crate) mod events;
+mod invitations;
 mod me;
 mod messages;
+mod numbers;
 mod senders;
 mod webhook;
 mod webhooks;
@@ -19,5 +21,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(events::routes())
         .merge(webhook::routes())
         .merge(webhooks::routes())
+        .merge(numbers::routes())
+        .merge(invitations::routes())
         .routes(routes!(me::get_me))
 }

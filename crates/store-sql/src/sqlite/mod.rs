@@ -18,10 +18,14 @@ mod directory;
 mod events;
 #[path = "../sql/idempotency.rs"]
 mod idempotency;
+#[path = "../sql/invitations.rs"]
+mod invitations;
 #[path = "../sql/messages.rs"]
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
+#[path = "../sql/numbers.rs"]
+mod numbers;
 #[path = "../sql/profiles.rs"]
 mod profiles;
 #[path = "../sql/webhooks.rs"]

@@ -43,6 +43,17 @@ const COVERED: &[(&str, &[&str])] = &[
     ("a_node_that_owns_something_is_not_forgotten", &["delete_node"]),
     ("the_database_tells_the_time", &["database_time"]),
     ("a_closed_store_has_written_what_it_took", &["begin", "read", "ping", "close", "advice"]),
+    ("the_inventory_is_searched", &["available_numbers", "list_inventory", "find_inventory_number"]),
+    ("a_number_is_held_until_it_is_released", &["put_inventory_number", "find_number", "lock_number", "update_number", "release_number"]),
+    ("of_many_who_want_a_number_one_gets_it", &["acquire_number"]),
+    ("held_numbers_are_listed", &["list_numbers", "due_numbers", "unassign_numbers"]),
+    ("a_sender_changes_its_number_only_from_the_one_it_had", &["swap_sender_phone"]),
+    (
+        "an_invitation_comes_back_as_it_was",
+        &["insert_invitation", "lock_invitation", "update_invitation", "find_invitation", "find_invitation_by_token"],
+    ),
+    ("an_invitation_that_ended_is_expired", &["list_invitations", "due_invitations"]),
+    ("a_number_is_set_aside_while_its_invitation_is_open", &["invitation_of_number"]),
     ("an_inbound_message_is_received_once", &["insert_inbound"]),
 ];
 

@@ -1,0 +1,38 @@
+//! Monthly renewals.
+
+use nuncio_domain::{Ids, PhoneNumberId, Result, TenantId};
+use nuncio_store::Store;
+
+use super::charge::{Charge, Payment, charge};
+use crate::StoreResultExt as _;
+
+/// Numbers of one round.
+const ROUND: u32 = 100;
+
+/// Renews what is due, each number in a transaction of its own. Answers whether anything was due.
+pub async fn renew_due(store: &dyn Store, ids: &Ids) -> Result<bool> {
+    let due = store.read().await.or_fail()?.due_numbers(ids.clock.now(), ROUND).await.or_fail()?;
+    for (tenant, id) in &due {
+        // One that cannot be read must not stand in front of the others.
+        if let Err(error) = renew_number(store, ids, *tenant, *id).await {
+            tracing::warn!(%id, %error, "a phone number that is due could not be seen to; it is tried again");
+        }
+    }
+    Ok(!due.is_empty())
+}
+
+/// Renews a number, if it still is due under the lock of its row: of two nodes one renews.
+pub async fn renew_number(store: &dyn Store, ids: &Ids, tenant: TenantId, id: PhoneNumberId) -> Result<()> {
+    let now = ids.clock.now();
+    let mut tx = store.begin().await.or_fail()?;
+    let Some(mut number) = tx.lock_number(tenant, id).await.or_fail()?.filter(|number| number.renews_at <= now) else {
+        return Ok(());
+    };
+    let payment = charge(&mut *tx, tenant, number.pricing.to_renew(), Charge::Renewal(id)).await?;
+    if let Payment::Short { available } = payment {
+        tracing::warn!(number.id = %id, %available, "a phone number could not be renewed for want of money; it is suspended");
+    }
+    number.renew(payment == Payment::Paid, now);
+    tx.update_number(tenant, &number).await.or_fail()?;
+    tx.commit().await.or_fail()
+}
