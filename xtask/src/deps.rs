@@ -38,6 +38,11 @@ const RULES: &[Rule] = &[
         never: &["sqlx", "rusqlite", "axum"],
     },
     Rule { name: "nuncio-api", may_use: &["nuncio-domain", "nuncio-core"], never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre"] },
+    Rule {
+        name: "nuncio-dashboard",
+        may_use: &["nuncio-domain", "nuncio-core"],
+        never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre", "reqwest"],
+    },
     // The binary, and what is never part of it.
     Rule {
         name: "nuncio",
@@ -52,6 +57,7 @@ const RULES: &[Rule] = &[
             "nuncio-core",
             "nuncio-dispatch",
             "nuncio-api",
+            "nuncio-dashboard",
         ],
         never: &["openssl-sys", "native-tls", "aws-lc-sys"],
     },

@@ -96,6 +96,8 @@ fn base() -> OpenApi {
         tag("Senders", "The profiles that messages are sent by, and the provider accounts that carry their channels."),
         tag("Events", "What happened, in order."),
         tag("Webhooks", "Where events are posted to, and what became of it."),
+        tag("Phone numbers", "Acquiring numbers, and assigning them to senders."),
+        tag("Invitations", "Having a client set up a sender by itself."),
         tag("Account", "What an API key opens."),
     ];
     OpenApiBuilder::new().info(info.build()).components(Some(components())).tags(Some(tags)).build()

@@ -12,7 +12,6 @@ mod error;
 mod extract;
 mod node;
 mod operations;
-mod rate;
 mod reply;
 mod shell;
 mod state;
@@ -22,16 +21,18 @@ pub use document::openapi;
 pub use operations::OPERATIONS;
 pub use state::{ApiLimits, ApiState};
 
-/// The routes of the API, ready to be served.
+/// The routes of the API and, beside them, `pages`, ready to be served. All of them pass the shell: they get a request id, are counted,
+/// and a panic in them is a 500.
 ///
 /// Serve it with `ConnectInfo<SocketAddr>`: failed authentications are counted per address. Without one they all count together.
-pub fn router(state: ApiState) -> axum::Router {
+pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let (routes, document) = document::build();
     let app = state::App::new(state, &document);
     routes
         .merge(node::routes(&document))
         .fallback(node::not_found)
         .method_not_allowed_fallback(node::method_not_allowed)
-        .layer(axum::middleware::from_fn_with_state(app.clone(), shell::shell))
-        .with_state(app)
+        .with_state(app.clone())
+        .merge(pages)
+        .layer(axum::middleware::from_fn_with_state(app, shell::shell))
 }

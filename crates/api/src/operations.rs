@@ -39,6 +39,16 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("delete_webhook", Some(Permission::WebhooksWrite)),
     ("rotate_webhook_secret", Some(Permission::WebhooksWrite)),
     ("get_balance", Some(Permission::MessagesRead)),
+    ("list_phone_numbers", Some(Permission::NumbersRead)),
+    ("list_available_phone_numbers", Some(Permission::NumbersRead)),
+    ("acquire_phone_number", Some(Permission::NumbersWrite)),
+    ("get_phone_number", Some(Permission::NumbersRead)),
+    ("update_phone_number", Some(Permission::NumbersWrite)),
+    ("release_phone_number", Some(Permission::NumbersWrite)),
+    ("create_invitation", Some(Permission::InvitationsWrite)),
+    ("list_invitations", Some(Permission::InvitationsRead)),
+    ("get_invitation", Some(Permission::InvitationsRead)),
+    ("cancel_invitation", Some(Permission::InvitationsWrite)),
     ("get_me", None),
 ];
 

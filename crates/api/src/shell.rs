@@ -5,7 +5,7 @@
 //! failure is logged with the request's id. All of it is one layer: each further one would cost every request an allocation.
 
 use std::any::Any;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 
 use axum::body::Body;
@@ -15,12 +15,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use nuncio_core::rate::{Taken, subscriber};
 use nuncio_domain::{Error, ErrorCode, FieldError, Ids};
 
 use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs, shown};
 use crate::operations::Operation;
-use crate::rate::Taken;
 use crate::state::App;
 use crate::v1::events::wants_stream;
 
@@ -102,12 +102,8 @@ fn refused(app: &App, request: &Request, error: Error, now: std::time::Duration)
 }
 
 fn address(request: &Request) -> IpAddr {
-    match request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical()) {
-        // One subscriber has at least a /64 of IPv6 addresses (RFC 6177).
-        Some(IpAddr::V6(ip)) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-        Some(ip) => ip,
-        None => Ipv4Addr::UNSPECIFIED.into(),
-    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |info| subscriber(info.0.ip()))
 }
 
 /// The token of `Authorization: Bearer` (RFC 6750 §2.1), or `""`, which is no key.

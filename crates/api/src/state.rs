@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use nuncio_core::Core;
-use nuncio_domain::TenantId;
+use nuncio_core::rate::{Buckets, Quota};
+use nuncio_domain::{TenantId, limits};
 use utoipa::openapi::OpenApi;
 
 use crate::budget::Budget;
 use crate::extract::Validators;
 use crate::operations::Operations;
-use crate::rate::{Buckets, Quota};
-
-/// Failed authentications that an address has a minute.
-const FAILED_AUTHENTICATIONS: u32 = 60;
 
 /// Limits of the API as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +72,7 @@ impl App {
             metrics,
             operations: Operations::of(document),
             requests: Buckets::new(Quota::new(limits.per_minute, limits.burst)),
-            failures: Buckets::new(Quota::new(FAILED_AUTHENTICATIONS, FAILED_AUTHENTICATIONS)),
+            failures: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
             validators: Validators::default(),
         }))

@@ -6,7 +6,7 @@ use nuncio_domain::config::{Connection, Project, Sender, World};
 use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
-use crate::{Core, StoreResultExt as _};
+use crate::{Core, StoreResultExt as _, numbers};
 
 /// The adapter that carries every channel of the test world.
 pub(crate) const SIM: &str = "sim";
@@ -50,12 +50,10 @@ impl Core {
         for environment in [Environment::Live, Environment::Test] {
             let sender = Sender { is_default: true, ..Sender::new(self.ids().next(), "Default", now) };
             let tenant = project.tenant(environment);
-            tx.insert_sender(tenant, &sender, now).await.or_fail()?;
+            self.write_sender(&mut *tx, tenant, environment, &sender).await?;
             if environment == Environment::Test {
                 simulated = Some(sender.id);
-                for connection in self.simulated(tenant, sender.id)? {
-                    tx.put_connection(tenant, &connection).await.or_fail()?;
-                }
+                numbers::stock_sandbox(&mut *tx, tenant, now).await?;
             }
         }
         tx.commit().await.or_fail()?;
@@ -76,6 +74,17 @@ impl Core {
     pub(crate) async fn commit_change(&self, tenant: TenantId, tx: Box<dyn Tx>) -> Result<()> {
         tx.commit().await.or_fail()?;
         self.forget_world(tenant);
+        Ok(())
+    }
+
+    /// Writes a new sender; in the test world its every channel is simulated.
+    pub(crate) async fn write_sender(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
+        tx.insert_sender(tenant, sender, sender.updated_at).await.or_fail()?;
+        if environment == Environment::Test {
+            for connection in self.simulated(tenant, sender.id)? {
+                tx.put_connection(tenant, &connection).await.or_fail()?;
+            }
+        }
         Ok(())
     }
 

@@ -10,13 +10,16 @@ mod cursor;
 mod directory;
 pub mod events;
 pub mod inbound;
+pub mod invitations;
 mod keys;
 mod list;
 pub mod messages;
+pub mod numbers;
 mod once;
 mod patch;
 mod ports;
 mod prices;
+pub mod rate;
 mod secrets;
 pub mod senders;
 mod store_error;
@@ -50,6 +53,7 @@ struct Inner {
     registry: Registry,
     services: Services,
     sealer: Sealer,
+    public_url: String,
     cursors: Cursors,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
@@ -104,12 +108,14 @@ pub struct Parts {
     pub services: Services,
     /// Opens and closes provider secrets.
     pub sealer: Sealer,
+    /// Where clients reach this installation, such as `https://messages.example.org`; what links begin with.
+    pub public_url: String,
 }
 
 impl Core {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, outbound, web, registry, services, sealer } = parts;
+        let Parts { store, outbound, web, registry, services, sealer, public_url } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
         let inner = Inner {
             store,
@@ -118,6 +124,7 @@ impl Core {
             registry,
             services,
             sealer,
+            public_url,
             cursors,
             keys: cache::Cache::default(),
             worlds: cache::Cache::default(),

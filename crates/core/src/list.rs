@@ -1,7 +1,7 @@
 //! What all lists have in common.
 
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits};
 use uuid::Uuid;
 
 use crate::Core;
@@ -50,6 +50,16 @@ pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>)
             None
         }
     }
+}
+
+/// A country (ISO 3166-1 alpha-2) that there are phone numbers of, in upper case.
+pub(crate) fn country(text: &str, path: &str, errors: &mut Vec<FieldError>) -> String {
+    let upper = text.to_ascii_uppercase();
+    if !address::is_country(&upper) {
+        let shown: String = text.chars().take(64).collect();
+        errors.push(FieldError::new(path, format!("{shown:?} is no ISO 3166-1 country code of two letters such as ES")));
+    }
+    upper
 }
 
 /// A phone number in a query: a plus sign that was not percent-encoded arrives as a space.

@@ -9,6 +9,7 @@
 mod attachments;
 mod attempt;
 mod events;
+mod house;
 mod lane;
 mod nodes;
 mod outbound;
@@ -140,6 +141,7 @@ impl Dispatch {
         if shared.health.second_passed(shared.ids.clock.monotonic()) {
             shared.refresh_lanes().await?;
             shared.flush_tally().await?;
+            busy |= shared.keep_house().await;
         }
         Ok(busy)
     }

@@ -104,6 +104,18 @@ pub fn phone_facts(e164: &str) -> PhoneFacts {
     }
 }
 
+/// The country of a canonical phone number (ISO 3166-1 alpha-2), or the main country of its calling code when the number lies in no
+/// known range; `""` for calling codes without a country.
+pub fn country(e164: &str) -> String {
+    let facts = phone_facts(e164);
+    if !facts.country.is_empty() {
+        return facts.country;
+    }
+    let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else { return String::new() };
+    let main = PHONE_NUMBER_UTIL.get_region_for_country_code(number.country_code);
+    main.map_or_else(String::new, |region| region.as_region_str().to_string())
+}
+
 /// Whether a country (ISO 3166-1 alpha-2) has a numbering plan.
 pub fn is_country(code: &str) -> bool {
     PHONE_NUMBER_UTIL.get_supported_regions().any(|region| region.as_region_str().to_string() == code)

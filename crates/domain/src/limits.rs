@@ -11,6 +11,9 @@ pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
 /// Deepest nesting of a JSON body.
 pub const JSON_DEPTH: usize = 32;
 
+/// Wrong keys, and wrong tokens of invitations, that an address may try a minute.
+pub const GUESSES: u32 = 60;
+
 /// Page size when none is asked for.
 pub const PAGE_DEFAULT: u32 = 50;
 /// Largest page.
@@ -112,3 +115,22 @@ pub const PROFILE_DESCRIPTION: usize = 512;
 pub const PROFILE_WEBSITES: usize = 2;
 /// Profile picture, in bytes.
 pub const PICTURE_BYTES: usize = 5 * 1024 * 1024;
+
+/// Name of a phone number.
+pub const NUMBER_NAME: usize = 100;
+/// Client name of an invitation.
+pub const INVITATION_NAME: usize = 100;
+/// Shortest and longest `expiresInDays` of an invitation.
+pub const INVITATION_DAYS: (u32, u32) = (1, 30);
+/// `expiresInDays` when none is given.
+pub const INVITATION_DAYS_DEFAULT: u32 = 7;
+/// How long a code that proves a phone number is good.
+pub const INVITATION_CODE_TTL: Duration = Duration::from_secs(600);
+/// Wrong tries after which a code is good no more.
+pub const INVITATION_CODE_TRIES: u32 = 5;
+/// Codes of one invitation within [`INVITATION_CODE_SPAN`].
+pub const INVITATION_CODES: usize = 3;
+/// See [`INVITATION_CODES`].
+pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
+/// Countries that an invitation may name.
+pub const COUNTRIES: usize = 250;

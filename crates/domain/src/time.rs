@@ -46,6 +46,13 @@ impl Timestamp {
         Self(self.0.saturating_sub(if millis > i64::MAX as u128 { i64::MAX } else { millis as i64 }))
     }
 
+    /// So many calendar months later, at the same time of day, on the last day of a month that is too short. Stops at the end of the range.
+    #[must_use]
+    pub fn plus_months(self, months: u32) -> Self {
+        let later = chrono::DateTime::from_timestamp_millis(self.0).and_then(|at| at.checked_add_months(chrono::Months::new(months)));
+        later.map_or(Self(i64::MAX), |at| Self(at.timestamp_millis()))
+    }
+
     /// How long after `earlier`; zero when it is not after.
     pub const fn since(self, earlier: Self) -> Duration {
         let millis = self.0.saturating_sub(earlier.0);

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use nuncio_core::numbers::ImportedNumber;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
 use nuncio_core::{Core, PutConnection};
 use nuncio_domain::config::{Connection, Project, Sender, World};
@@ -63,6 +64,12 @@ pub enum Command {
     ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
     /// Reach for the provider and log in.
     ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
+    /// Show the inventory of phone numbers of a world.
+    NumbersList { env: Environment },
+    /// Enter many numbers.
+    NumbersImport { env: Environment, numbers: Vec<ImportedNumber> },
+    /// Enter one number.
+    NumbersAdd { env: Environment, number: ImportedNumber },
     /// Show messages that wait for a person.
     MessagesHeld,
     /// Decide about held messages.
@@ -144,6 +151,9 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             Ok(Answer::new(json!({}), "removed"))
         }
         Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
+        Command::NumbersList { env } => crate::inventory::list(core, project.tenant(env)).await,
+        Command::NumbersImport { env, numbers } => crate::inventory::import(core, project.tenant(env), &numbers).await,
+        Command::NumbersAdd { env, number } => crate::inventory::add(core, project.tenant(env), &number).await,
         Command::MessagesHeld => crate::doctor::held(core).await,
         Command::MessagesResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
         Command::PricesImport { csv, own, replace } => money::prices_import(core, own.then_some(project.id), &csv, replace).await,
@@ -272,6 +282,9 @@ pub(crate) fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
     if rows.is_empty() { none.to_owned() } else { rows.join("\n") }
 }
 
+/// The largest command: an inventory of some hundred thousand numbers.
+const COMMAND_BYTES: u64 = 32 * 1024 * 1024;
+
 /// How an answer or an error travels through the socket.
 type Wire = std::result::Result<Answer, String>;
 
@@ -294,7 +307,7 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
 
 async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    (&mut stream).take(1024 * 1024).read_to_end(&mut bytes).await?;
+    (&mut stream).take(COMMAND_BYTES).read_to_end(&mut bytes).await?;
     let answer: Wire = match serde_json::from_slice(&bytes) {
         Ok(request) => run(core, request).await.map_err(|e| explain(&e)),
         Err(error) => Err(format!("the running server does not know this command; is it of another version? ({error})")),

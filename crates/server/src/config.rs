@@ -32,13 +32,24 @@ pub struct Config {
 pub struct ServerConfig {
     /// Address and port of the HTTP API.
     pub listen: String,
+    /// Where others reach this installation, such as `https://messages.example.org`; links that clients get begin with it. Empty for
+    /// `http://` and the address that it listens on.
+    pub public_url: String,
     /// Seconds that attempts under way are waited for at shutdown.
     pub shutdown_seconds: u64,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8025".to_owned(), shutdown_seconds: 20 }
+        Self { listen: "127.0.0.1:8025".to_owned(), public_url: String::new(), shutdown_seconds: 20 }
+    }
+}
+
+impl ServerConfig {
+    /// What links begin with, while the server listens on `address`. Without a slash at the end.
+    pub fn public_url(&self, address: &str) -> String {
+        let url = if self.public_url.is_empty() { format!("http://{address}") } else { self.public_url.clone() };
+        url.trim_end_matches('/').to_owned()
     }
 }
 
@@ -167,6 +178,11 @@ impl Config {
     fn check(&self, problems: &mut Vec<String>) {
         if self.server.listen.parse::<std::net::SocketAddr>().is_err() {
             problems.push(format!("server.listen: {:?} is not address:port, such as 127.0.0.1:8025", self.server.listen));
+        }
+        let url = &self.server.public_url;
+        let has_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']);
+        if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
+            problems.push(format!("server.public_url: {url:?} is not like https://messages.example.org, or empty"));
         }
         if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
             problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());

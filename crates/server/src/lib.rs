@@ -5,6 +5,7 @@ pub mod cli;
 pub mod config;
 mod data;
 mod doctor;
+mod inventory;
 mod money;
 mod quickstart;
 mod serve;

@@ -43,7 +43,7 @@ impl Server {
             .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
-        let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?)?;
+        let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?, config.server.public_url(&address.to_string()))?;
         admin::project(&node.core, None).await?;
         node.dispatch.start().await?;
         let loops = tokio::spawn({
@@ -58,7 +58,7 @@ impl Server {
         };
         let state = ApiState { core: node.core.clone(), metrics: std::sync::Arc::new(move || metrics.render()), limits };
         let (stop, stopped) = watch::channel(false);
-        let http = tokio::spawn(serve_http(listener, nuncio_api::router(state), stopped));
+        let http = tokio::spawn(serve_http(listener, wiring::router(state), stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);
         Ok(Self { node, address, data, stop, http, loops, socket, patience, _lock: lock })
     }

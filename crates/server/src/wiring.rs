@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nuncio_api::ApiState;
 use nuncio_channel::Registry;
 use nuncio_core::{Core, Parts, Sealer};
 use nuncio_dispatch::{Dispatch, DispatchConfig};
@@ -26,8 +27,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Puts a node together on an open database. Nothing runs yet.
-    pub fn new(store: Arc<dyn Store>, sealer: Sealer, ids: Ids, config: DispatchConfig) -> anyhow::Result<Self> {
+    /// Puts a node together on an open database. Nothing runs yet. Links to it begin with `public_url`.
+    pub fn new(store: Arc<dyn Store>, sealer: Sealer, ids: Ids, config: DispatchConfig, public_url: String) -> anyhow::Result<Self> {
         let dispatch = Dispatch::new(Arc::clone(&store), registry(), sealer.clone(), ids, config)?;
         let core = Core::new(Parts {
             store,
@@ -36,6 +37,7 @@ impl Node {
             registry: registry(),
             services: dispatch.services(),
             sealer,
+            public_url,
         });
         Ok(Self { core, dispatch })
     }
@@ -50,4 +52,10 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
         receipt_wait: Duration::from_secs(config.dispatch.receipt_wait_seconds),
         guard: config.guard().map_err(anyhow::Error::msg)?,
     })
+}
+
+/// Everything that is served: the API and the pages.
+pub fn router(state: ApiState) -> axum::Router {
+    let pages = nuncio_dashboard::router(state.core.clone());
+    nuncio_api::router(state, pages)
 }

@@ -15,9 +15,11 @@ mod directory;
 mod error;
 mod events;
 mod idempotency;
+mod invitations;
 mod ledger;
 mod messages;
 mod nodes;
+mod numbers;
 mod prices;
 mod profiles;
 mod routing;
@@ -31,9 +33,11 @@ pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
+pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
+pub use numbers::NumberRepo;
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
@@ -89,6 +93,8 @@ pub trait Tx:
     + ProfileRepo
     + RoutingRepo
     + WebhookRepo
+    + NumberRepo
+    + InvitationRepo
     + Send
 {
     /// Makes the changes durable.

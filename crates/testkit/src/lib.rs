@@ -266,9 +266,10 @@ pub fn sealer() -> Sealer {
 
 async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Router) {
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
-    let node = Node::new(store, sealer(), ids.clone(), options.dispatch.clone()).expect("a node");
+    let public_url = "https://nuncio.example".to_owned();
+    let node = Node::new(store, sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
     node.dispatch.start().await.expect("the node enters");
     let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
-    (node.clone(), nuncio_api::router(state))
+    (node.clone(), nuncio::wiring::router(state))
 }

@@ -2,8 +2,10 @@
 
 mod balance;
 pub(crate) mod events;
+mod invitations;
 mod me;
 mod messages;
+mod numbers;
 mod senders;
 mod webhook;
 mod webhooks;
@@ -20,6 +22,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(events::routes())
         .merge(webhook::routes())
         .merge(webhooks::routes())
+        .merge(numbers::routes())
+        .merge(invitations::routes())
         .routes(routes!(me::get_me))
         .routes(routes!(balance::get_balance))
 }

@@ -71,6 +71,31 @@ pub struct SendMessage {
     pub on_unknown: Option<OnUnknown>,
 }
 
+impl SendMessage {
+    /// A text, by whatever channel reaches the recipient.
+    pub fn text(to: &str, text: String) -> Self {
+        Self {
+            to: to.to_owned(),
+            channel: None,
+            message_type: None,
+            text: Some(text),
+            content: None,
+            subject: None,
+            html_body: None,
+            reply_to: None,
+            idempotency_key: None,
+            metadata: None,
+            fallback_enabled: None,
+            fallback_after_seconds: None,
+            voice_language: None,
+            attachments: None,
+            scheduled_at: None,
+            validity_seconds: None,
+            on_unknown: None,
+        }
+    }
+}
+
 /// A file of an email.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Attachment)]

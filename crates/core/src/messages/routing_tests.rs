@@ -10,6 +10,7 @@ fn connection(channel: Channel) -> Connection {
         kind: "sim".to_owned(),
         settings: serde_json::Map::new(),
         sealed: Redacted::new(Vec::new()),
+        throttle: None,
         updated_at: Timestamp::default(),
     }
 }
@@ -20,6 +21,9 @@ fn sender() -> Sender {
         name: "desk".to_owned(),
         phone_number: String::new(),
         is_default: true,
+        email_receiving_enabled: false,
+        allowed_countries: Vec::new(),
+        daily_spend_limit: None,
         updated_at: Timestamp::default(),
     }
 }

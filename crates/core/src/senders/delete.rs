@@ -38,6 +38,7 @@ impl Core {
     async fn sender_removed(&self, tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<()> {
         tx.delete_webhook(tenant, Some(id)).await.or_fail()?;
         tx.delete_account(tenant, id).await.or_fail()?;
+        tx.unassign_numbers(tenant, id, self.ids().clock.now()).await.or_fail()?;
         Ok(())
     }
 }

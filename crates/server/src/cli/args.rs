@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand, ValueEnum};
+use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::Environment;
 use nuncio_domain::lifecycle::Resolution;
 use serde_json::{Map, Value};
@@ -60,6 +61,11 @@ pub(super) enum Action {
     Connections {
         #[command(subcommand)]
         action: ConnectionsAction,
+    },
+    /// The inventory of phone numbers.
+    Numbers {
+        #[command(subcommand)]
+        action: NumbersAction,
     },
     /// Messages that wait for a person.
     Messages {
@@ -230,6 +236,45 @@ pub(super) enum ConnectionsAction {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum NumbersAction {
+    /// Show the inventory of a world, and who holds what of it.
+    List {
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Enter the numbers of a file. Columns: phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost, isFreeNumber. Numbers
+    /// that are there get the new capabilities and prices.
+    Import {
+        /// A CSV file with a header line.
+        file: PathBuf,
+        #[arg(long, default_value = "live")]
+        env: Env,
+    },
+    /// Enter one number.
+    Add {
+        /// In E.164.
+        phone_number: String,
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// sms, voice, mms; several joined by commas.
+        #[arg(long)]
+        capabilities: String,
+        /// What its holder pays a month, in US dollars.
+        #[arg(long, default_value = "0")]
+        monthly_price: String,
+        /// What you pay a month.
+        #[arg(long, default_value = "0")]
+        monthly_cost: String,
+        /// What its holder pays once.
+        #[arg(long, default_value = "0")]
+        upfront_cost: String,
+        /// Its holder pays nothing.
+        #[arg(long)]
+        free: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum MessagesAction {
     /// Show messages that wait for a person.
     Held,
@@ -336,6 +381,7 @@ impl Action {
             Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
             Self::Senders { action } => action.into(),
             Self::Connections { action } => action.into_command()?,
+            Self::Numbers { action } => action.into_command()?,
             Self::Messages { action: MessagesAction::Held } => Command::MessagesHeld,
             Self::Messages { action: MessagesAction::Resolve { id, all, action } } => {
                 let action = match action {
@@ -401,6 +447,23 @@ impl ConnectionsAction {
             Self::Set { env, sender, channel, kind, settings, secrets } => {
                 let (settings, secrets) = (pairs(&settings, false)?, pairs(&secrets, true)?);
                 Command::ConnectionsSet { env: env.into(), sender, channel, kind, settings, secrets }
+            }
+        })
+    }
+}
+
+impl NumbersAction {
+    fn into_command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::List { env } => Command::NumbersList { env: env.into() },
+            Self::Import { file, env } => {
+                let numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
+                Command::NumbersImport { env: env.into(), numbers }
+            }
+            Self::Add { phone_number, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
+                let is_free_number = free.to_string();
+                let number = ImportedNumber { phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number };
+                Command::NumbersAdd { env: env.into(), number }
             }
         })
     }

@@ -1,5 +1,6 @@
 //! Who may do what: a row for every operation of the document.
 
+use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::Environment;
 use nuncio_testkit::TestApp;
 use serde_json::{Value, json};
@@ -57,6 +58,16 @@ const ROWS: &[Row] = &[
     row("delete_webhook", "DELETE", "/v1/webhook", None, Some("webhooks:write")),
     row("rotate_webhook_secret", "POST", "/v1/webhook/secret", None, Some("webhooks:write")),
     row("get_balance", "GET", "/v1/balance", None, Some("messages:read")),
+    row("list_phone_numbers", "GET", "/v1/phone-numbers", None, Some("numbers:read")),
+    row("list_available_phone_numbers", "GET", "/v1/phone-numbers/available?countryCode=US", None, Some("numbers:read")),
+    row("acquire_phone_number", "POST", "/v1/phone-numbers", Some(r#"{"phoneNumber":"{available}"}"#), Some("numbers:write")),
+    row("get_phone_number", "GET", "/v1/phone-numbers/{number}", None, Some("numbers:read")),
+    row("update_phone_number", "PATCH", "/v1/phone-numbers/{number}", Some(r#"{"name":"x"}"#), Some("numbers:write")),
+    row("release_phone_number", "DELETE", "/v1/phone-numbers/{number}", None, Some("numbers:write")),
+    row("create_invitation", "POST", "/v1/invitations", Some("{}"), Some("invitations:write")),
+    row("list_invitations", "GET", "/v1/invitations", None, Some("invitations:read")),
+    row("get_invitation", "GET", "/v1/invitations/{invitation}", None, Some("invitations:read")),
+    row("cancel_invitation", "POST", "/v1/invitations/{invitation}/cancel", None, Some("invitations:write")),
     row("get_me", "GET", "/v1/me", None, None),
 ];
 
@@ -70,7 +81,28 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
     let tested = app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202).json();
     app.drain().await;
     let delivery = tested["deliveryId"].as_str().expect("an id").to_owned();
-    vec![("message", message), ("sender", sender), ("delivery", delivery)]
+    let (available, held) = (stock(app).await, stock(app).await);
+    let made = async |path: &str, body: Value, name: &str| {
+        let answer = app.post(path, body).await.expect(201).json();
+        answer[name]["id"].as_str().expect("an id").to_owned()
+    };
+    vec![
+        ("message", message),
+        ("sender", sender),
+        ("delivery", delivery),
+        ("number", made("/v1/phone-numbers", json!({"phoneNumber": held}), "phoneNumber").await),
+        ("available", available),
+        ("invitation", made("/v1/invitations", json!({}), "invitation").await),
+    ]
+}
+
+/// A number that was in no inventory yet, in that of the test world.
+async fn stock(app: &TestApp) -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let phone_number = format!("+34610{:06}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+    let number = ImportedNumber { phone_number: phone_number.clone(), capabilities: "sms".to_owned(), ..ImportedNumber::default() };
+    app.node.core.import_numbers(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
+    phone_number
 }
 
 async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {

@@ -5,9 +5,12 @@ mod channels;
 mod contract;
 mod dispatch;
 mod idempotency;
+mod invitations;
+mod invite;
 mod mail;
 mod messages;
 mod money;
+mod numbers;
 mod operations;
 mod profiles;
 mod routing;
@@ -17,3 +20,21 @@ mod senders;
 mod validation;
 mod webhook;
 mod webhooks;
+
+/// Runs all of them at once.
+async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, output) in futures.iter_mut().zip(&mut done) {
+            if output.is_none()
+                && let std::task::Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *output = Some(value);
+            }
+        }
+        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}

@@ -18,12 +18,16 @@ mod directory;
 mod events;
 #[path = "../sql/idempotency.rs"]
 mod idempotency;
+#[path = "../sql/invitations.rs"]
+mod invitations;
 #[path = "../sql/ledger.rs"]
 mod ledger;
 #[path = "../sql/messages.rs"]
 mod messages;
 #[path = "../sql/nodes.rs"]
 mod nodes;
+#[path = "../sql/numbers.rs"]
+mod numbers;
 #[path = "../sql/prices.rs"]
 mod prices;
 #[path = "../sql/profiles.rs"]

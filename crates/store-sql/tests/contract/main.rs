@@ -11,11 +11,13 @@ mod directory;
 mod events;
 mod harness;
 mod idempotency;
+mod invitations;
 mod lists;
 mod load;
 mod make;
 mod money;
 mod nodes;
+mod numbers;
 mod schema;
 mod transition;
 mod webhooks;
@@ -112,6 +114,18 @@ cases! {
         events {
             what_happened_to_a_resource_is_told_in_order,
             the_log_is_read_in_commit_order,
+        }
+        numbers {
+            the_inventory_is_searched,
+            a_number_is_held_until_it_is_released,
+            of_many_who_want_a_number_one_gets_it,
+            held_numbers_are_listed,
+            a_sender_changes_its_number_only_from_the_one_it_had,
+        }
+        invitations {
+            an_invitation_comes_back_as_it_was,
+            an_invitation_that_ended_is_expired,
+            a_number_is_set_aside_while_its_invitation_is_open,
         }
         nodes {
             a_node_lives_while_its_counter_moves,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -14,7 +15,7 @@ const BUCKETS: usize = 10_000;
 
 /// How a bucket fills.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Quota {
+pub struct Quota {
     per_minute: u32,
     burst: u32,
     interval: Duration,
@@ -22,7 +23,7 @@ pub(crate) struct Quota {
 
 impl Quota {
     /// A quota, or `None` for 0 tokens a minute: no limit.
-    pub(crate) fn new(per_minute: u32, burst: u32) -> Option<Self> {
+    pub fn new(per_minute: u32, burst: u32) -> Option<Self> {
         let interval = Duration::from_secs(60).checked_div(per_minute)?;
         Some(Self { per_minute, burst: burst.max(1), interval })
     }
@@ -30,31 +31,32 @@ impl Quota {
 
 /// What became of taking one token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// Tokens a minute.
-    pub(crate) limit: u32,
+    pub limit: u32,
     /// Tokens left.
-    pub(crate) remaining: u32,
+    pub remaining: u32,
     /// When the bucket is full again, from now.
-    pub(crate) full_in: Duration,
+    pub full_in: Duration,
     /// When the next token comes, from now, if none was there to be taken.
-    pub(crate) wait: Option<Duration>,
+    pub wait: Option<Duration>,
 }
 
 /// A bucket per key.
 #[derive(Debug)]
-pub(crate) struct Buckets<K> {
+pub struct Buckets<K> {
     quota: Option<Quota>,
     full_at: Mutex<HashMap<K, Duration>>,
 }
 
 impl<K: Eq + Hash> Buckets<K> {
-    pub(crate) fn new(quota: Option<Quota>) -> Self {
+    /// Full buckets; without a quota there is no limit.
+    pub fn new(quota: Option<Quota>) -> Self {
         Self { quota, full_at: Mutex::new(HashMap::new()) }
     }
 
     /// Takes a token; `None` when there is no limit.
-    pub(crate) fn take(&self, key: K, now: Duration) -> Option<Taken> {
+    pub fn take(&self, key: K, now: Duration) -> Option<Taken> {
         let Quota { per_minute, burst, interval } = self.quota?;
         let capacity = interval * burst;
         let mut buckets = self.full_at.lock();
@@ -72,6 +74,14 @@ impl<K: Eq + Hash> Buckets<K> {
         };
         let remaining = (capacity - debt).as_nanos() / interval.as_nanos().max(1);
         Some(Taken { limit: per_minute, remaining: remaining as u32, full_in: debt, wait })
+    }
+}
+
+/// Whom an address is counted as: one subscriber has at least a /64 of IPv6 addresses (RFC 6177).
+pub fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        ip => ip,
     }
 }
 

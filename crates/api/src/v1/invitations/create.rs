@@ -1,0 +1,49 @@
+//! `POST /v1/invitations`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::invitations::{CreateInvitation, InvitationView};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::InvitationBody;
+use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::reply::{Reply, Result};
+
+/// The number is bound elsewhere, or the idempotency key was used before.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct InvitationConflict {
+    /// With an idempotency key that was used: the invitation that was made with it.
+    invitation: Option<InvitationView>,
+    /// `conflict` if the number is bound, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    message: String,
+    details: Details,
+    error: Option<ErrorObject>,
+}
+
+/// Create an invitation
+///
+/// Makes a link behind which a client sets up a sender: it gives name and email address, and proves its phone number by a code, or
+/// takes the number that you set aside. nuncio does not send the link; you do.
+#[utoipa::path(
+    post, path = "/v1/invitations", tag = "Invitations", request_body = CreateInvitation, params(IdempotencyKey),
+    responses(
+        (status = 201, description = "The invitation.", body = InvitationBody, links(
+            ("get" = (operation_id = "get_invitation", parameters(("id" = "$response.body#/invitation/id")))),
+            ("cancel" = (operation_id = "cancel_invitation", parameters(("id" = "$response.body#/invitation/id")))),
+        )),
+        (status = 404, description = "There is no such phone number in this world. Code: `not_found`.", body = ErrorBody),
+        (status = 409, description = "The number belongs to a sender or to another invitation, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = InvitationConflict),
+    ),
+)]
+pub(crate) async fn create_invitation(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value: asked, .. }: Body<CreateInvitation>,
+) -> Result<Reply<InvitationBody>> {
+    Ok(Reply::created(core.create_invitation(&caller, asked, key.as_deref()).await?.into()))
+}

@@ -1,0 +1,28 @@
+//! `GET /v1/invitations`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::invitations::{InvitationView, ListInvitations};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of invitations.
+    InvitationPage of InvitationView
+}
+
+/// List invitations
+///
+/// Newest first.
+#[utoipa::path(
+    get, path = "/v1/invitations", tag = "Invitations", params(ListInvitations),
+    responses((status = 200, description = "A page of invitations.", body = InvitationPage)),
+)]
+pub(crate) async fn list_invitations(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListInvitations>,
+) -> Result<Reply<InvitationPage>> {
+    Ok(Reply::ok(core.list_invitations(&caller, &list).await?.into()))
+}

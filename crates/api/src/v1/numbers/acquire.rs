@@ -1,0 +1,52 @@
+//! `POST /v1/phone-numbers`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::numbers::{AcquireNumber, PhoneNumberView};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::PhoneNumberBody;
+use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::reply::{Reply, Result};
+
+/// Somebody was faster, or the idempotency key was used before.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PhoneNumberConflict {
+    /// With an idempotency key that was used: the number that was acquired with it. Only its id, if it was released since.
+    #[schema(value_type = Option<Object>)]
+    phone_number: Option<PhoneNumberView>,
+    /// `conflict` if the number is taken, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    message: String,
+    details: Details,
+    error: Option<ErrorObject>,
+}
+
+/// Acquire a phone number
+///
+/// Gives a number of the inventory to this world, and charges set-up and first month.
+#[utoipa::path(
+    post, path = "/v1/phone-numbers", tag = "Phone numbers", request_body = AcquireNumber, params(IdempotencyKey),
+    responses(
+        (status = 201, description = "The number is yours.", body = PhoneNumberBody, links(
+            ("get" = (operation_id = "get_phone_number", parameters(("id" = "$response.body#/phoneNumber/id")))),
+            ("update" = (operation_id = "update_phone_number", parameters(("id" = "$response.body#/phoneNumber/id")))),
+            ("release" = (operation_id = "release_phone_number", parameters(("id" = "$response.body#/phoneNumber/id")))),
+        )),
+        (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 404, description = "The inventory has no such number. Code: `not_found`.", body = ErrorBody),
+        (status = 409, description = "The number is taken, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = PhoneNumberConflict),
+    ),
+)]
+pub(crate) async fn acquire_phone_number(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value: asked, .. }: Body<AcquireNumber>,
+) -> Result<Reply<PhoneNumberBody>> {
+    Ok(Reply::created(core.acquire_number(&caller, asked, key.as_deref()).await?.into()))
+}

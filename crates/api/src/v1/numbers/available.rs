@@ -1,0 +1,32 @@
+//! `GET /v1/phone-numbers/available`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::numbers::{AvailableNumberView, ListAvailable};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result};
+
+/// Numbers that can be acquired.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AvailablePhoneNumbers {
+    /// Lowest first.
+    items: Vec<AvailableNumberView>,
+}
+
+/// Look for phone numbers
+///
+/// Numbers of the inventory that nobody holds. There are no pages: look for something narrower.
+#[utoipa::path(
+    get, path = "/v1/phone-numbers/available", tag = "Phone numbers", params(ListAvailable),
+    responses((status = 200, description = "Numbers that can be acquired.", body = AvailablePhoneNumbers)),
+)]
+pub(crate) async fn list_available_phone_numbers(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListAvailable>,
+) -> Result<Reply<AvailablePhoneNumbers>> {
+    Ok(Reply::ok(AvailablePhoneNumbers { items: core.available_numbers(&caller, &list).await? }))
+}

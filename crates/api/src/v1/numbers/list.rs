@@ -1,0 +1,28 @@
+//! `GET /v1/phone-numbers`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::numbers::{ListNumbers, PhoneNumberView};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of phone numbers.
+    PhoneNumberPage of PhoneNumberView
+}
+
+/// List phone numbers
+///
+/// The numbers that this world holds, newest first.
+#[utoipa::path(
+    get, path = "/v1/phone-numbers", tag = "Phone numbers", params(ListNumbers),
+    responses((status = 200, description = "A page of phone numbers.", body = PhoneNumberPage)),
+)]
+pub(crate) async fn list_phone_numbers(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListNumbers>,
+) -> Result<Reply<PhoneNumberPage>> {
+    Ok(Reply::ok(core.list_numbers(&caller, &list).await?.into()))
+}

@@ -1,0 +1,162 @@
+//! `POST /v1/invitations`.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::invitation::{Invitation, InvitationStatus, Walk};
+use nuncio_domain::number::NumberStatus;
+use nuncio_domain::{Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits};
+use nuncio_store::{KeyClaim, Operation, Tx};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+use sha2::{Digest as _, Sha256};
+use utoipa::ToSchema;
+
+use super::view::{InvitationView, TOKEN};
+use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// An invitation to make.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateInvitation {
+    /// The client's name.
+    #[schema(min_length = 1, max_length = 100)]
+    pub client_name: Option<String>,
+    /// The client's email address.
+    #[schema(max_length = 254, format = "email")]
+    pub client_email: Option<String>,
+    /// The client's phone number in E.164.
+    #[schema(max_length = 16, example = "+34600111222")]
+    pub client_phone: Option<String>,
+    /// A number of yours that the client uses in place of an own one. It must be active and of no sender.
+    pub phone_number_id: Option<String>,
+    /// How long the client has. Default 7.
+    #[schema(minimum = 1, maximum = 30)]
+    pub expires_in_days: Option<u32>,
+    /// Countries (ISO 3166-1 alpha-2) that the client's own number may be of; any when absent or empty.
+    #[schema(max_items = 250, value_type = Option<Vec<CountryCode>>)]
+    pub allowed_phone_countries: Option<Vec<String>>,
+}
+
+/// A country by ISO 3166-1 alpha-2.
+#[derive(ToSchema)]
+#[schema(min_length = 2, max_length = 2, example = "ES")]
+struct CountryCode(#[expect(dead_code, reason = "says how it looks in the document")] String);
+
+impl Core {
+    /// Makes an invitation with a link for the client.
+    pub async fn create_invitation(&self, caller: &Caller, asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
+        caller.require(Permission::InvitationsWrite)?;
+        let guard = once::guard(Operation::CreateInvitation, once::key(None, key)?, &asked);
+        let now = self.ids().clock.now();
+        let days = asked.expires_in_days.unwrap_or(limits::INVITATION_DAYS_DEFAULT);
+        let invitation = self.plan_invitation(caller.tenant, asked, now)?;
+        // The key remembers for as long as the invitation can be open, and the usual time after it.
+        let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(guard) = &guard {
+            let claim = tx.claim_idempotency_key(caller.tenant, guard, invitation.id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
+                return Err(once::conflict("invitation", &original, same_request));
+            }
+        }
+        if let Some(number) = invitation.number {
+            set_aside(&mut *tx, caller.tenant, number, now).await?;
+        }
+        tx.insert_invitation(caller.tenant, &invitation).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(self.invitation_view(caller.tenant, &invitation))
+    }
+
+    fn plan_invitation(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
+        let mut errors = Vec::new();
+        if let Some(length) = asked.client_name.as_ref().map(|name| name.chars().count())
+            && !(1..=limits::INVITATION_NAME).contains(&length)
+        {
+            errors.push(FieldError::new("clientName", format!("has {length} characters; must have 1 to {}", limits::INVITATION_NAME)));
+        }
+        let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {
+            text.map(|text| {
+                parse(&text).unwrap_or_else(|error| {
+                    errors.push(FieldError::new(path, error.to_string()));
+                    text
+                })
+            })
+        };
+        let client_email = read("clientEmail", asked.client_email, address::email);
+        let client_phone = read("clientPhone", asked.client_phone, address::phone);
+        let days = asked.expires_in_days.unwrap_or(limits::INVITATION_DAYS_DEFAULT);
+        let (least, most) = limits::INVITATION_DAYS;
+        if !(least..=most).contains(&days) {
+            errors.push(FieldError::new("expiresInDays", format!("is {days}; must be {least} to {most}")));
+        }
+        let mut countries = Vec::new();
+        for (n, text) in asked.allowed_phone_countries.unwrap_or_default().iter().enumerate().take(limits::COUNTRIES + 1) {
+            if n == limits::COUNTRIES {
+                errors.push(FieldError::new("allowedPhoneCountries", format!("has too many items; must have at most {n}")));
+            }
+            let country = list::country(text, &format!("allowedPhoneCountries[{n}]"), &mut errors);
+            if !countries.contains(&country) {
+                countries.push(country);
+            }
+        }
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let number = asked.phone_number_id.map(|text| parse_id(&text, "phone number")).transpose()?;
+        let id: InvitationId = self.ids().at(now);
+        let token = self.new_token();
+        let secrets = Map::from_iter([(TOKEN.to_owned(), token.as_str().into())]);
+        let sealed = self.inner.sealer.seal(Row::Invitation(tenant, id), &secrets, &*self.ids().entropy).map_err(Error::internal)?;
+        Ok(Invitation {
+            id,
+            version: 0,
+            status: InvitationStatus::Pending,
+            token_hash: hash(&token),
+            sealed: Redacted::new(sealed),
+            client_name: asked.client_name,
+            client_email,
+            client_phone,
+            number,
+            countries,
+            sender: None,
+            expires_at: now.plus(DAY * days),
+            viewed_at: None,
+            started_at: None,
+            completed_at: None,
+            updated_at: now,
+            walk: Walk::default(),
+        })
+    }
+
+    /// 256 random bits.
+    fn new_token(&self) -> String {
+        let mut bytes = [0; 32];
+        self.ids().entropy.fill(&mut bytes);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+}
+
+/// How a token is looked up.
+pub(super) fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
+}
+
+/// Makes sure that a number is free for an invitation. Its lock makes others who want the number wait.
+async fn set_aside(tx: &mut dyn Tx, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<()> {
+    let number = tx.lock_number(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
+    if number.status != NumberStatus::Active {
+        let message = "only an active number can be set aside for an invitation";
+        return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));
+    }
+    if let Some(sender) = number.sender {
+        return Err(numbers::bound(format!("the number belongs to sender {sender}; unassign it first")));
+    }
+    numbers::refuse_reserved(tx, tenant, &number, now).await
+}

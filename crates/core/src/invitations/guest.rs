@@ -1,0 +1,345 @@
+//! What the client does behind the link. There is no API key: the token of the link is the permission.
+
+use std::sync::Arc;
+
+use nuncio_domain::config::{Sender, World};
+use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
+use nuncio_domain::number::{NumberStatus, PhoneNumber};
+use nuncio_domain::{
+    Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits,
+};
+use nuncio_store::Tx;
+use subtle::ConstantTimeEq as _;
+
+use super::create::hash;
+use super::status;
+use crate::{Core, StoreResultExt as _, numbers};
+
+/// The longest token that is looked up.
+const TOKEN_BYTES: usize = 64;
+
+/// An invitation as its client sees it.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Who invites.
+    pub project: String,
+    /// Which of the project's two worlds.
+    pub environment: Environment,
+    /// What to do next.
+    pub stage: Stage,
+    /// The client's name as far as it is known.
+    pub name: String,
+    /// The client's email address as far as it is known.
+    pub email: String,
+    /// The client's own phone number as far as it is known.
+    pub phone: String,
+    /// The number that takes the place of an own one.
+    pub assigned: Option<String>,
+    /// Countries that an own number may be of; empty for any.
+    pub countries: Vec<String>,
+    /// When the invitation ends.
+    pub expires_at: Timestamp,
+    /// Stands in every form, so that no other page can send one.
+    pub form_key: Redacted<String>,
+}
+
+/// What a client tells of itself, as it was typed.
+#[derive(Clone, Debug, Default)]
+pub struct Details {
+    /// The name of the sender to be.
+    pub name: String,
+    /// Where to reach the client.
+    pub email: String,
+    /// The client's own phone number; not looked at when the invitation brings one.
+    pub phone: String,
+}
+
+/// An invitation that a transaction has locked.
+struct Held {
+    tx: Box<dyn Tx>,
+    tenant: TenantId,
+    invitation: Invitation,
+    now: Timestamp,
+}
+
+impl Core {
+    /// The invitation behind a link. `opened`: the client looks at it, which is written down the first time.
+    pub async fn guest(&self, token: &str, opened: bool) -> Result<Guest> {
+        let (tenant, id) = self.find_token(token).await?;
+        let mut invitation = self.read_invitation(tenant, id).await?;
+        if opened && invitation.viewed_at.is_none() && invitation.status_at(self.ids().clock.now()).is_open() {
+            let tx = self.inner.store.begin().await.or_fail()?;
+            let mut held = self.hold(tx, tenant, id).await?;
+            held.see();
+            invitation = held.save().await?;
+        }
+        let world = self.world(tenant).await?;
+        let assigned = match invitation.number {
+            Some(number) => self.inner.store.read().await.or_fail()?.find_number(tenant, number).await.or_fail()?.map(|n| n.phone_number),
+            None => None,
+        };
+        Ok(Guest {
+            project: world.project.name.clone(),
+            environment: world.environment,
+            stage: invitation.stage(self.ids().clock.now()),
+            name: invitation.client_name.unwrap_or_default(),
+            email: invitation.client_email.unwrap_or_default(),
+            phone: invitation.client_phone.unwrap_or_default(),
+            assigned,
+            countries: invitation.countries,
+            expires_at: invitation.expires_at,
+            form_key: self.form_key(token),
+        })
+    }
+
+    /// Whether a form came from our own page.
+    pub fn is_form_key(&self, token: &str, given: &str) -> bool {
+        self.form_key(token).expose().as_bytes().ct_eq(given.as_bytes()).into()
+    }
+
+    fn form_key(&self, token: &str) -> Redacted<String> {
+        Redacted::new(self.guest_mac(b"invitation forms", &[token.as_bytes()]))
+    }
+
+    /// The client begins.
+    pub async fn begin_invitation(&self, token: &str) -> Result<()> {
+        let mut held = self.hold_token(token, &[Stage::Welcome]).await?;
+        held.see();
+        held.invitation.started_at = Some(held.now);
+        held.change(InvitationStatus::InProgress).await.map(drop)
+    }
+
+    /// The client tells who it is. An own number that was not proved yet is sent a code.
+    pub async fn give_details(&self, token: &str, details: Details) -> Result<()> {
+        let mut held = self.hold_token(token, &[Stage::Details, Stage::Code, Stage::Agree]).await?;
+        let world = self.fresh_world(&mut held).await?;
+        let read = read_details(&held.invitation, &world, details)?;
+        let invitation = &mut held.invitation;
+        invitation.client_name = Some(read.name);
+        invitation.client_email = Some(read.email);
+        invitation.walk.details = true;
+        let Some(phone) = read.phone else { return held.save().await.map(drop) };
+        if invitation.client_phone.as_ref() != Some(&phone) {
+            invitation.client_phone = Some(phone.clone());
+            invitation.walk.code = None;
+        }
+        if invitation.is_proved() || invitation.walk.code.as_ref().is_some_and(|code| code.is_good(held.now)) {
+            return held.save().await.map(drop);
+        }
+        self.keep_and_send_code(held, &world.project.name, &phone).await
+    }
+
+    /// The client asks for another code.
+    pub async fn resend_code(&self, token: &str) -> Result<()> {
+        let mut held = self.hold_token(token, &[Stage::Code]).await?;
+        let world = self.fresh_world(&mut held).await?;
+        let phone = held.invitation.client_phone.clone().unwrap_or_default();
+        self.keep_and_send_code(held, &world.project.name, &phone).await
+    }
+
+    /// The code is written before it is sent, so that the client never has one that is not known.
+    async fn keep_and_send_code(&self, mut held: Held, project: &str, phone: &str) -> Result<()> {
+        let new = self.new_code(&held.invitation, phone, held.now);
+        if let Err(wait) = held.invitation.walk.count_code(held.now) {
+            let minutes = wait.as_secs().div_ceil(60);
+            return Err(Error::field("form", format!("Too many codes were sent. Try again in {minutes} minutes.")));
+        }
+        held.invitation.walk.code = Some(new.kept);
+        let tenant = held.tenant;
+        held.save().await?;
+        self.send_code(tenant, project, phone, &new.digits).await.map_err(|error| {
+            let message = "We could not send a code to this number. Try another number, or ask who invited you.";
+            if error.code().status() >= 500 { error } else { Error::field("form", message).caused_by(error) }
+        })
+    }
+
+    /// The client enters a code. Each wrong one counts, whoever enters it at the same time.
+    pub async fn enter_code(&self, token: &str, entered: &str) -> Result<()> {
+        let mut held = self.hold_token(token, &[Stage::Code]).await?;
+        let digits: String = entered.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
+        let phone = held.invitation.client_phone.clone().unwrap_or_default();
+        let Some(code) = held.invitation.walk.code.clone() else {
+            return Err(Error::field("code", "There is no code yet. Ask for one below."));
+        };
+        if !code.is_good(held.now) {
+            let why = if code.tries >= limits::INVITATION_CODE_TRIES { "There were too many wrong tries." } else { "The code is too old." };
+            return Err(Error::field("code", format!("{why} Ask for a new one below.")));
+        }
+        if self.is_code(&held.invitation, &phone, &code, &digits) {
+            held.invitation.walk.code = None;
+            held.invitation.walk.proved = Some(phone);
+            return held.save().await.map(drop);
+        }
+        let left = limits::INVITATION_CODE_TRIES - code.tries - 1;
+        if let Some(code) = &mut held.invitation.walk.code {
+            code.tries += 1;
+        }
+        held.save().await?;
+        let message = match left {
+            0 => "This is not the code, and it was the last try. Ask for a new one below.".to_owned(),
+            1 => "This is not the code. One more try.".to_owned(),
+            left => format!("This is not the code. {left} more tries."),
+        };
+        Err(Error::field("code", message))
+    }
+
+    /// The client agrees and is done: there is a sender from now on. All of it is one transaction, so that a second try finds the
+    /// invitation completed.
+    pub async fn finish_invitation(&self, token: &str, agreed: bool) -> Result<SenderId> {
+        let (tenant, id) = self.find_token(token).await?;
+        // Like all that changes senders it takes its turn among the changes of the world, before it locks anything else.
+        let tx = self.change_world(tenant).await?;
+        let mut held = self.hold(tx, tenant, id).await?.at(&[Stage::Agree])?;
+        if !agreed {
+            return Err(Error::field("agree", "Tick the box to go on."));
+        }
+        let mut number = match held.invitation.number {
+            Some(id) => Some(held.assigned(id).await?),
+            None => None,
+        };
+        let own = held.invitation.client_phone.clone().unwrap_or_default();
+        let name = held.invitation.client_name.clone().unwrap_or_default();
+        let phone_number = number.as_ref().map_or(own, |number| number.phone_number.clone());
+        let sender = Sender { phone_number, ..Sender::new(self.ids().at(held.now), name, held.now) };
+        let world = self.fresh_world(&mut held).await?;
+        refuse_taken(&world, &sender.phone_number, "form")?;
+        self.write_sender(&mut *held.tx, tenant, world.environment, &sender).await?;
+        if let Some(number) = &mut number {
+            numbers::take(&mut *held.tx, tenant, number, sender.id, held.now).await?;
+            held.tx.update_number(tenant, number).await.or_fail()?;
+        }
+        held.invitation.sender = Some(sender.id);
+        held.invitation.completed_at = Some(held.now);
+        held.change(InvitationStatus::Completed).await?;
+        self.forget_world(tenant);
+        if world.environment == Environment::Test {
+            self.meet_provider(tenant, sender.id).await;
+        }
+        Ok(sender.id)
+    }
+
+    async fn find_token(&self, token: &str) -> Result<(TenantId, InvitationId)> {
+        if token.is_empty() || token.len() > TOKEN_BYTES {
+            return Err(Error::not_found("invitation"));
+        }
+        let found = self.inner.store.read().await.or_fail()?.find_invitation_by_token(&hash(token)).await.or_fail()?;
+        found.ok_or_else(|| Error::not_found("invitation"))
+    }
+
+    async fn read_invitation(&self, tenant: TenantId, id: InvitationId) -> Result<Invitation> {
+        let found = self.inner.store.read().await.or_fail()?.find_invitation(tenant, id).await.or_fail()?;
+        found.ok_or_else(|| Error::not_found("invitation"))
+    }
+
+    /// Locks an invitation.
+    async fn hold(&self, mut tx: Box<dyn Tx>, tenant: TenantId, id: InvitationId) -> Result<Held> {
+        let found = tx.lock_invitation(tenant, id).await.or_fail()?;
+        let invitation = found.ok_or_else(|| Error::not_found("invitation"))?;
+        Ok(Held { tx, tenant, invitation, now: self.ids().clock.now() })
+    }
+
+    /// Locks the invitation of a token, if it is in one of these stages.
+    async fn hold_token(&self, token: &str, stages: &[Stage]) -> Result<Held> {
+        let (tenant, id) = self.find_token(token).await?;
+        let tx = self.inner.store.begin().await.or_fail()?;
+        self.hold(tx, tenant, id).await?.at(stages)
+    }
+
+    /// The world as the transaction sees it. A second connection while one is held could wait for itself.
+    async fn fresh_world(&self, held: &mut Held) -> Result<Arc<World>> {
+        let world = held.tx.load_world(held.tenant).await.or_fail()?;
+        world.map(Arc::new).ok_or_else(|| Error::not_found("project"))
+    }
+}
+
+impl Held {
+    /// The same, if the invitation is in one of these stages.
+    fn at(self, stages: &[Stage]) -> Result<Self> {
+        if stages.contains(&self.invitation.stage(self.now)) {
+            return Ok(self);
+        }
+        let current = self.invitation.status_at(self.now).as_str();
+        Err(Error::wrong_state("the invitation is at another step", current, &[]))
+    }
+
+    /// Notes that the client has seen the invitation.
+    fn see(&mut self) {
+        if self.invitation.status_at(self.now).is_open() {
+            self.invitation.viewed_at.get_or_insert(self.now);
+        }
+    }
+
+    async fn save(mut self) -> Result<Invitation> {
+        self.invitation.updated_at = self.now;
+        self.tx.update_invitation(self.tenant, &self.invitation).await.or_fail()?;
+        self.tx.commit().await.or_fail()?;
+        Ok(self.invitation)
+    }
+
+    async fn change(mut self, to: InvitationStatus) -> Result<Invitation> {
+        status::change(&mut *self.tx, self.tenant, &mut self.invitation, to, self.now).await?;
+        self.tx.commit().await.or_fail()?;
+        Ok(self.invitation)
+    }
+
+    /// The number that was set aside, if it still can be had.
+    async fn assigned(&mut self, id: PhoneNumberId) -> Result<PhoneNumber> {
+        let number = self.tx.lock_number(self.tenant, id).await.or_fail()?;
+        number
+            .filter(|number| number.status == NumberStatus::Active && number.sender.is_none())
+            .ok_or_else(|| Error::field("form", "The number that was meant for you cannot be used at the moment. Ask who invited you."))
+    }
+}
+
+/// What was typed, in canonical form.
+struct Read {
+    name: String,
+    email: String,
+    /// The own number, where one is needed.
+    phone: Option<String>,
+}
+
+fn read_details(invitation: &Invitation, world: &World, given: Details) -> Result<Read> {
+    let mut errors = Vec::new();
+    let name = given.name.trim().to_owned();
+    let most = limits::INVITATION_NAME;
+    if name.is_empty() {
+        errors.push(FieldError::new("name", "Enter a name."));
+    } else if name.chars().count() > most || name.chars().any(char::is_control) {
+        errors.push(FieldError::new("name", format!("Enter a name of at most {most} characters, on one line.")));
+    }
+    let email = address::email(given.email.trim()).unwrap_or_else(|_| {
+        errors.push(FieldError::new("email", "Enter an email address such as name@example.org."));
+        String::new()
+    });
+    let phone = match invitation.number {
+        Some(_) => None,
+        None => match read_phone(invitation, world, &given.phone) {
+            Ok(phone) => Some(phone),
+            Err(message) => {
+                errors.push(FieldError::new("phone", message));
+                None
+            }
+        },
+    };
+    if errors.is_empty() { Ok(Read { name, email, phone }) } else { Err(Error::invalid(errors)) }
+}
+
+/// Reads a phone number as people write it.
+fn read_phone(invitation: &Invitation, world: &World, typed: &str) -> Result<String, String> {
+    let plain: String = typed.chars().filter(|c| !c.is_whitespace() && !matches!(c, '-' | '.' | '(' | ')' | '/')).collect();
+    let plain = plain.strip_prefix("00").map_or(plain.clone(), |rest| format!("+{rest}"));
+    let phone = address::phone(&plain).map_err(|_| "Enter a phone number with its country code, such as +34 600 111 222.".to_owned())?;
+    let allowed = &invitation.countries;
+    if !allowed.is_empty() && !allowed.contains(&address::phone_facts(&phone).country) {
+        return Err(format!("The number must be of one of these countries: {}.", allowed.join(", ")));
+    }
+    refuse_taken(world, &phone, "phone").map_err(|_| "Another sender has this number already.".to_owned())?;
+    Ok(phone)
+}
+
+/// Fails when another sender of the world has the number.
+fn refuse_taken(world: &World, phone: &str, path: &str) -> Result<()> {
+    let taken = world.senders.iter().any(|sender| sender.phone_number == phone);
+    if taken { Err(Error::field(path, "Another sender has this number already.")) } else { Ok(()) }
+}

@@ -1,0 +1,71 @@
+//! `GET /v1/invitations`, `GET /v1/invitations/{id}`, `POST /v1/invitations/{id}/cancel`.
+
+use nuncio_domain::invitation::InvitationStatus;
+use nuncio_domain::{Error, InvitationId, Permission, Result, TenantId};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::status;
+use super::view::InvitationView;
+use crate::{Caller, Core, Listed, StoreResultExt as _, list, parse_id};
+
+/// Which invitations, and which page of them.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListInvitations {
+    /// `pending`, `in_progress`, `completed`, `expired` or `cancelled`; several joined by commas.
+    pub status: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    pub cursor: Option<String>,
+}
+
+impl Core {
+    pub(super) async fn invitation(&self, tenant: TenantId, id: InvitationId) -> Result<InvitationView> {
+        let found = self.inner.store.read().await.or_fail()?.find_invitation(tenant, id).await.or_fail()?;
+        found.map(|found| self.invitation_view(tenant, &found)).ok_or_else(|| Error::not_found("invitation"))
+    }
+
+    /// `GET /v1/invitations/{id}`.
+    pub async fn get_invitation(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
+        caller.require(Permission::InvitationsRead)?;
+        self.invitation(caller.tenant, parse_id(id, "invitation")?).await
+    }
+
+    /// `GET /v1/invitations`: a page, and the cursor of the next one.
+    pub async fn list_invitations(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
+        caller.require(Permission::InvitationsRead)?;
+        let mut errors = Vec::new();
+        let limit = list::limit(asked.limit, &mut errors);
+        let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("invitations?{statuses:?}");
+        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let now = self.ids().clock.now();
+        let page = self.inner.store.read().await.or_fail()?.list_invitations(caller.tenant, &statuses, now, page).await.or_fail()?;
+        let items = page.items.iter().map(|invitation| self.invitation_view(caller.tenant, invitation)).collect();
+        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+    }
+
+    /// `POST /v1/invitations/{id}/cancel`: withdraws an open invitation. Its link is dead from then on.
+    pub async fn cancel_invitation(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
+        caller.require(Permission::InvitationsWrite)?;
+        let id = parse_id(id, "invitation")?;
+        let now = self.ids().clock.now();
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut invitation = tx.lock_invitation(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("invitation"))?;
+        let current = invitation.status_at(now);
+        if !current.is_open() {
+            let open = [InvitationStatus::Pending.as_str(), InvitationStatus::InProgress.as_str()];
+            return Err(Error::wrong_state("only an open invitation can be cancelled", current.as_str(), &open));
+        }
+        status::change(&mut *tx, caller.tenant, &mut invitation, InvitationStatus::Cancelled, now).await?;
+        tx.commit().await.or_fail()?;
+        Ok(self.invitation_view(caller.tenant, &invitation))
+    }
+}

@@ -1,0 +1,15 @@
+//! Invitations: a client sets up a sender by itself, behind a link.
+
+mod code;
+mod create;
+mod expire;
+mod guest;
+mod list;
+mod status;
+mod view;
+
+pub use create::CreateInvitation;
+pub use expire::{expire_due, expire_invitation};
+pub use guest::{Details, Guest};
+pub use list::ListInvitations;
+pub use view::InvitationView;

@@ -1,0 +1,45 @@
+//! Changes of status, each with its event.
+
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::invitation::{Invitation, InvitationStatus};
+use nuncio_domain::{Result, TenantId, Timestamp};
+use nuncio_store::{NewEvent, Occurrence, Tx};
+use serde_json::{Map, Value};
+
+use super::view::InvitationView;
+use crate::StoreResultExt as _;
+
+/// Gives a locked invitation another status, and writes it with its event.
+pub(super) async fn change(
+    tx: &mut dyn Tx,
+    tenant: TenantId,
+    invitation: &mut Invitation,
+    to: InvitationStatus,
+    now: Timestamp,
+) -> Result<()> {
+    let previous = invitation.status;
+    invitation.status = to;
+    invitation.version += 1;
+    invitation.updated_at = now;
+    tx.update_invitation(tenant, invitation).await.or_fail()?;
+    let event = NewEvent {
+        kind: ResourceKind::Invitation,
+        resource: invitation.id.uuid(),
+        sequence: invitation.version,
+        occurrences: vec![Occurrence { kind: EventType::InvitationStatusChanged, sender: None, data: told(invitation, previous, now) }],
+    };
+    tx.insert_event(tenant, &event, now).await.or_fail()
+}
+
+/// What the event tells: the invitation without its link. The log is not encrypted, and who reads it need not be able to go through
+/// with the invitation.
+fn told(invitation: &Invitation, previous: InvitationStatus, now: Timestamp) -> Map<String, Value> {
+    let view = InvitationView::new(invitation, String::new(), String::new(), now);
+    let mut view = serde_json::to_value(view).unwrap_or_default();
+    if let Value::Object(members) = &mut view {
+        members.remove("url");
+        members.remove("token");
+    }
+    Map::from_iter([("invitation".to_owned(), view), ("previousStatus".to_owned(), previous.as_str().into())])
+}

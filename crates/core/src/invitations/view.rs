@@ -1,0 +1,106 @@
+//! How an invitation looks from outside.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::invitation::{Invitation, InvitationStatus};
+use nuncio_domain::{InvitationId, PhoneNumberId, SenderId, TenantId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{Core, Row};
+
+/// The name of the token among the sealed values of its row.
+pub(super) const TOKEN: &str = "token";
+
+/// An invitation.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Invitation)]
+pub struct InvitationView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: InvitationId,
+    /// The link for the client. Whoever has it can go through with the invitation. Empty when the encryption key that it was stored
+    /// with is gone.
+    pub url: String,
+    /// The secret part of the link.
+    pub token: String,
+    /// Where it stands.
+    #[schema(value_type = InvitationStatus)]
+    pub status: &'static str,
+    /// The client's name.
+    #[schema(required)]
+    pub client_name: Option<String>,
+    /// The client's email address.
+    #[schema(required)]
+    pub client_email: Option<String>,
+    /// The client's phone number in E.164.
+    #[schema(required)]
+    pub client_phone: Option<String>,
+    /// The number that the client uses in place of an own one.
+    #[schema(required, value_type = Option<String>)]
+    pub phone_number_id: Option<PhoneNumberId>,
+    /// The sender that came of it.
+    #[schema(required, value_type = Option<String>)]
+    pub sender_id: Option<SenderId>,
+    /// When it ends.
+    #[schema(value_type = String, format = DateTime)]
+    pub expires_at: Timestamp,
+    /// When the client first opened it.
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    pub viewed_at: Option<Timestamp>,
+    /// When the client began.
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When the client finished.
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    pub completed_at: Option<Timestamp>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+impl InvitationView {
+    /// The view at `now`.
+    pub(super) fn new(invitation: &Invitation, url: String, token: String, now: Timestamp) -> Self {
+        Self {
+            id: invitation.id,
+            url,
+            token,
+            status: invitation.status_at(now).as_str(),
+            client_name: invitation.client_name.clone(),
+            client_email: invitation.client_email.clone(),
+            client_phone: invitation.client_phone.clone(),
+            phone_number_id: invitation.number,
+            sender_id: invitation.sender,
+            expires_at: invitation.expires_at,
+            viewed_at: invitation.viewed_at,
+            started_at: invitation.started_at,
+            completed_at: invitation.completed_at,
+            created_at: invitation.id.created_at(),
+            updated_at: invitation.updated_at,
+        }
+    }
+}
+
+impl Core {
+    /// The view of an invitation, with its token opened. When the key that sealed it is gone, so is the link from view; it still works,
+    /// since it is looked up by its hash.
+    pub(super) fn invitation_view(&self, tenant: TenantId, invitation: &Invitation) -> InvitationView {
+        let token = self.invitation_token(tenant, invitation);
+        let url = if token.is_empty() { String::new() } else { format!("{}/invite/{token}", self.inner.public_url) };
+        InvitationView::new(invitation, url, token, self.ids().clock.now())
+    }
+
+    fn invitation_token(&self, tenant: TenantId, invitation: &Invitation) -> String {
+        match self.inner.sealer.open(Row::Invitation(tenant, invitation.id), invitation.sealed.expose()) {
+            Ok(secrets) => secrets.get(TOKEN).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned(),
+            Err(error) => {
+                tracing::warn!(invitation.id = %invitation.id, %error, "the link of an invitation cannot be shown any more");
+                String::new()
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! `POST /v1/phone-numbers`.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::number::{NumberStatus, PhoneNumber, first_renewal_after};
+use nuncio_domain::{Error, ErrorCode, FieldError, Permission, PhoneNumberId, Result, address, limits};
+use nuncio_store::{KeyClaim, Operation};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::check_name;
+use super::view::PhoneNumberView;
+use crate::billing::{self, Reference};
+use crate::{Caller, Core, StoreResultExt as _, once};
+
+/// A number to acquire.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AcquireNumber {
+    /// The number, as `GET /v1/phone-numbers/available` shows it.
+    #[schema(min_length = 1, max_length = 16, example = "+12025550142")]
+    pub phone_number: String,
+    /// Your own name for it.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 100)]
+    pub name: Option<String>,
+}
+
+impl Core {
+    /// Gives an available number to the caller's world, and charges set-up and first month. Of two callers one gets it, the other a
+    /// `409 conflict`.
+    pub async fn acquire_number(&self, caller: &Caller, asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
+        caller.require(Permission::NumbersWrite)?;
+        let phone_number = check(&asked)?;
+        let guard = once::guard(Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
+        let now = self.ids().clock.now();
+        let id: PhoneNumberId = self.ids().at(now);
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(guard) = &guard {
+            let claim =
+                tx.claim_idempotency_key(caller.tenant, guard, id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                return Err(self.number_was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
+            }
+        }
+        let Some((found, holder)) = tx.find_inventory_number(caller.tenant, &phone_number).await.or_fail()? else {
+            return Err(Error::not_found("phone number in the inventory"));
+        };
+        if holder.is_some() {
+            return Err(taken(&phone_number));
+        }
+        let price = found.pricing.to_acquire().ok_or_else(|| Error::internal("the price of a number leaves the range"))?;
+        let number = PhoneNumber {
+            id,
+            phone_number,
+            capabilities: found.capabilities,
+            pricing: found.pricing,
+            status: NumberStatus::Active,
+            name: asked.name,
+            sender: None,
+            renews_at: first_renewal_after(now, now),
+            updated_at: now,
+        };
+        if !tx.acquire_number(caller.tenant, &number).await.or_fail()? {
+            return Err(taken(&number.phone_number));
+        }
+        // Renewals are the parts that follow.
+        billing::charge(&mut *tx, caller.tenant, price, Reference { resource: id.uuid(), part: 0 }, now).await?;
+        tx.commit().await.or_fail()?;
+        Ok(number.into())
+    }
+
+    /// The 409 of a repeat. A number that was released since is told by its identifier only.
+    async fn number_was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
+        let original = self.inner.store.read().await.or_fail()?.find_number(caller.tenant, id).await.or_fail()?;
+        Ok(match original {
+            Some(number) => once::conflict("phoneNumber", &PhoneNumberView::from(number), same_request),
+            None => once::conflict("phoneNumber", &serde_json::json!({"id": id}), same_request),
+        })
+    }
+}
+
+fn check(asked: &AcquireNumber) -> Result<String> {
+    let mut errors = Vec::new();
+    check_name(asked.name.as_deref(), &mut errors);
+    let phone_number = address::phone(&asked.phone_number).unwrap_or_else(|error| {
+        errors.insert(0, FieldError::new("phoneNumber", error.to_string()));
+        String::new()
+    });
+    if errors.is_empty() { Ok(phone_number) } else { Err(Error::invalid(errors)) }
+}
+
+fn taken(phone_number: &str) -> Error {
+    let message = format!("{phone_number} was acquired already; GET /v1/phone-numbers/available shows numbers that were not");
+    Error::new(ErrorCode::Conflict, message)
+}

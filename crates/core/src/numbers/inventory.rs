@@ -1,0 +1,129 @@
+//! The operator's inventory.
+
+use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPricing, dollars};
+use nuncio_domain::{Error, FieldError, Micros, PhoneNumberId, Result, TenantId, Timestamp, address};
+use nuncio_store::Tx;
+use serde::{Deserialize, Serialize};
+
+use crate::{Core, StoreResultExt as _};
+
+/// Numbers that are written in one transaction.
+const CHUNK: usize = 200;
+
+/// What every test world can acquire without paying: numbers that regulators keep free for works of fiction.
+const SANDBOX: &[(&str, &[Capability])] = &[
+    ("+12025550142", &[Capability::Sms, Capability::Voice, Capability::Mms]),
+    ("+12025550143", &[Capability::Sms, Capability::Voice, Capability::Mms]),
+    ("+12125550164", &[Capability::Sms, Capability::Voice]),
+    ("+13105550187", &[Capability::Sms]),
+    ("+16135550119", &[Capability::Sms, Capability::Voice]),
+    ("+447700900123", &[Capability::Sms, Capability::Voice]),
+    ("+447700900456", &[Capability::Sms]),
+    ("+33639980107", &[Capability::Sms, Capability::Voice]),
+    ("+61491570156", &[Capability::Sms, Capability::Voice]),
+];
+
+/// A number as the operator writes it down. All amounts are US dollars, such as `1.15`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct ImportedNumber {
+    /// E.164.
+    pub phone_number: String,
+    /// `sms`, `voice`, `mms`, separated by spaces, commas, semicolons or bars.
+    pub capabilities: String,
+    /// What its holder pays a month.
+    pub monthly_price: String,
+    /// What the operator pays a month.
+    pub monthly_cost: String,
+    /// What its holder pays once.
+    pub upfront_cost: String,
+    /// `true` or `false`.
+    pub is_free_number: String,
+}
+
+impl Core {
+    /// Enters numbers into the inventory of a world. Those that are there get the new capabilities and prices, from the next renewal
+    /// on; whoever holds them keeps them. All faults are told at once, and then nothing is written. `place` names the n-th number.
+    pub async fn import_numbers(&self, tenant: TenantId, given: &[ImportedNumber], place: impl Fn(usize) -> String) -> Result<usize> {
+        let mut errors = Vec::new();
+        let numbers: Vec<_> = given.iter().enumerate().map(|(n, one)| one.read(&place(n), &mut errors)).collect();
+        if !errors.is_empty() {
+            errors.truncate(100);
+            return Err(Error::invalid(errors));
+        }
+        let now = self.ids().clock.now();
+        for chunk in numbers.chunks(CHUNK) {
+            let mut tx = self.inner.store.begin().await.or_fail()?;
+            for number in chunk {
+                tx.put_inventory_number(tenant, number, now).await.or_fail()?;
+            }
+            tx.commit().await.or_fail()?;
+        }
+        Ok(numbers.len())
+    }
+
+    /// The inventory of a world, and who holds what of it.
+    pub async fn inventory(&self, tenant: TenantId) -> Result<Vec<(InventoryNumber, Option<PhoneNumberId>)>> {
+        self.inner.store.read().await.or_fail()?.list_inventory(tenant).await.or_fail()
+    }
+}
+
+/// Puts the sandbox's numbers into a test world.
+pub(crate) async fn stock_sandbox(tx: &mut dyn Tx, tenant: TenantId, now: Timestamp) -> Result<()> {
+    for (phone_number, capabilities) in SANDBOX {
+        let number = InventoryNumber {
+            phone_number: (*phone_number).to_owned(),
+            country: address::country(phone_number),
+            capabilities: capabilities.iter().copied().collect(),
+            pricing: NumberPricing { is_free: true, ..NumberPricing::default() },
+        };
+        tx.put_inventory_number(tenant, &number, now).await.or_fail()?;
+    }
+    Ok(())
+}
+
+impl ImportedNumber {
+    fn read(&self, place: &str, errors: &mut Vec<FieldError>) -> InventoryNumber {
+        let path = |field: &str| if place.is_empty() { field.to_owned() } else { format!("{place}, {field}") };
+        let mut amount = |field: &str, text: &str| match text.trim() {
+            "" => Micros(0),
+            text => dollars(text).unwrap_or_else(|| {
+                errors.push(FieldError::new(path(field), format!("{text:?} is not an amount of US dollars such as 1.15")));
+                Micros(0)
+            }),
+        };
+        let pricing = NumberPricing {
+            monthly_price: amount("monthlyPrice", &self.monthly_price),
+            upfront_cost: amount("upfrontCost", &self.upfront_cost),
+            monthly_cost: amount("monthlyCost", &self.monthly_cost),
+            is_free: match self.is_free_number.trim() {
+                "" | "false" => false,
+                "true" => true,
+                other => {
+                    errors.push(FieldError::new(path("isFreeNumber"), format!("{other:?} is neither true nor false")));
+                    false
+                }
+            },
+        };
+        let capabilities = read_capabilities(&self.capabilities, &path("capabilities"), errors);
+        let phone_number = address::phone(self.phone_number.trim()).unwrap_or_else(|error| {
+            errors.push(FieldError::new(path("phoneNumber"), error.to_string()));
+            String::new()
+        });
+        InventoryNumber { country: address::country(&phone_number), phone_number, capabilities, pricing }
+    }
+}
+
+fn read_capabilities(text: &str, path: &str, errors: &mut Vec<FieldError>) -> Capabilities {
+    let mut found = Vec::new();
+    for word in text.split([' ', ',', ';', '|']).filter(|word| !word.is_empty()) {
+        match Capability::parse(&word.to_lowercase()) {
+            Some(capability) => found.push(capability),
+            None => errors.push(FieldError::new(path, format!("{word:?} is not one of sms, voice, mms"))),
+        }
+    }
+    if found.is_empty() && text.trim().is_empty() {
+        errors.push(FieldError::new(path, "is empty; must name at least one of sms, voice, mms"));
+    }
+    found.into_iter().collect()
+}

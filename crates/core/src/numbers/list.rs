@@ -1,0 +1,93 @@
+//! `GET /v1/phone-numbers`, `GET /v1/phone-numbers/{id}` and `GET /v1/phone-numbers/available`.
+
+use nuncio_domain::number::{Capability, NumberStatus, Wanted};
+use nuncio_domain::{Error, FieldError, Permission, Result};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::view::{AvailableNumberView, PhoneNumberView};
+use crate::{Caller, Core, Listed, StoreResultExt as _, list, parse_id};
+
+/// Which numbers, and which page of them.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListNumbers {
+    /// `active`, `suspended` or `pending`; several joined by commas.
+    pub status: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    pub cursor: Option<String>,
+}
+
+/// Which numbers to look for.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListAvailable {
+    /// Country of the numbers (ISO 3166-1 alpha-2).
+    #[param(min_length = 2, max_length = 2, example = "US")]
+    pub country_code: String,
+    /// Digits that stand next to each other in the number.
+    #[serde(default)]
+    #[param(max_length = 15)]
+    pub contains: Option<String>,
+    /// What the number must be able to carry: `sms`, `voice`, `mms`; several joined by commas, all of which it must.
+    #[serde(default)]
+    pub capabilities: Option<String>,
+    /// At most so many numbers; 50 when absent.
+    #[serde(default)]
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+}
+
+impl Core {
+    /// `GET /v1/phone-numbers`: a page, and the cursor of the next one.
+    pub async fn list_numbers(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
+        caller.require(Permission::NumbersRead)?;
+        let mut errors = Vec::new();
+        let limit = list::limit(asked.limit, &mut errors);
+        let statuses = list::words(asked.status.as_deref(), "query.status", NumberStatus::parse, NumberStatus::ALL, &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("phone-numbers?{statuses:?}");
+        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let page = self.inner.store.read().await.or_fail()?.list_numbers(caller.tenant, &statuses, page).await.or_fail()?;
+        Ok((page.items.into_iter().map(Into::into).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+    }
+
+    /// `GET /v1/phone-numbers/{id}`.
+    pub async fn get_number(&self, caller: &Caller, id: &str) -> Result<PhoneNumberView> {
+        caller.require(Permission::NumbersRead)?;
+        let id = parse_id(id, "phone number")?;
+        let number = self.inner.store.read().await.or_fail()?.find_number(caller.tenant, id).await.or_fail()?;
+        number.map(Into::into).ok_or_else(|| Error::not_found("phone number"))
+    }
+
+    /// `GET /v1/phone-numbers/available`: numbers of the inventory that nobody holds, lowest first.
+    pub async fn available_numbers(&self, caller: &Caller, asked: &ListAvailable) -> Result<Vec<AvailableNumberView>> {
+        caller.require(Permission::NumbersRead)?;
+        let (wanted, limit) = read_wanted(asked)?;
+        let found = self.inner.store.read().await.or_fail()?.available_numbers(caller.tenant, &wanted, limit).await.or_fail()?;
+        Ok(found.into_iter().map(Into::into).collect())
+    }
+}
+
+fn read_wanted(asked: &ListAvailable) -> Result<(Wanted, u32)> {
+    let mut errors = Vec::new();
+    let limit = list::limit(asked.limit, &mut errors);
+    let capabilities = list::words(asked.capabilities.as_deref(), "query.capabilities", Capability::parse, Capability::ALL, &mut errors);
+    let country = list::country(&asked.country_code, "query.countryCode", &mut errors);
+    let contains = asked.contains.as_deref().unwrap_or_default();
+    if contains.len() > 15 || !contains.bytes().all(|b| b.is_ascii_digit()) {
+        let shown: String = contains.chars().take(64).collect();
+        errors.push(FieldError::new("query.contains", format!("is {shown:?}; must be at most 15 digits")));
+    }
+    if !errors.is_empty() {
+        return Err(Error::invalid(errors));
+    }
+    Ok((Wanted { country, contains: contains.to_owned(), capabilities: capabilities.into_iter().collect() }, limit))
+}

@@ -1,0 +1,27 @@
+//! Phone numbers: the operator's inventory, and what worlds hold of it.
+
+mod acquire;
+mod inventory;
+mod list;
+mod renew;
+mod update;
+mod view;
+
+pub use acquire::AcquireNumber;
+pub use inventory::ImportedNumber;
+pub(crate) use inventory::stock_sandbox;
+pub use list::{ListAvailable, ListNumbers};
+pub use renew::{renew_due, renew_number};
+pub use update::UpdateNumber;
+pub(crate) use update::{bound, refuse_reserved, take};
+pub use view::{AvailableNumberView, PhoneNumberView, PricingView};
+
+use nuncio_domain::{FieldError, limits};
+
+/// Checks the name of a number.
+fn check_name(name: Option<&str>, errors: &mut Vec<FieldError>) {
+    let Some(length) = name.map(|name| name.chars().count()) else { return };
+    if !(1..=limits::NUMBER_NAME).contains(&length) {
+        errors.push(FieldError::new("name", format!("has {length} characters; must have 1 to {}, or be null", limits::NUMBER_NAME)));
+    }
+}

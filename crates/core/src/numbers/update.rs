@@ -1,0 +1,126 @@
+//! `PATCH` and `DELETE /v1/phone-numbers/{id}`.
+
+use nuncio_domain::number::{NumberStatus, PhoneNumber};
+use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId, Timestamp};
+use nuncio_store::Tx;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::check_name;
+use super::view::PhoneNumberView;
+use crate::{Caller, Core, StoreResultExt as _, parse_id, patch};
+
+/// What to change about a number; what is absent stays.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateNumber {
+    /// Your own name for it; null clears it.
+    #[serde(deserialize_with = "patch::nullable")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
+    pub name: Option<Option<String>>,
+    /// The sender to assign it to; null unassigns it.
+    #[serde(deserialize_with = "patch::nullable")]
+    #[schema(value_type = Option<String>)]
+    pub sender_id: Option<Option<String>>,
+}
+
+impl Core {
+    /// Names a number, and assigns it to a sender or takes it from one. A sender without a phone number takes the one that it is
+    /// given as its own, and loses it with it.
+    pub async fn update_number(&self, caller: &Caller, id: &str, asked: UpdateNumber) -> Result<PhoneNumberView> {
+        caller.require(Permission::NumbersWrite)?;
+        let id = parse_id(id, "phone number")?;
+        let mut errors = Vec::new();
+        check_name(asked.name.as_ref().and_then(|name| name.as_deref()), &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let wanted = match asked.sender_id {
+            Some(Some(text)) => Some(Some(parse_id(&text, "sender")?)),
+            Some(None) => Some(None),
+            None => None,
+        };
+        let now = self.ids().clock.now();
+        // What touches a sender takes its turn among the changes of the world, before it locks anything else.
+        let mut tx = match wanted {
+            Some(_) => self.change_world(caller.tenant).await?,
+            None => self.inner.store.begin().await.or_fail()?,
+        };
+        let mut number = tx.lock_number(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
+        if let Some(name) = asked.name {
+            number.name = name;
+        }
+        match wanted {
+            Some(Some(sender)) => assign(&mut *tx, caller.tenant, &mut number, sender, now).await?,
+            Some(None) => unassign(&mut *tx, caller.tenant, &mut number, now).await?,
+            None => {}
+        }
+        number.updated_at = now;
+        tx.update_number(caller.tenant, &number).await.or_fail()?;
+        self.commit_change(caller.tenant, tx).await?;
+        Ok(number.into())
+    }
+
+    /// Gives a number back to the inventory. One that a sender or an open invitation needs stays.
+    pub async fn release_number(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::NumbersWrite)?;
+        let id = parse_id(id, "phone number")?;
+        let now = self.ids().clock.now();
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let number = tx.lock_number(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
+        if let Some(sender) = number.sender {
+            return Err(bound(format!("the number is assigned to sender {sender}; unassign it first (PATCH with senderId null)")));
+        }
+        refuse_reserved(&mut *tx, caller.tenant, &number, now).await?;
+        tx.release_number(caller.tenant, id, now).await.or_fail()?;
+        tx.commit().await.or_fail()
+    }
+}
+
+async fn assign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sender: SenderId, now: Timestamp) -> Result<()> {
+    let world = tx.load_world(tenant).await.or_fail()?.ok_or_else(|| Error::not_found("project"))?;
+    if world.sender(sender).is_none() {
+        return Err(Error::not_found("sender"));
+    }
+    if number.sender == Some(sender) {
+        return Ok(());
+    }
+    if number.status != NumberStatus::Active {
+        let message = "only an active number can be assigned to a sender";
+        return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));
+    }
+    let bearer = world.senders.iter().find(|s| s.id != sender && s.phone_number == number.phone_number).map(|s| s.id);
+    if let Some(other) = number.sender.or(bearer) {
+        return Err(bound(format!("the number belongs to sender {other}; a number belongs to at most one sender")));
+    }
+    refuse_reserved(tx, tenant, number, now).await?;
+    take(tx, tenant, number, sender, now).await
+}
+
+/// Writes down that a number is a sender's. A sender that has no phone number takes it as its own.
+pub(crate) async fn take(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sender: SenderId, now: Timestamp) -> Result<()> {
+    number.sender = Some(sender);
+    number.updated_at = now;
+    tx.swap_sender_phone(tenant, sender, "", &number.phone_number, now).await.or_fail()?;
+    Ok(())
+}
+
+async fn unassign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, now: Timestamp) -> Result<()> {
+    if let Some(sender) = number.sender.take() {
+        tx.swap_sender_phone(tenant, sender, &number.phone_number, "", now).await.or_fail()?;
+    }
+    Ok(())
+}
+
+/// Fails when the number is set aside for an open invitation.
+pub(crate) async fn refuse_reserved(tx: &mut dyn Tx, tenant: TenantId, number: &PhoneNumber, now: Timestamp) -> Result<()> {
+    match tx.invitation_of_number(tenant, number.id, now).await.or_fail()? {
+        Some(invitation) => Err(bound(format!("the number is set aside for invitation {invitation}; cancel that first"))),
+        None => Ok(()),
+    }
+}
+
+/// `409 conflict`: the number is bound elsewhere.
+pub(crate) fn bound(message: String) -> Error {
+    Error::new(ErrorCode::Conflict, message)
+}

@@ -1,0 +1,110 @@
+//! How phone numbers look from outside.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::number::{Capabilities, Capability, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber};
+use nuncio_domain::{Micros, PhoneNumberId, SenderId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What a number costs, in US dollars.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PhoneNumberPricing)]
+pub struct PricingView {
+    /// What its holder pays a month.
+    #[schema(value_type = f64)]
+    pub monthly_price: Micros,
+    /// What its holder pays once, with the first month.
+    #[schema(value_type = f64)]
+    pub upfront_cost: Micros,
+    /// What the operator pays a month to the carrier.
+    #[schema(value_type = f64)]
+    pub monthly_cost: Micros,
+    /// Whether its holder pays nothing.
+    pub is_free_number: bool,
+}
+
+impl From<NumberPricing> for PricingView {
+    fn from(pricing: NumberPricing) -> Self {
+        let NumberPricing { monthly_price, upfront_cost, monthly_cost, is_free } = pricing;
+        Self { monthly_price, upfront_cost, monthly_cost, is_free_number: is_free }
+    }
+}
+
+/// A phone number.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PhoneNumber)]
+pub struct PhoneNumberView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: PhoneNumberId,
+    /// E.164.
+    pub phone_number: String,
+    /// What it can carry.
+    #[schema(value_type = Vec<Capability>)]
+    pub capabilities: Vec<&'static str>,
+    /// What it costs.
+    pub pricing: PricingView,
+    /// Where it stands.
+    #[schema(value_type = NumberStatus)]
+    pub status: &'static str,
+    /// Your own name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The sender that it is assigned to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub sender_id: Option<SenderId>,
+    /// When the next month is paid; while suspended, when that is tried again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub next_renewal_date: Option<Timestamp>,
+    /// When it was acquired.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+/// A number that can be acquired.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = AvailablePhoneNumber)]
+pub struct AvailableNumberView {
+    /// E.164.
+    pub phone_number: String,
+    /// What it can carry.
+    #[schema(value_type = Vec<Capability>)]
+    pub capabilities: Vec<&'static str>,
+    /// What it costs.
+    pub pricing: PricingView,
+}
+
+fn names(capabilities: Capabilities) -> Vec<&'static str> {
+    capabilities.iter().map(Capability::as_str).collect()
+}
+
+impl From<PhoneNumber> for PhoneNumberView {
+    fn from(number: PhoneNumber) -> Self {
+        Self {
+            id: number.id,
+            phone_number: number.phone_number,
+            capabilities: names(number.capabilities),
+            pricing: number.pricing.into(),
+            status: number.status.as_str(),
+            name: number.name,
+            sender_id: number.sender,
+            next_renewal_date: Some(number.renews_at),
+            created_at: number.id.created_at(),
+            updated_at: number.updated_at,
+        }
+    }
+}
+
+impl From<InventoryNumber> for AvailableNumberView {
+    fn from(number: InventoryNumber) -> Self {
+        Self { phone_number: number.phone_number, capabilities: names(number.capabilities), pricing: number.pricing.into() }
+    }
+}

@@ -1,0 +1,115 @@
+//! `/invite/{token}`: a client goes through an invitation. One address for all steps; each form says in a field which step it is.
+
+mod pages;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use maud::Markup;
+use nuncio_core::Core;
+use nuncio_core::invitations::{Details, Guest};
+use nuncio_domain::invitation::Stage;
+use nuncio_domain::{Error, ErrorCode};
+
+use crate::form::Form;
+use crate::{App, address};
+use pages::Faults;
+
+type Token = Result<Path<String>, PathRejection>;
+
+/// The token of a link; what cannot be read is of no invitation.
+fn readable(token: Token) -> String {
+    token.map(|Path(token)| token).unwrap_or_default()
+}
+
+/// The page of the step that is next, or that of the details once more with `?edit`.
+pub(crate) async fn show(State(app): State<App>, token: Token, request: Request) -> Response {
+    let token = readable(token);
+    // A HEAD request asks without anybody looking.
+    let opened = request.method() == Method::GET;
+    let mut guest = match app.core.guest(&token, opened).await {
+        Ok(guest) => guest,
+        Err(error) => return refuse(&app, &request, &error),
+    };
+    if request.uri().query() == Some("edit") && matches!(guest.stage, Stage::Code | Stage::Agree) {
+        guest.stage = Stage::Details;
+    }
+    page(StatusCode::OK, pages::stage(&guest, &Faults::default()))
+}
+
+/// Takes a step, and leads back to the page: reloading it repeats nothing.
+pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
+    let token = readable(token);
+    let guest = match app.core.guest(&token, false).await {
+        Ok(guest) => guest,
+        Err(error) => return refuse(&app, &request, &error),
+    };
+    let Some(form) = Form::read(request).await.filter(|form| app.core.is_form_key(&token, &form.get("key"))) else {
+        return page(StatusCode::FORBIDDEN, pages::foreign_form());
+    };
+    match take_step(&app.core, &token, &form).await {
+        Ok(()) => back(&token),
+        // Somebody was here meanwhile, perhaps the same person twice: the page shows where things stand.
+        Err(error) if error.details().contains_key("currentStatus") => back(&token),
+        Err(error) if error.code() == ErrorCode::InvalidRequest => with_faults(guest, &form, &error),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn take_step(core: &Core, token: &str, form: &Form) -> Result<(), Error> {
+    match form.get("step").as_str() {
+        "begin" => core.begin_invitation(token).await,
+        "details" => {
+            let details = Details { name: form.get("name"), email: form.get("email"), phone: form.get("phone") };
+            core.give_details(token, details).await
+        }
+        "resend" => core.resend_code(token).await,
+        "code" => core.enter_code(token, &form.get("code")).await,
+        "finish" => core.finish_invitation(token, form.get("agree") == "yes").await.map(drop),
+        _ => Ok(()), // no form of ours; the page shows what there is to do
+    }
+}
+
+/// The same page again, with what was typed and what is wrong with it.
+fn with_faults(mut guest: Guest, form: &Form, error: &Error) -> Response {
+    let faults = Faults::of(error);
+    if form.get("step") == "details" {
+        // Details that were taken although the code could not be sent are shown with the faults all the same.
+        guest.stage = Stage::Details;
+        (guest.name, guest.email, guest.phone) = (form.get("name"), form.get("email"), form.get("phone"));
+    }
+    page(StatusCode::UNPROCESSABLE_ENTITY, pages::stage(&guest, &faults))
+}
+
+/// No such invitation: a guess, of which each address has a few a minute.
+fn refuse(app: &App, request: &Request, error: &Error) -> Response {
+    if error.code() != ErrorCode::NotFound {
+        return failed(error);
+    }
+    let now = app.core.ids().clock.monotonic();
+    let Some(wait) = app.guesses.take(address(request), now).and_then(|taken| taken.wait) else {
+        return page(StatusCode::NOT_FOUND, pages::unknown());
+    };
+    let mut response = page(StatusCode::TOO_MANY_REQUESTS, pages::too_many());
+    response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
+    response
+}
+
+fn failed(error: &Error) -> Response {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    tracing::error!(code = error.code().as_str(), cause, "a page of an invitation failed: {error}");
+    let status = if error.code() == ErrorCode::Unavailable { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::INTERNAL_SERVER_ERROR };
+    page(status, pages::failed())
+}
+
+fn back(token: &str) -> Response {
+    // Relative to `/invite/…`, so that a proxy may put a folder before it. A token that was found has plain characters only.
+    let location = HeaderValue::from_str(token).unwrap_or(HeaderValue::from_static("."));
+    (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
+}
+
+fn page(status: StatusCode, body: Markup) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], body.into_string()).into_response()
+}

@@ -1,0 +1,240 @@
+//! Phone numbers: what the operator has, and what worlds hold of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::channel::named;
+use crate::id::{PhoneNumberId, SenderId};
+use crate::money::Micros;
+use crate::time::Timestamp;
+
+named! {
+    /// Where a phone number stands.
+    NumberStatus {
+        /// It is paid for and may be used.
+        Active = 1 "active",
+        /// Its renewal could not be paid.
+        Suspended = 2 "suspended",
+        /// It was ordered and is not there yet.
+        Pending = 3 "pending",
+    }
+}
+
+named! {
+    /// What a phone number can carry.
+    Capability {
+        /// SMS.
+        Sms = 1 "sms",
+        /// Calls.
+        Voice = 2 "voice",
+        /// MMS.
+        Mms = 4 "mms",
+    }
+}
+
+/// A set of capabilities; the numbers of [`Capability`] are its bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Capabilities(i16);
+
+impl Capabilities {
+    /// From the stored bits; unknown ones are dropped.
+    pub fn from_bits(bits: i16) -> Self {
+        Capability::ALL.iter().copied().filter(|c| bits & c.number() != 0).collect()
+    }
+
+    /// The stored bits.
+    pub const fn bits(self) -> i16 {
+        self.0
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The members, in the order of [`Capability::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Capability> {
+        Capability::ALL.iter().copied().filter(move |c| self.0 & c.number() != 0)
+    }
+}
+
+impl FromIterator<Capability> for Capabilities {
+    fn from_iter<I: IntoIterator<Item = Capability>>(members: I) -> Self {
+        Self(members.into_iter().fold(0, |bits, c| bits | c.number()))
+    }
+}
+
+/// What a phone number costs, as the operator has set it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NumberPricing {
+    /// What its holder pays a month.
+    pub monthly_price: Micros,
+    /// What its holder pays once, with the first month.
+    pub upfront_cost: Micros,
+    /// What the operator pays a month to the carrier. Shown, never charged.
+    pub monthly_cost: Micros,
+    /// Whether its holder pays nothing.
+    pub is_free: bool,
+}
+
+impl NumberPricing {
+    /// What acquiring costs: the set-up and the first month. `None` when the sum leaves the range of 64 bits.
+    pub const fn to_acquire(self) -> Option<Micros> {
+        if self.is_free { Some(Micros(0)) } else { self.upfront_cost.checked_add(self.monthly_price) }
+    }
+
+    /// What each further month costs.
+    pub const fn to_renew(self) -> Micros {
+        if self.is_free { Micros(0) } else { self.monthly_price }
+    }
+}
+
+/// A number of the operator's inventory in one world.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InventoryNumber {
+    /// E.164; one row per world.
+    pub phone_number: String,
+    /// ISO 3166-1 alpha-2.
+    pub country: String,
+    /// What it can carry.
+    pub capabilities: Capabilities,
+    /// What it costs.
+    pub pricing: NumberPricing,
+}
+
+/// A number that a world holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PhoneNumber {
+    /// Its identifier, born when it was acquired.
+    pub id: PhoneNumberId,
+    /// E.164.
+    pub phone_number: String,
+    /// What it can carry.
+    pub capabilities: Capabilities,
+    /// What it costs.
+    pub pricing: NumberPricing,
+    /// Where it stands.
+    pub status: NumberStatus,
+    /// A name that its holder gave it.
+    pub name: Option<String>,
+    /// The sender that it is assigned to.
+    pub sender: Option<SenderId>,
+    /// When the next month is paid; while suspended, when that is tried again.
+    pub renews_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+/// How often a renewal that could not be paid is tried again.
+pub const RENEWAL_RETRY: std::time::Duration = std::time::Duration::from_secs(86_400);
+
+impl PhoneNumber {
+    /// The first day of renewal after `moment`: so many calendar months after the number was acquired.
+    pub fn renewal_after(&self, moment: Timestamp) -> Timestamp {
+        first_renewal_after(crate::id::Id::created_at(self.id), moment)
+    }
+
+    /// Carries out a renewal that was due. A number that is paid for in time keeps its day and pays for each month; one that was
+    /// suspended pays for the month it is in. One that cannot be paid for is suspended and tried again a day later.
+    pub fn renew(&mut self, paid: bool, now: Timestamp) {
+        if paid {
+            self.renews_at = self.renewal_after(if self.status == NumberStatus::Suspended { now } else { self.renews_at });
+            self.status = NumberStatus::Active;
+        } else {
+            self.renews_at = now.plus(RENEWAL_RETRY);
+            self.status = NumberStatus::Suspended;
+        }
+        self.updated_at = now;
+    }
+}
+
+/// The first moment after `moment` that is a whole number of calendar months, at least one, after `beginning`.
+pub fn first_renewal_after(beginning: Timestamp, moment: Timestamp) -> Timestamp {
+    (1..).map(|months| beginning.plus_months(months)).find(|at| *at > moment || *at == Timestamp::from_millis(i64::MAX)).unwrap_or(moment)
+}
+
+/// Reads an amount of US dollars such as `1.15`: not negative, at most six decimals and a million dollars.
+pub fn dollars(text: &str) -> Option<Micros> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |part: &str, most: usize| (1..=most).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole, 7) || !digits(decimals, 6) {
+        return None;
+    }
+    let micros = whole.parse::<i64>().ok()? * 1_000_000 + format!("{decimals:0<6}").parse::<i64>().ok()?;
+    (micros <= 1_000_000_000_000).then_some(Micros(micros))
+}
+
+/// Which numbers somebody looks for in the inventory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wanted {
+    /// ISO 3166-1 alpha-2.
+    pub country: String,
+    /// Digits that stand next to each other in the number; empty for any.
+    pub contains: String,
+    /// What it must be able to carry.
+    pub capabilities: Capabilities,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Id as _, uuid_v7};
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap_or_default()
+    }
+
+    fn number(acquired: &str) -> PhoneNumber {
+        let id = PhoneNumberId::from_uuid(uuid_v7(at(acquired), [0; 10]));
+        PhoneNumber {
+            id,
+            phone_number: "+12025550101".to_owned(),
+            capabilities: Capabilities::default(),
+            pricing: NumberPricing::default(),
+            status: NumberStatus::Active,
+            name: None,
+            sender: None,
+            renews_at: first_renewal_after(at(acquired), at(acquired)),
+            updated_at: at(acquired),
+        }
+    }
+
+    #[test]
+    fn renewals_keep_their_day_of_the_month() {
+        let mut number = number("2026-01-31T10:00:00Z");
+        let mut days = vec![number.renews_at];
+        for _ in 0..3 {
+            number.renew(true, at("2026-06-10T00:00:00Z")); // late: each month is paid for
+            days.push(number.renews_at);
+        }
+        let expected = ["2026-02-28T10:00:00Z", "2026-03-31T10:00:00Z", "2026-04-30T10:00:00Z", "2026-05-31T10:00:00Z"];
+        assert_eq!(days, expected.map(at));
+    }
+
+    #[test]
+    fn what_cannot_be_paid_is_suspended_until_it_can() {
+        let mut number = number("2026-01-31T10:00:00Z");
+        number.renew(false, at("2026-02-28T10:00:00Z"));
+        assert_eq!((number.status, number.renews_at), (NumberStatus::Suspended, at("2026-03-01T10:00:00Z")));
+        number.renew(false, at("2026-05-01T10:00:00Z"));
+        number.renew(true, at("2026-05-02T10:00:00Z"));
+        assert_eq!((number.status, number.renews_at), (NumberStatus::Active, at("2026-05-31T10:00:00Z")), "months without it are not paid");
+    }
+
+    #[test]
+    fn amounts_are_read_exactly() {
+        for (text, micros) in [("1.15", 1_150_000), ("0", 0), ("12.000001", 12_000_001), ("1000000", 1_000_000_000_000)] {
+            assert_eq!(dollars(text), Some(Micros(micros)), "{text}");
+        }
+        for text in ["", ".5", "1.", "-1", "1,5", "1e3", "0.0000001", "1000000.000001", "99999999"] {
+            assert_eq!(dollars(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn free_numbers_cost_nothing_whatever_stands_there() {
+        let pricing = NumberPricing { monthly_price: Micros(2), upfront_cost: Micros(3), monthly_cost: Micros(1), is_free: true };
+        assert_eq!((pricing.to_acquire(), pricing.to_renew()), (Some(Micros(0)), Micros(0)));
+        let pricing = NumberPricing { is_free: false, ..pricing };
+        assert_eq!((pricing.to_acquire(), pricing.to_renew()), (Some(Micros(5)), Micros(2)));
+    }
+}

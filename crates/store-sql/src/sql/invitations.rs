@@ -1,0 +1,210 @@
+//! Invitations.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::invitation::{Invitation, InvitationStatus};
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{InvitationId, PhoneNumberId, Redacted, SenderId, TenantId, Timestamp};
+use nuncio_store::{InvitationRepo, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+const TABLE: &str = "invitations";
+
+#[derive(sqlx::FromRow)]
+struct InvitationRow {
+    id: Uuid,
+    version: i64,
+    status: i16,
+    token_hash: Vec<u8>,
+    sealed: Vec<u8>,
+    client_name: Option<String>,
+    client_email: Option<String>,
+    client_phone: Option<String>,
+    number_id: Option<Uuid>,
+    countries: String,
+    sender_id: Option<Uuid>,
+    expires_at: i64,
+    viewed_at: Option<i64>,
+    started_at: Option<i64>,
+    completed_at: Option<i64>,
+    updated_at: i64,
+    walk: String,
+}
+
+impl InvitationRow {
+    fn decode(self) -> Result<Invitation> {
+        Ok(Invitation {
+            id: InvitationId::from_uuid(self.id),
+            version: self.version,
+            status: InvitationStatus::from_number(self.status).ok_or_else(|| corrupt(TABLE, format!("status {}", self.status)))?,
+            token_hash: self.token_hash.try_into().map_err(|_| corrupt(TABLE, "token_hash length"))?,
+            sealed: Redacted::new(self.sealed),
+            client_name: self.client_name,
+            client_email: self.client_email,
+            client_phone: self.client_phone,
+            number: self.number_id.map(PhoneNumberId::from_uuid),
+            countries: serde_json::from_str(&self.countries).map_err(|e| corrupt(TABLE, e))?,
+            sender: self.sender_id.map(SenderId::from_uuid),
+            expires_at: Timestamp::from_millis(self.expires_at),
+            viewed_at: self.viewed_at.map(Timestamp::from_millis),
+            started_at: self.started_at.map(Timestamp::from_millis),
+            completed_at: self.completed_at.map(Timestamp::from_millis),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            walk: serde_json::from_str(&self.walk).map_err(|e| corrupt(TABLE, e))?,
+        })
+    }
+}
+
+/// When somebody must look at it.
+fn due_at(invitation: &Invitation) -> Option<i64> {
+    invitation.status.is_open().then_some(invitation.expires_at.millis())
+}
+
+const FIND: &str = "SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
+     expires_at, viewed_at, started_at, completed_at, updated_at, walk FROM invitations WHERE tenant_id = $1 AND id = $2";
+
+#[async_trait]
+impl InvitationRepo for SqlTx {
+    async fn insert_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO invitations (tenant_id, id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, \
+             countries, sender_id, expires_at, due_at, viewed_at, started_at, completed_at, updated_at, walk) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+        )
+        .bind(tenant.0)
+        .bind(invitation.id.uuid())
+        .bind(invitation.version)
+        .bind(invitation.status.number())
+        .bind(invitation.token_hash.as_slice())
+        .bind(invitation.sealed.expose())
+        .bind(&invitation.client_name)
+        .bind(&invitation.client_email)
+        .bind(&invitation.client_phone)
+        .bind(invitation.number.map(|n| n.uuid()))
+        .bind(json(&invitation.countries)?)
+        .bind(invitation.sender.map(|s| s.uuid()))
+        .bind(invitation.expires_at.millis())
+        .bind(due_at(invitation))
+        .bind(invitation.viewed_at.map(Timestamp::millis))
+        .bind(invitation.started_at.map(Timestamp::millis))
+        .bind(invitation.completed_at.map(Timestamp::millis))
+        .bind(invitation.updated_at.millis())
+        .bind(json(&invitation.walk)?)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_invitation(&mut self, tenant: TenantId, id: InvitationId) -> Result<Option<Invitation>> {
+        let row: Option<InvitationRow> =
+            sqlx::query_as(FIND).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(InvitationRow::decode).transpose()
+    }
+
+    async fn find_invitation_by_token(&mut self, hash: &[u8; 32]) -> Result<Option<(TenantId, InvitationId)>> {
+        let row: Option<(i64, Uuid)> = sqlx::query_as("SELECT tenant_id, id FROM invitations WHERE token_hash = $1")
+            .bind(hash.as_slice())
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(row.map(|(tenant, id)| (TenantId(tenant), InvitationId::from_uuid(id))))
+    }
+
+    async fn lock_invitation(&mut self, tenant: TenantId, id: InvitationId) -> Result<Option<Invitation>> {
+        // An update that changes nothing locks the row on both databases. What is read after it is what the last holder of the lock wrote.
+        sqlx::query("UPDATE invitations SET version = version WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        self.find_invitation(tenant, id).await
+    }
+
+    async fn update_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
+        sqlx::query(
+            "UPDATE invitations SET version = $3, status = $4, client_name = $5, client_email = $6, client_phone = $7, sender_id = $8, \
+             due_at = $9, viewed_at = $10, started_at = $11, completed_at = $12, updated_at = $13, walk = $14 \
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(invitation.id.uuid())
+        .bind(invitation.version)
+        .bind(invitation.status.number())
+        .bind(&invitation.client_name)
+        .bind(&invitation.client_email)
+        .bind(&invitation.client_phone)
+        .bind(invitation.sender.map(|s| s.uuid()))
+        .bind(due_at(invitation))
+        .bind(invitation.viewed_at.map(Timestamp::millis))
+        .bind(invitation.started_at.map(Timestamp::millis))
+        .bind(invitation.completed_at.map(Timestamp::millis))
+        .bind(invitation.updated_at.millis())
+        .bind(json(&invitation.walk)?)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn list_invitations(
+        &mut self,
+        tenant: TenantId,
+        statuses: &[InvitationStatus],
+        now: Timestamp,
+        page: PageRequest,
+    ) -> Result<Page<Invitation>> {
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
+             expires_at, viewed_at, started_at, completed_at, updated_at, walk FROM invitations WHERE tenant_id = ",
+        );
+        query.push_bind(tenant.0);
+        if !statuses.is_empty() {
+            // An open invitation that ended is expired, though that may not have been written yet.
+            query.push(" AND CASE WHEN due_at <= ").push_bind(now.millis()).push(" THEN ");
+            query.push(InvitationStatus::Expired.number().to_string()).push(" ELSE status END IN (");
+            let mut list = query.separated(", ");
+            for status in statuses {
+                list.push_bind(status.number());
+            }
+            query.push(")");
+        }
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<InvitationRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let invitations = rows.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?;
+        Ok(Page::from_rows(invitations, page.limit, |invitation: &Invitation| invitation.id.uuid()))
+    }
+
+    async fn due_invitations(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, InvitationId)>> {
+        let rows: Vec<(i64, Uuid)> =
+            sqlx::query_as("SELECT tenant_id, id FROM invitations WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2")
+                .bind(now.millis())
+                .bind(i64::from(limit))
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), InvitationId::from_uuid(id))).collect())
+    }
+
+    async fn invitation_of_number(&mut self, tenant: TenantId, number: PhoneNumberId, now: Timestamp) -> Result<Option<InvitationId>> {
+        let row: Option<(Uuid,)> = sqlx::query_as(
+            "SELECT id FROM invitations WHERE tenant_id = $1 AND number_id IS NOT NULL AND number_id = $2 AND due_at > $3 ORDER BY id LIMIT 1",
+        )
+        .bind(tenant.0)
+        .bind(number.uuid())
+        .bind(now.millis())
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(row.map(|(id,)| InvitationId::from_uuid(id)))
+    }
+}

@@ -1,0 +1,275 @@
+//! Phone numbers.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::number::{Capabilities, InventoryNumber, NumberPricing, NumberStatus, PhoneNumber, Wanted};
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{Micros, PhoneNumberId, SenderId, TenantId, Timestamp};
+use nuncio_store::{DirectoryRepo as _, NumberRepo, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx};
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+const TABLE: &str = "phone_numbers";
+
+#[derive(sqlx::FromRow)]
+struct NumberRow {
+    phone_number: String,
+    country: String,
+    capabilities: i16,
+    monthly_price: i64,
+    upfront_cost: i64,
+    monthly_cost: i64,
+    is_free: i16,
+    id: Option<Uuid>,
+    status: i16,
+    name: Option<String>,
+    sender_id: Option<Uuid>,
+    renews_at: Option<i64>,
+    updated_at: i64,
+}
+
+impl NumberRow {
+    fn pricing(&self) -> NumberPricing {
+        NumberPricing {
+            monthly_price: Micros(self.monthly_price),
+            upfront_cost: Micros(self.upfront_cost),
+            monthly_cost: Micros(self.monthly_cost),
+            is_free: self.is_free != 0,
+        }
+    }
+
+    fn inventory(self) -> (InventoryNumber, Option<PhoneNumberId>) {
+        let pricing = self.pricing();
+        let number = InventoryNumber {
+            phone_number: self.phone_number,
+            country: self.country,
+            capabilities: Capabilities::from_bits(self.capabilities),
+            pricing,
+        };
+        (number, self.id.map(PhoneNumberId::from_uuid))
+    }
+
+    fn held(self) -> Result<PhoneNumber> {
+        let (Some(id), Some(renews_at)) = (self.id, self.renews_at) else {
+            return Err(corrupt(TABLE, "a number that is held and is not"));
+        };
+        Ok(PhoneNumber {
+            id: PhoneNumberId::from_uuid(id),
+            capabilities: Capabilities::from_bits(self.capabilities),
+            pricing: self.pricing(),
+            status: NumberStatus::from_number(self.status).ok_or_else(|| corrupt(TABLE, format!("status {}", self.status)))?,
+            sender: self.sender_id.map(SenderId::from_uuid),
+            renews_at: Timestamp::from_millis(renews_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            phone_number: self.phone_number,
+            name: self.name,
+        })
+    }
+}
+
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, name, sender_id, \
+             renews_at, updated_at FROM phone_numbers WHERE tenant_id = $1",
+            $rest
+        )
+    };
+}
+
+#[async_trait]
+impl NumberRepo for SqlTx {
+    async fn put_inventory_number(&mut self, tenant: TenantId, number: &InventoryNumber, now: Timestamp) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO phone_numbers (tenant_id, phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, \
+             status, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9) ON CONFLICT (tenant_id, phone_number) DO UPDATE SET \
+             country = excluded.country, capabilities = excluded.capabilities, monthly_price = excluded.monthly_price, \
+             upfront_cost = excluded.upfront_cost, monthly_cost = excluded.monthly_cost, is_free = excluded.is_free, \
+             updated_at = excluded.updated_at",
+        )
+        .bind(tenant.0)
+        .bind(&number.phone_number)
+        .bind(&number.country)
+        .bind(number.capabilities.bits())
+        .bind(number.pricing.monthly_price.0)
+        .bind(number.pricing.upfront_cost.0)
+        .bind(number.pricing.monthly_cost.0)
+        .bind(i16::from(number.pricing.is_free))
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_inventory_number(
+        &mut self,
+        tenant: TenantId,
+        phone_number: &str,
+    ) -> Result<Option<(InventoryNumber, Option<PhoneNumberId>)>> {
+        let row: Option<NumberRow> = sqlx::query_as(select!(" AND phone_number = $2"))
+            .bind(tenant.0)
+            .bind(phone_number)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(row.map(NumberRow::inventory))
+    }
+
+    async fn list_inventory(&mut self, tenant: TenantId) -> Result<Vec<(InventoryNumber, Option<PhoneNumberId>)>> {
+        let rows: Vec<NumberRow> =
+            sqlx::query_as(select!(" ORDER BY phone_number")).bind(tenant.0).fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(NumberRow::inventory).collect())
+    }
+
+    async fn available_numbers(&mut self, tenant: TenantId, wanted: &Wanted, limit: u32) -> Result<Vec<InventoryNumber>> {
+        // `contains` holds digits only, so that nothing in it means something to LIKE.
+        let rows: Vec<NumberRow> = sqlx::query_as(select!(
+            " AND id IS NULL AND country = $2 AND phone_number LIKE $3 AND (capabilities & $4) = $4 ORDER BY phone_number LIMIT $5"
+        ))
+        .bind(tenant.0)
+        .bind(&wanted.country)
+        .bind(format!("%{}%", wanted.contains))
+        .bind(wanted.capabilities.bits())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(rows.into_iter().map(|row| row.inventory().0).collect())
+    }
+
+    async fn acquire_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE phone_numbers SET id = $3, status = $4, name = $5, sender_id = $6, renews_at = $7, updated_at = $8 \
+             WHERE tenant_id = $1 AND phone_number = $2 AND id IS NULL",
+        )
+        .bind(tenant.0)
+        .bind(&number.phone_number)
+        .bind(number.id.uuid())
+        .bind(number.status.number())
+        .bind(&number.name)
+        .bind(number.sender.map(|s| s.uuid()))
+        .bind(number.renews_at.millis())
+        .bind(number.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn find_number(&mut self, tenant: TenantId, id: PhoneNumberId) -> Result<Option<PhoneNumber>> {
+        let row: Option<NumberRow> =
+            sqlx::query_as(select!(" AND id = $2")).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(NumberRow::held).transpose()
+    }
+
+    async fn lock_number(&mut self, tenant: TenantId, id: PhoneNumberId) -> Result<Option<PhoneNumber>> {
+        // An update that changes nothing locks the row on both databases. What is read after it is what the last holder of the lock wrote.
+        sqlx::query("UPDATE phone_numbers SET updated_at = updated_at WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        self.find_number(tenant, id).await
+    }
+
+    async fn list_numbers(&mut self, tenant: TenantId, statuses: &[NumberStatus], page: PageRequest) -> Result<Page<PhoneNumber>> {
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, name, sender_id, \
+             renews_at, updated_at FROM phone_numbers WHERE id IS NOT NULL AND tenant_id = ",
+        );
+        query.push_bind(tenant.0);
+        if !statuses.is_empty() {
+            query.push(" AND status IN (");
+            let mut list = query.separated(", ");
+            for status in statuses {
+                list.push_bind(status.number());
+            }
+            query.push(")");
+        }
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<NumberRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let numbers = rows.into_iter().map(NumberRow::held).collect::<Result<_>>()?;
+        Ok(Page::from_rows(numbers, page.limit, |number: &PhoneNumber| number.id.uuid()))
+    }
+
+    async fn update_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<()> {
+        sqlx::query(
+            "UPDATE phone_numbers SET status = $3, name = $4, sender_id = $5, renews_at = $6, updated_at = $7 WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(number.id.uuid())
+        .bind(number.status.number())
+        .bind(&number.name)
+        .bind(number.sender.map(|s| s.uuid()))
+        .bind(number.renews_at.millis())
+        .bind(number.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn release_number(&mut self, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE phone_numbers SET id = NULL, status = 0, name = NULL, sender_id = NULL, renews_at = NULL, updated_at = $3 \
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn unassign_numbers(&mut self, tenant: TenantId, sender: SenderId, now: Timestamp) -> Result<u64> {
+        let done = sqlx::query("UPDATE phone_numbers SET sender_id = NULL, updated_at = $3 WHERE tenant_id = $1 AND sender_id = $2")
+            .bind(tenant.0)
+            .bind(sender.uuid())
+            .bind(now.millis())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected())
+    }
+
+    async fn due_numbers(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, PhoneNumberId)>> {
+        let rows: Vec<(i64, Uuid)> = sqlx::query_as(
+            "SELECT tenant_id, id FROM phone_numbers WHERE renews_at IS NOT NULL AND id IS NOT NULL AND renews_at <= $1 ORDER BY renews_at LIMIT $2",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), PhoneNumberId::from_uuid(id))).collect())
+    }
+
+    async fn swap_sender_phone(&mut self, tenant: TenantId, sender: SenderId, from: &str, to: &str, now: Timestamp) -> Result<bool> {
+        let done =
+            sqlx::query("UPDATE senders SET phone_number = $4, updated_at = $5 WHERE tenant_id = $1 AND id = $2 AND phone_number = $3")
+                .bind(tenant.0)
+                .bind(sender.uuid())
+                .bind(from)
+                .bind(to)
+                .bind(now.millis())
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        self.raise_epoch(tenant).await?;
+        Ok(true)
+    }
+}
