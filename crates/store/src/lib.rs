@@ -13,30 +13,37 @@ mod contacts;
 mod deliveries;
 mod directory;
 mod error;
+mod erasure;
 mod events;
 mod idempotency;
 mod ledger;
 mod messages;
 mod nodes;
+mod people;
 mod prices;
 mod profiles;
 mod routing;
+mod suppressions;
 mod transition;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
-pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression, SuppressionReason};
+pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
 pub use error::{Result, StoreError};
+pub use erasure::{Erasure, ErasureRepo};
 pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
+pub use nuncio_domain::contact::SuppressionReason;
+pub use people::{Address, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
+pub use suppressions::SuppressionRepo;
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
 
@@ -80,6 +87,9 @@ pub trait Tx:
     DirectoryRepo
     + MessageRepo
     + ContactRepo
+    + PeopleRepo
+    + SuppressionRepo
+    + ErasureRepo
     + DeliveryRepo
     + EventRepo
     + IdempotencyRepo
