@@ -5,13 +5,17 @@
 
 pub mod billing;
 mod cache;
+mod compliance;
 mod connections;
+pub mod contacts;
 mod cursor;
 mod directory;
 pub mod events;
 pub mod inbound;
+pub mod introspect;
 mod keys;
 mod list;
+mod marks;
 pub mod messages;
 mod once;
 mod patch;
@@ -20,6 +24,7 @@ mod prices;
 mod secrets;
 pub mod senders;
 mod store_error;
+pub mod suppressions;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -32,6 +37,7 @@ pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
 pub use list::Listed;
+pub use marks::Marks;
 pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
 pub use secrets::{Row, Sealer, SealerError};
 pub use store_error::StoreResultExt;
@@ -51,6 +57,8 @@ struct Inner {
     services: Services,
     sealer: Sealer,
     cursors: Cursors,
+    marks: Marks,
+    links: messages::Links,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     /// By world, with the epoch that they were read after.
@@ -111,6 +119,8 @@ impl Core {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, outbound, web, registry, services, sealer } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
+        let marks = Marks::new(&sealer);
+        let links = messages::Links::new(sealer.derive(b"attachments"));
         let inner = Inner {
             store,
             outbound,
@@ -119,6 +129,8 @@ impl Core {
             services,
             sealer,
             cursors,
+            marks,
+            links,
             keys: cache::Cache::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),

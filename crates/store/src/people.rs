@@ -27,6 +27,13 @@ pub struct Address {
     pub newest: Option<Channel>,
 }
 
+impl Address {
+    /// A new one, of which nothing is known.
+    pub const fn new(id: AddressId, contact: ContactId, recipient: Recipient, now: Timestamp) -> Self {
+        Self { id, contact, recipient, created_at: now, entries: Vec::new(), metrics: Vec::new(), newest: None }
+    }
+}
+
 /// Contacts. Who changes one locks it first; addresses and channel entries are changed under the lock of their contact only.
 #[async_trait]
 pub trait PeopleRepo {

@@ -1,10 +1,13 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
 mod balance;
+mod contacts;
 pub(crate) mod events;
+mod introspect;
 mod me;
-mod messages;
+pub(crate) mod messages;
 mod senders;
+mod suppressions;
 mod webhook;
 mod webhooks;
 
@@ -16,6 +19,9 @@ use crate::state::App;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
         .merge(messages::routes())
+        .merge(contacts::routes())
+        .merge(suppressions::routes())
+        .merge(introspect::routes())
         .merge(senders::routes())
         .merge(events::routes())
         .merge(webhook::routes())

@@ -71,6 +71,31 @@ pub struct SendMessage {
     pub on_unknown: Option<OnUnknown>,
 }
 
+impl SendMessage {
+    /// A message to somebody, of which nothing else is said.
+    pub(crate) const fn to(to: String) -> Self {
+        Self {
+            to,
+            channel: None,
+            message_type: None,
+            text: None,
+            content: None,
+            subject: None,
+            html_body: None,
+            reply_to: None,
+            idempotency_key: None,
+            metadata: None,
+            fallback_enabled: None,
+            fallback_after_seconds: None,
+            voice_language: None,
+            attachments: None,
+            scheduled_at: None,
+            validity_seconds: None,
+            on_unknown: None,
+        }
+    }
+}
+
 /// A file of an email.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Attachment)]
