@@ -83,8 +83,36 @@ const LANGUAGES: &[Language] = &[
 
 /// What people say beside the word.
 const COURTESY: &[&str] = &[
-    "PLEASE", "PLS", "PLZ", "THANKS", "THANK", "YOU", "THX", "POR", "FAVOR", "GRACIAS", "OBRIGADO", "OBRIGADA", "S", "IL", "VOUS", "TE",
-    "PLAIT", "PLAÎT", "SVP", "MERCI", "BITTE", "DANKE", "PER", "FAVORE", "GRAZIE", "ALSJEBLIEFT", "ALSTUBLIEFT", "DANK", "JE", "U",
+    "PLEASE",
+    "PLS",
+    "PLZ",
+    "THANKS",
+    "THANK",
+    "YOU",
+    "THX",
+    "POR",
+    "FAVOR",
+    "GRACIAS",
+    "OBRIGADO",
+    "OBRIGADA",
+    "S",
+    "IL",
+    "VOUS",
+    "TE",
+    "PLAIT",
+    "PLAÎT",
+    "SVP",
+    "MERCI",
+    "BITTE",
+    "DANKE",
+    "PER",
+    "FAVORE",
+    "GRAZIE",
+    "ALSJEBLIEFT",
+    "ALSTUBLIEFT",
+    "DANK",
+    "JE",
+    "U",
 ];
 
 /// Reads a message that is nothing but such a word, whatever its case, punctuation and courtesy, and however often it is repeated.
@@ -118,8 +146,21 @@ mod tests {
     #[test]
     fn a_word_alone_or_with_courtesy() {
         for text in [
-            "stop", " STOP! ", "Stop, please.", "please stop", "stop, thanks", "STOP STOP STOP", "baja", "opt-out", "arrêt svp", "Stopp bitte!",
-            "por favor, baja", "stop, s'il vous plaît", "\u{1F6D1} stop", "stop all", "Unsubscribe.",
+            "stop",
+            " STOP! ",
+            "Stop, please.",
+            "please stop",
+            "stop, thanks",
+            "STOP STOP STOP",
+            "baja",
+            "opt-out",
+            "arrêt svp",
+            "Stopp bitte!",
+            "por favor, baja",
+            "stop, s'il vous plaît",
+            "\u{1F6D1} stop",
+            "stop all",
+            "Unsubscribe.",
         ] {
             assert_eq!(wish(text), Some(Wish::Stop), "{text}");
         }

@@ -177,7 +177,8 @@ impl Core {
 
     async fn read_suppression(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
         let mut errors = Vec::new();
-        let recipient = recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message)));
+        let recipient =
+            recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message)));
         let scoped = command.sender_id.is_some();
         let reason = command.reason.unwrap_or(if scoped { SuppressionReason::OptOut } else { SuppressionReason::Manual });
         if scoped && reason != SuppressionReason::OptOut {
@@ -214,20 +215,14 @@ impl Core {
 }
 
 /// Tells that somebody opted out, if they are a contact.
-pub(crate) async fn tell_opt_out(
-    tx: &mut dyn Tx,
-    tenant: TenantId,
-    suppression: &Suppression,
-    now: Timestamp,
-) -> nuncio_store::Result<()> {
+pub(crate) async fn tell_opt_out(tx: &mut dyn Tx, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> nuncio_store::Result<()> {
     let Some(mut contact): Option<Contact> = contacts::lock_of(tx, tenant, &suppression.recipient).await? else { return Ok(()) };
     contact.version += 1;
     contact.updated_at = now;
     tx.update_contact(tenant, &contact).await?;
     let (resource, sequence) = (contact.id.uuid(), contact.version);
     let Some(view) = contacts::views(tx, tenant, vec![contact]).await?.pop() else { return Ok(()) };
-    let data =
-        Map::from_iter([("contact".to_owned(), json!(view)), ("suppression".to_owned(), json!(SuppressionView::from(suppression)))]);
+    let data = Map::from_iter([("contact".to_owned(), json!(view)), ("suppression".to_owned(), json!(SuppressionView::from(suppression)))]);
     let occurrence = Occurrence { kind: EventType::ContactOptedOut, sender: suppression.sender, data };
     tx.insert_event(tenant, &NewEvent { kind: ResourceKind::Contact, resource, sequence, occurrences: vec![occurrence] }, now).await
 }

@@ -83,16 +83,7 @@ pub struct ChannelEntry {
 impl ChannelEntry {
     /// An entry that says nothing but that the channel is there.
     pub fn new(channel: Channel, now: Timestamp) -> Self {
-        Self {
-            channel,
-            hidden: false,
-            verified: None,
-            label: None,
-            country: None,
-            metadata: None,
-            created_at: now,
-            updated_at: now,
-        }
+        Self { channel, hidden: false, verified: None, label: None, country: None, metadata: None, created_at: now, updated_at: now }
     }
 }
 

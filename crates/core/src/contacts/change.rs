@@ -1,5 +1,7 @@
 //! Making and changing contacts.
 
+use std::time::Duration;
+
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
 use nuncio_domain::id::Id as _;
@@ -54,7 +56,9 @@ impl Core {
             let id = match known {
                 Some(id) => id,
                 None => {
-                    let address = Address::new(self.ids().at(now), contact.id, wanted.recipient.clone(), now);
+                    // Born one after the other, so that they keep their order.
+                    let born = now.plus(Duration::from_millis(n as u64));
+                    let address = Address::new(self.ids().at(born), contact.id, wanted.recipient.clone(), now);
                     self.put_address(&mut *tx, caller.tenant, &path, &address).await?;
                     let id = address.id;
                     addresses.push(address);
@@ -220,7 +224,8 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
 }
 
 fn country(entry: &ChannelEntry, recipient: &Recipient) -> String {
-    let of_number = || if recipient.identifier.starts_with('+') { address::phone_facts(&recipient.identifier).country } else { String::new() };
+    let of_number =
+        || if recipient.identifier.starts_with('+') { address::phone_facts(&recipient.identifier).country } else { String::new() };
     entry.country.clone().unwrap_or_else(of_number)
 }
 

@@ -54,7 +54,8 @@ impl Core {
             }
             None if known.is_some() => return Err(duplicate("identifier", &wanted.recipient, known.map(|(_, owner)| owner))),
             None => {
-                self.put_address(&mut *tx, caller.tenant, "identifier", &Address::new(new_address, id, wanted.recipient.clone(), now)).await?;
+                self.put_address(&mut *tx, caller.tenant, "identifier", &Address::new(new_address, id, wanted.recipient.clone(), now))
+                    .await?;
             }
         }
         tx.put_channel_entry(caller.tenant, address, &wanted.entry).await.or_fail()?;

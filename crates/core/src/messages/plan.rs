@@ -181,8 +181,18 @@ pub(super) fn plan(
         },
         state,
     };
-    let accept =
-        Accept { message, recipient, country, mark: String::new(), new_address, new_contact: ids.at(now), idempotency, epoch: world.epoch, claim: None, now };
+    let accept = Accept {
+        message,
+        recipient,
+        country,
+        mark: String::new(),
+        new_address,
+        new_contact: ids.at(now),
+        idempotency,
+        epoch: world.epoch,
+        claim: None,
+        now,
+    };
     Ok(Planned { accept, connection: choice.connection.clone(), measure })
 }
 

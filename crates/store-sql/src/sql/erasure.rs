@@ -108,7 +108,9 @@ impl ErasureRepo for SqlTx {
         query.build().fetch_all(self.conn()).await.or_end(self)?;
         let mut query = QueryBuilder::<Db>::new("UPDATE messages SET spooled = 0, request = ");
         query.push_bind(ERASED);
-        query.push(", recipient = CASE direction WHEN 1 THEN '' ELSE recipient END, sent_from = CASE direction WHEN 2 THEN '' ELSE sent_from END");
+        query.push(
+            ", recipient = CASE direction WHEN 1 THEN '' ELSE recipient END, sent_from = CASE direction WHEN 2 THEN '' ELSE sent_from END",
+        );
         query.push(" WHERE tenant_id = ").push_bind(tenant.0).push(" AND id IN (");
         let mut list = query.separated(", ");
         for id in ids {

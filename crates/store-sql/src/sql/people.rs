@@ -219,15 +219,14 @@ impl PeopleRepo for SqlTx {
     }
 
     async fn contacts_named(&mut self, tenant: TenantId, name_key: &str, limit: u32) -> Result<Vec<ContactId>> {
-        let rows: Vec<(Uuid,)> = sqlx::query_as(
-            "SELECT id FROM contacts WHERE tenant_id = $1 AND name_key IS NOT NULL AND name_key = $2 ORDER BY id LIMIT $3",
-        )
-        .bind(tenant.0)
-        .bind(name_key)
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+        let rows: Vec<(Uuid,)> =
+            sqlx::query_as("SELECT id FROM contacts WHERE tenant_id = $1 AND name_key IS NOT NULL AND name_key = $2 ORDER BY id LIMIT $3")
+                .bind(tenant.0)
+                .bind(name_key)
+                .bind(i64::from(limit))
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
         Ok(rows.into_iter().map(|(id,)| ContactId::from_uuid(id)).collect())
     }
 
@@ -302,13 +301,7 @@ impl PeopleRepo for SqlTx {
             "UPDATE addresses SET contact_id = $3 WHERE tenant_id = $1 AND contact_id = $2",
             "UPDATE merged_contacts SET target_id = $3 WHERE tenant_id = $1 AND target_id = $2",
         ] {
-            sqlx::query(statement)
-                .bind(tenant.0)
-                .bind(source.uuid())
-                .bind(target.uuid())
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            sqlx::query(statement).bind(tenant.0).bind(source.uuid()).bind(target.uuid()).execute(self.conn()).await.or_end(self)?;
         }
         sqlx::query("INSERT INTO merged_contacts (tenant_id, id, target_id, merged_at) VALUES ($1, $2, $3, $4)")
             .bind(tenant.0)
