@@ -228,20 +228,20 @@ async fn a_scheduled_message_is_stopped_by_an_opt_out_though_its_channel_was_rem
 }
 
 #[tokio::test]
-async fn an_inbound_message_tells_whether_it_opens_a_conversation() {
+async fn a_conversation_is_told_when_it_begins() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        let opened = async |app: &TestApp| {
+        let told = async |app: &TestApp| {
             write(app, Channel::Sms, NUMBER, "hi", None).await;
-            let newest = app.get("/v1/messages?limit=1").await.expect(200).json()["items"][0]["id"].clone();
-            let id = text(&newest).parse().expect("an id");
-            let events = app.store().read().await.expect("a reader").list_message_events(app.tenant(), id).await.expect("events");
-            events[0].changes[0].conversation
+            let page = app.get("/v1/events?limit=100").await.expect(200).json();
+            page["items"].as_array().expect("a page").iter().filter(|e| e["type"] == "conversation.new").cloned().collect::<Vec<_>>()
         };
-        assert!(opened(&app).await);
+        let first = told(&app).await;
+        assert_eq!((first.len(), text(&first[0]["data"]["message"]["text"])), (1, "hi"));
+        assert!(first[0]["senderId"].is_string() && first[0]["data"]["message"]["contactId"].is_string(), "{first:?}");
         app.advance(Duration::from_secs(3_600)).await;
-        assert!(!opened(&app).await);
+        assert_eq!(told(&app).await.len(), 1);
         app.advance(Duration::from_secs(86_400)).await;
-        assert!(opened(&app).await);
+        assert_eq!(told(&app).await.len(), 2);
     }
 }
