@@ -20,6 +20,8 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 const STEP: u32 = 100;
 /// Steps that a caller waits for; the rest is left to [`sweep`].
 const STEPS: usize = 50;
+/// Steps of one sweep, which must not keep dispatch from its work for long.
+const SWEEP: usize = 10;
 /// Erasures of one sweep.
 const ERASURES: u32 = 100;
 /// No accept takes as long as this: afterwards nothing more can come in for an address that is gone.
@@ -43,8 +45,9 @@ impl Core {
         tx.delete_contact(tenant, id).await.or_fail()?;
         tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await.or_fail()?;
         tx.commit().await.or_fail()?;
+        let mut steps = STEPS;
         for erasure in &erasures {
-            erase_messages(&*self.inner.store, self.ids(), erasure, STEPS).await.or_fail()?;
+            erase_messages(&*self.inner.store, self.ids(), erasure, &mut steps).await.or_fail()?;
         }
         Ok(())
     }
@@ -55,8 +58,11 @@ impl Core {
 pub async fn sweep(store: &dyn Store, ids: &Ids) -> nuncio_store::Result<()> {
     let before = ids.clock.now().minus(SETTLED);
     let erasures = store.read().await?.list_erasures(before, ERASURES).await?;
+    let mut steps = SWEEP;
     for erasure in erasures {
-        erase_messages(store, ids, &erasure, usize::MAX).await?;
+        if !erase_messages(store, ids, &erasure, &mut steps).await? {
+            break;
+        }
         let mut tx = store.begin().await?;
         tx.delete_erasure(&erasure).await?;
         tx.commit().await?;
@@ -64,21 +70,24 @@ pub async fn sweep(store: &dyn Store, ids: &Ids) -> nuncio_store::Result<()> {
     Ok(())
 }
 
-async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: usize) -> nuncio_store::Result<()> {
-    for _ in 0..steps {
+/// Empties the messages of an address, unfinished ones first, in as many steps as are left; answers whether it was done with them.
+async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: &mut usize) -> nuncio_store::Result<bool> {
+    let tenant = erasure.tenant;
+    loop {
         let messages = store.read().await?.messages_to_erase(erasure, STEP).await?;
         if messages.is_empty() {
             break;
         }
-        for id in &messages {
-            let step = Transition { tenant: erasure.tenant, id: *id, step: Step::Erase, now: ids.clock.now() };
-            store.transition(step).await?;
-        }
+        let Some(left) = steps.checked_sub(1) else { return Ok(false) };
+        *steps = left;
+        let ended = messages.iter().map(|id| store.transition(Transition { tenant, id: *id, step: Step::Erase, now: ids.clock.now() }));
+        futures::future::try_join_all(ended).await?;
         let mut tx = store.begin().await?;
-        tx.erase_messages(erasure.tenant, &messages).await?;
+        tx.erase_messages(tenant, &messages).await?;
         tx.commit().await?;
     }
     let mut tx = store.begin().await?;
-    tx.delete_metrics(erasure.tenant, erasure.address).await?;
-    tx.commit().await
+    tx.delete_metrics(tenant, erasure.address).await?;
+    tx.commit().await?;
+    Ok(true)
 }
