@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{Channel, ContactId, Environment};
+use nuncio_domain::{Channel, ContactId};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -83,8 +83,7 @@ async fn a_recipient_is_suppressed_and_released() {
 async fn an_opt_out_may_be_for_one_sender_and_is_told() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        let other =
-            app.node.core.create_sender(app.tenant(), Environment::Test, "Other", "", false).await.expect("a sender").id.to_string();
+        let other = text(&app.post("/v1/senders", json!({"name": "Other"})).await.expect(201).json()["id"]).to_owned();
         let id = app.send_message(json!({"to": NUMBER, "text": "x"})).await;
         let contact: ContactId = text(&app.message(&id).await["contactId"]).parse().expect("an id");
         let body = json!({"identifier": NUMBER, "senderId": other});

@@ -184,8 +184,8 @@ fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till) -> rusqli
     let message = &item.message;
     let known = find_address(conn, prepared)?;
     // Suppressions of somebody who was erased stand under a mark; who is known has none.
-    let suppressed = is_suppressed(conn, prepared, &item.recipient.identifier)?
-        || known.is_none() && is_suppressed(conn, prepared, &item.mark)?;
+    let suppressed =
+        is_suppressed(conn, prepared, &item.recipient.identifier)? || known.is_none() && is_suppressed(conn, prepared, &item.mark)?;
     if !suppressed && let Err(shortage) = till.reserve(message) {
         if let Some(key) = &item.idempotency {
             conn.prepare_cached(FREE_KEY)?.execute(params![message.tenant.0, key.operation.number(), key.key])?;
