@@ -93,6 +93,9 @@ fn base() -> OpenApi {
     let tag = |name: &str, text: &str| TagBuilder::new().name(name).description(Some(text)).build();
     let tags = [
         tag("Messages", "Sending messages and following them."),
+        tag("Contacts", "People, and the identifiers that reach them."),
+        tag("Suppressions", "Recipients to whom nothing may be sent."),
+        tag("Introspection", "What can be told of a recipient without sending anything."),
         tag("Senders", "The profiles that messages are sent by, and the provider accounts that carry their channels."),
         tag("Events", "What happened, in order."),
         tag("Webhooks", "Where events are posted to, and what became of it."),

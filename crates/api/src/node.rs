@@ -28,6 +28,7 @@ pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
         .route("/healthz", get(async || Reply::ok(json!({"status": "ok"}))))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
+        .route("/attachments/{token}", get(crate::v1::messages::download))
 }
 
 /// Whether this node should be given requests.

@@ -232,6 +232,8 @@ pub struct Inbound {
     pub provider_message_id: String,
     /// Who wrote, in canonical form.
     pub from: String,
+    /// The name that they go by in the messaging app, when it tells.
+    pub profile_name: Option<String>,
     /// What they wrote.
     pub text: String,
     /// When, as the provider says.

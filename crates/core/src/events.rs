@@ -171,7 +171,8 @@ fn of_message(
     let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
     let one =
         |event_type| event(world, entry, ResourceKind::Message, (event_type, Some(message.sender), sequence, change.at), data.clone());
-    let events: Vec<Event> = std::iter::once(event_type).map(one).collect();
+    let conversation = change.conversation.then_some(EventType::ConversationNew);
+    let events: Vec<Event> = std::iter::once(event_type).chain(conversation).map(one).collect();
     Some(events.into_iter())
 }
 

@@ -4,72 +4,54 @@ use std::time::Duration;
 
 use nuncio_channel::{Inbound, ProviderEvent, ReceiptTarget};
 use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Detail, Route, State, Step, Wait};
 use nuncio_domain::message::{Direction, Message, Request, Routing, Status};
-use nuncio_domain::{Ids, MessageId, MessageType, Recipient, RequestedChannel, TenantId, Timestamp};
-use nuncio_store::{NewInbound, Result, Store, Suppression, SuppressionReason, Transition, Transitioned};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Channel, Ids, MessageId, MessageType, Recipient, RequestedChannel, TenantId, Timestamp, limits};
+use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transition, Transitioned, Tx};
 
-/// Words that opt out when they are the whole message, whatever the case and punctuation.
-const STOP: &[&str] = &[
-    "STOP",
-    "STOPALL",
-    "STOP ALL",
-    "UNSUBSCRIBE",
-    "CANCEL",
-    "END",
-    "QUIT",
-    "REVOKE",
-    "OPTOUT",
-    "OPT OUT", // English
-    "BAJA",
-    "PARAR",
-    "ALTO",
-    "ARRET",
-    "ARRÊT",
-    "STOPP",
-    "ABMELDEN",
-    "CANCELAR",
-    "SAIR",
-    "ANNULLA",
-    "AFMELDEN",
-];
-/// Words that lift an opt-out.
-const START: &[&str] = &["START", "UNSTOP", "SUBSCRIBE", "YES", "ALTA", "INICIAR"];
+use crate::compliance::{self, Wish};
+use crate::marks::Marks;
+use crate::messages::sent_from;
+use crate::{contacts, suppressions};
+
+/// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
+const QUIET: Duration = Duration::from_secs(60);
 
 /// Applies one event. Answers what became of the message that a receipt was about.
-pub async fn apply(store: &dyn Store, ids: &Ids, event: ProviderEvent) -> Result<Option<Transitioned>> {
+pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderEvent) -> Result<Option<Transitioned>> {
     let now = ids.clock.now();
     match event {
         ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, message, attempt }, kind, at } => {
             let step = Step::Receipt { attempt, kind, at };
             store.transition(Transition { tenant, id: message, step, now }).await.map(Some)
         }
-        ProviderEvent::Inbound(inbound) => receive(store, ids, inbound, now).await.map(|()| None),
+        ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound, now).await.map(|()| None),
         ProviderEvent::Complaint { tenant, message } => complain(store, ids, tenant, message, now).await.map(|()| None),
     }
 }
 
-async fn receive(store: &dyn Store, ids: &Ids, inbound: Inbound, now: Timestamp) -> Result<()> {
+async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound, now: Timestamp) -> Result<()> {
     let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
         tracing::warn!(connection = %inbound.connection, "an inbound message names a sender that cannot be read; it was dropped");
         return Ok(());
     };
     let Some(world) = store.read().await?.load_world(inbound.tenant).await? else { return Ok(()) };
     let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(()) };
+    let Some(sender) = world.sender(connection.sender) else { return Ok(()) };
     let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
     let new_address = ids.next();
-    let word = inbound.text.clone();
-    let to = world.sender(connection.sender).map(|s| s.phone_number.clone()).unwrap_or_default();
     let message = Message {
         tenant: inbound.tenant,
         id: ids.at(now),
         direction: Direction::Inbound,
         message_type: MessageType::Text,
-        to,
+        to: sender.phone_number.clone(),
         from: from.identifier.clone(),
         sender: connection.sender,
         address: new_address,
-        request: request(inbound.text),
+        request: request(RequestedChannel::Auto, inbound.text.clone()),
         state: State {
             status: Status::Received,
             wait: Wait::Nothing,
@@ -83,8 +65,9 @@ async fn receive(store: &dyn Store, ids: &Ids, inbound: Inbound, now: Timestamp)
     };
     let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
     let new = NewInbound {
+        mark: marks.of(inbound.tenant, &from),
         message,
-        from: from.clone(),
+        from,
         country,
         new_address,
         new_contact: ids.next(),
@@ -92,25 +75,94 @@ async fn receive(store: &dyn Store, ids: &Ids, inbound: Inbound, now: Timestamp)
     };
     let mut tx = store.begin().await?;
     if tx.insert_inbound(&new).await? {
-        if is_word(&word, STOP) {
-            let suppression = Suppression {
-                id: ids.next(),
-                recipient: from,
-                sender: Some(connection.sender),
-                reason: SuppressionReason::OptOut,
-                source: format!("inbound {}", new.message.id),
-            };
-            tx.insert_suppression(inbound.tenant, &suppression, now).await?;
-        } else if is_word(&word, START) {
-            tx.delete_opt_out(inbound.tenant, &from, connection.sender).await?;
+        if let Some(name) = inbound.profile_name.filter(|name| !name.is_empty()) {
+            learn_name(&mut *tx, &new, name, now).await?;
+        }
+        if let Some((wish, answer)) = compliance::read(&inbound.text, &sender.name)
+            && grant(&mut *tx, ids, &new, wish, now).await?
+        {
+            reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?;
         }
     }
     tx.commit().await
 }
 
-fn request(text: String) -> Request {
+/// The name that a messaging app tells, on the contact.
+async fn learn_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timestamp) -> Result<()> {
+    let tenant = new.message.tenant;
+    let Some(mut contact) = contacts::lock_of(tx, tenant, &new.from).await? else { return Ok(()) };
+    let name: String = name.chars().take(limits::DISPLAY_NAME).collect();
+    if contact.detail.profile_name.as_ref() == Some(&name) {
+        return Ok(());
+    }
+    contact.detail.profile_name = Some(name);
+    contact.version += 1;
+    contact.updated_at = now;
+    tx.update_contact(tenant, &contact).await?;
+    Ok(())
+}
+
+/// Does what a recipient wishes; answers whether to say so. A repeated STOP is not confirmed again.
+async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Timestamp) -> Result<bool> {
+    let (tenant, sender, from) = (new.message.tenant, new.message.sender, &new.from);
+    match wish {
+        Wish::Stop => {
+            let suppression = Suppression {
+                id: ids.next(),
+                recipient: from.clone(),
+                sender: Some(sender),
+                reason: SuppressionReason::OptOut,
+                source: format!("inbound {}", new.message.id),
+            };
+            let fresh = tx.insert_suppression(tenant, &suppression, now).await?;
+            if fresh {
+                suppressions::tell_opt_out(tx, tenant, &suppression, now).await?;
+            }
+            Ok(fresh)
+        }
+        Wish::Start => {
+            let lifted = tx.delete_opt_out(tenant, from, sender).await?;
+            Ok(lifted && !tx.is_suppressed(tenant, from.kind, &from.identifier, sender).await?)
+        }
+        Wish::Help => {
+            let newest = PageRequest { limit: 1, before: None };
+            let filter = MessageFilter { to: Some(from.identifier.clone()), ..MessageFilter::default() };
+            let newest = tx.list_messages(tenant, &filter, newest).await?.items.pop();
+            Ok(!newest.is_some_and(|m| m.state.detail.compliance && now.since(m.id.created_at()) < QUIET))
+        }
+    }
+}
+
+/// Answers on the channel that was used, although the recipient may have opted out: they asked.
+async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text: String, now: Timestamp) -> Result<()> {
+    let inbound = &new.message;
+    let Some((address, _)) = tx.find_address(inbound.tenant, &new.from).await? else { return Ok(()) };
+    let channel = inbound.state.route.channel;
+    let mut request = request(RequestedChannel::Only(channel), text);
+    request.subject = (channel == Channel::Email).then(|| "Your request".to_owned());
+    request.routing.reason = format!("the answer to {}", inbound.id);
+    let message = Message {
+        id: ids.at(now),
+        direction: Direction::Outbound,
+        to: new.from.identifier.clone(),
+        from,
+        address,
+        request,
+        state: State {
+            status: Status::Queued,
+            wait: Wait::Attempt { due_at: now },
+            expires_at: now.plus(Duration::from_secs(limits::VALIDITY_DEFAULT)),
+            detail: Detail { compliance: true, ..Detail::default() },
+            ..inbound.state.clone()
+        },
+        ..inbound.clone()
+    };
+    tx.insert_reply(&message).await
+}
+
+fn request(requested_channel: RequestedChannel, text: String) -> Request {
     Request {
-        requested_channel: RequestedChannel::Auto,
+        requested_channel,
         text: Some(text),
         content: None,
         subject: None,
@@ -125,14 +177,6 @@ fn request(text: String) -> Request {
         idempotency_key: None,
         routing: Routing::default(),
     }
-}
-
-/// Whether a text is one of `words`, but for case, punctuation and courtesy.
-fn is_word(text: &str, words: &[&str]) -> bool {
-    let bare: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
-    let upper = bare.to_uppercase();
-    let kept: Vec<&str> = upper.split_whitespace().filter(|w| !matches!(*w, "PLEASE" | "THANKS" | "POR" | "FAVOR" | "BITTE")).collect();
-    words.contains(&kept.join(" ").as_str())
 }
 
 /// A complaint suppresses the recipient in the whole world, for good.
@@ -155,18 +199,3 @@ async fn complain(store: &dyn Store, ids: &Ids, tenant: TenantId, id: MessageId,
 
 /// How long a failed application of an event waits before it is tried again.
 pub const RETRY: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stop_alone_or_with_courtesy_but_not_inside_a_sentence() {
-        for text in ["stop", " STOP! ", "Stop, please.", "baja", "opt-out"] {
-            assert!(is_word(text, STOP), "{text}");
-        }
-        for text in ["don't stop", "the bus stop", "", "stopwatch"] {
-            assert!(!is_word(text, STOP), "{text}");
-        }
-    }
-}

@@ -5,14 +5,18 @@
 
 pub mod billing;
 mod cache;
+mod compliance;
 mod connections;
+pub mod contacts;
 mod cursor;
 mod directory;
 pub mod events;
 pub mod inbound;
+pub mod introspect;
 pub mod invitations;
 mod keys;
 mod list;
+mod marks;
 pub mod messages;
 pub mod numbers;
 mod once;
@@ -23,6 +27,7 @@ pub mod rate;
 mod secrets;
 pub mod senders;
 mod store_error;
+pub mod suppressions;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -35,6 +40,7 @@ pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
 pub use list::Listed;
+pub use marks::Marks;
 pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
 pub use secrets::{Row, Sealer, SealerError};
 pub use store_error::StoreResultExt;
@@ -55,6 +61,8 @@ struct Inner {
     sealer: Sealer,
     public_url: String,
     cursors: Cursors,
+    marks: Marks,
+    links: messages::Links,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     /// By world, with the epoch that they were read after.
@@ -117,6 +125,8 @@ impl Core {
     pub fn new(parts: Parts) -> Self {
         let Parts { store, outbound, web, registry, services, sealer, public_url } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
+        let marks = Marks::new(&sealer);
+        let links = messages::Links::new(sealer.derive(b"attachments"));
         let inner = Inner {
             store,
             outbound,
@@ -126,6 +136,8 @@ impl Core {
             sealer,
             public_url,
             cursors,
+            marks,
+            links,
             keys: cache::Cache::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),

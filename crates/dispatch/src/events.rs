@@ -86,7 +86,7 @@ impl Shared {
             ProviderEvent::Inbound(inbound) => inbound.tenant,
         };
         loop {
-            match inbound::apply(&*self.store, &self.ids, event.clone()).await {
+            match inbound::apply(&*self.store, &self.ids, &self.marks, event.clone()).await {
                 Ok(Some(Transitioned::Found { applied, state, changes, address, .. })) => {
                     self.count(&changes);
                     self.webhooks.grown(tenant);

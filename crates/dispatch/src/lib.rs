@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_core::Sealer;
+use nuncio_core::{Marks, Sealer};
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::{ConnectionId, Ids, limits};
 use nuncio_store::{Result, Store};
@@ -66,6 +66,7 @@ struct Shared {
     store: Arc<dyn Store>,
     registry: Registry,
     sealer: Sealer,
+    marks: Marks,
     ids: Ids,
     config: DispatchConfig,
     net: nuncio_net::Client,
@@ -90,6 +91,7 @@ impl Dispatch {
             events: Arc::new(events::Events::new(this.clone(), ids.clone())),
             store,
             registry,
+            marks: Marks::new(&sealer),
             sealer,
             ids,
             config,

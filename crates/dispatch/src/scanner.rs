@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_core::Hint;
+use nuncio_core::{Hint, contacts};
 use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::{Step, Wait};
 use nuncio_store::{DueMessage, Result, Transition, Transitioned};
@@ -63,6 +63,7 @@ impl Shared {
         let mut tx = self.store.begin().await?;
         tx.purge_idempotency_keys(now, PURGE).await?;
         tx.purge_orphaned_spool(now.minus(ORPHAN_AGE), PURGE).await?;
-        tx.commit().await
+        tx.commit().await?;
+        contacts::sweep(&*self.store, &self.ids).await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat};
+use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, named};
@@ -119,6 +119,62 @@ pub fn country(e164: &str) -> String {
 /// Whether a country (ISO 3166-1 alpha-2) has a numbering plan.
 pub fn is_country(code: &str) -> bool {
     PHONE_NUMBER_UTIL.get_supported_regions().any(|region| region.as_region_str().to_string() == code)
+}
+
+/// What the numbering plans say of a number beyond [`PhoneFacts`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PhonePlan {
+    /// As it is dialled within its country.
+    pub national: String,
+    /// What kind of line it is.
+    pub line: LineType,
+}
+
+named! {
+    /// What kind of line a phone number is, as far as its range tells.
+    LineType {
+        /// A mobile phone.
+        Mobile = 1 "mobile",
+        /// A landline.
+        FixedLine = 2 "fixed_line",
+        /// One of both; the numbering plan does not tell them apart.
+        FixedLineOrMobile = 3 "fixed_line_or_mobile",
+        /// Free for the caller.
+        TollFree = 4 "toll_free",
+        /// Dear for the caller.
+        PremiumRate = 5 "premium_rate",
+        /// Over the internet.
+        Voip = 6 "voip",
+        /// Any other known kind.
+        Other = 7 "other",
+        /// In no known range.
+        Unknown = 8 "unknown",
+    }
+}
+
+impl LineType {
+    /// Whether a line of this kind may take text messages.
+    pub const fn takes_text(self) -> bool {
+        matches!(self, Self::Mobile | Self::FixedLineOrMobile | Self::Voip | Self::Other)
+    }
+}
+
+/// What the numbering plans say of a canonical phone number.
+pub fn phone_plan(e164: &str) -> PhonePlan {
+    let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else {
+        return PhonePlan { national: String::new(), line: LineType::Unknown };
+    };
+    let line = match PHONE_NUMBER_UTIL.get_number_type(&number) {
+        PhoneNumberType::Mobile => LineType::Mobile,
+        PhoneNumberType::FixedLine => LineType::FixedLine,
+        PhoneNumberType::FixedLineOrMobile => LineType::FixedLineOrMobile,
+        PhoneNumberType::TollFree => LineType::TollFree,
+        PhoneNumberType::PremiumRate => LineType::PremiumRate,
+        PhoneNumberType::VoIP => LineType::Voip,
+        PhoneNumberType::Unknown => LineType::Unknown,
+        _ => LineType::Other,
+    };
+    PhonePlan { national: PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::National).into_owned(), line }
 }
 
 /// Reads an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part); its domain is lower-cased.

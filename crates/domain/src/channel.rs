@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::AddressKind;
+
 macro_rules! named {
     ($(#[$meta:meta])* $name:ident { $($rest:tt)* }) => { $crate::channel::named!(@ "snake_case" $(#[$meta])* $name { $($rest)* }); };
     ($(#[$meta:meta])* $name:ident as $case:tt { $($rest:tt)* }) => { $crate::channel::named!(@ $case $(#[$meta])* $name { $($rest)* }); };
@@ -61,6 +63,25 @@ impl Channel {
     /// Short messages, with or without a way back.
     pub const fn is_sms(self) -> bool {
         matches!(self, Self::Sms | Self::SmsOneway)
+    }
+
+    /// The channel as contacts know it: whether somebody can reply is the sender's affair.
+    #[must_use]
+    pub const fn of_contact(self) -> Self {
+        match self {
+            Self::SmsOneway => Self::Sms,
+            channel => channel,
+        }
+    }
+
+    /// What identifies a recipient on this channel.
+    pub const fn address_kind(self) -> AddressKind {
+        match self {
+            Self::Sms | Self::SmsOneway | Self::Whatsapp | Self::Voice => AddressKind::Phone,
+            Self::Telegram => AddressKind::Telegram,
+            Self::Email => AddressKind::Email,
+            Self::Instagram => AddressKind::Instagram,
+        }
     }
 
     /// Whether providers of this channel tell what became of a message after taking it.

@@ -6,6 +6,7 @@
 pub mod address;
 pub mod channel;
 pub mod config;
+pub mod contact;
 pub mod ctx;
 pub mod error;
 pub mod event;

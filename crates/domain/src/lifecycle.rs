@@ -125,6 +125,12 @@ pub struct Detail {
     /// Whether the recipient may have got it more than once.
     #[serde(rename = "pd", default, skip_serializing_if = "std::ops::Not::not")]
     pub possible_duplicate: bool,
+    /// An answer to STOP, START or HELP, which goes out although its recipient opted out.
+    #[serde(rename = "cp", default, skip_serializing_if = "std::ops::Not::not")]
+    pub compliance: bool,
+    /// The recipient's data was erased.
+    #[serde(rename = "er", default, skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
 }
 
 fn is_default(value: &OnUnknown) -> bool {
@@ -243,6 +249,8 @@ pub enum Step {
     },
     /// Decision of the caller: do not send.
     Cancel,
+    /// Decision: the recipient's data is erased. Nothing more is sent, and no words of a provider are kept, now or later.
+    Erase,
     /// Decision of a person about a held message.
     Resolve {
         /// What to do.
@@ -287,6 +295,24 @@ pub struct Change {
     /// The mark of a possible duplicate afterwards.
     #[serde(rename = "d", default, skip_serializing_if = "std::ops::Not::not")]
     pub possible_duplicate: bool,
+    /// Whether this inbound message opened a conversation: the contact's first by its channel, or the first after a day of silence.
+    #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
+    pub conversation: bool,
+}
+
+impl Change {
+    /// Takes out what a provider said in words, which may repeat whom a message was for. Answers whether there was anything.
+    pub fn forget_words(&mut self) -> bool {
+        let attempt = self.attempt.as_mut().is_some_and(|(_, attempt)| forget_words(&mut attempt.error));
+        forget_words(&mut self.failure) | attempt
+    }
+}
+
+/// Leaves of a failure what stands in closed lists.
+fn forget_words(failure: &mut Option<Failure>) -> bool {
+    let Some(failure) = failure.as_mut().filter(|f| f.message != f.code.as_str()) else { return false };
+    failure.message = failure.code.as_str().to_owned();
+    true
 }
 
 /// What follows a result that is not final.
@@ -342,6 +368,7 @@ impl State {
 
     /// Applies `step` at `now` and appends what the outside is told to `changes`.
     pub fn apply(&mut self, step: &Step, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let seen = changes.len();
         let applied = match step {
             Step::Start { node, fence, suppressed } => self.start(*node, *fence, *suppressed, now, changes),
             Step::Settle { attempt, fence, outcome, retry_in, receipt_wait } => {
@@ -353,11 +380,15 @@ impl State {
             Step::Recover { node, retry_in } => self.recover(*node, *retry_in, now, changes),
             Step::Hold { reason } => self.hold(*reason, now),
             Step::Cancel => self.cancel(now, changes),
+            Step::Erase => self.erase(),
             Step::Resolve { action } => self.resolve(*action, now, changes),
         };
         if applied == Applied::Yes {
             self.updated_at = now;
             self.close_account();
+        }
+        if self.detail.erased {
+            self.stay_erased(seen, now, changes);
         }
         applied
     }
@@ -367,7 +398,7 @@ impl State {
         if self.fence != fence {
             return Applied::Lost;
         }
-        if suppressed {
+        if suppressed && !self.detail.compliance {
             let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
             self.fail(failure, now, changes);
         } else if self.status == Status::Scheduled && now.since(due_at) > limits::PAST_DUE {
@@ -608,6 +639,25 @@ impl State {
         Applied::Yes
     }
 
+    fn erase(&mut self) -> Applied {
+        if std::mem::replace(&mut self.detail.erased, true) { Applied::Lost } else { Applied::Yes }
+    }
+
+    /// Whatever the step was: what is erased is not sent, and keeps no words.
+    fn stay_erased(&mut self, seen: usize, now: Timestamp, changes: &mut Vec<Change>) {
+        let waits = matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. });
+        if waits && self.cancel(now, changes) == Applied::Lost {
+            self.fail(Failure::own(FailureCode::Cancelled, "the contact was erased"), now, changes);
+        }
+        for attempt in &mut self.detail.attempts {
+            forget_words(&mut attempt.error);
+        }
+        forget_words(&mut self.detail.failure);
+        for change in &mut changes[seen..] {
+            change.forget_words();
+        }
+    }
+
     fn resolve(&mut self, action: Resolution, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
         if !matches!(self.wait, Wait::Held { .. }) {
             return Applied::Lost;
@@ -757,6 +807,7 @@ impl State {
             failure: self.detail.failure.clone(),
             cost: self.detail.cost,
             possible_duplicate: self.detail.possible_duplicate,
+            conversation: false,
         });
     }
 }

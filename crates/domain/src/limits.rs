@@ -62,6 +62,18 @@ pub const LIST_BUTTON: usize = 20;
 /// Header and footer texts.
 pub const HEADER_FOOTER: usize = 60;
 
+/// Name of a contact.
+pub const DISPLAY_NAME: usize = 200;
+/// Label of a contact's channel.
+pub const CHANNEL_LABEL: usize = 50;
+/// Channels of a new contact.
+pub const CONTACT_CHANNELS: usize = 20;
+/// How long a download link is good for.
+pub const DOWNLOAD_LINK: Duration = Duration::from_secs(15 * 60);
+/// How long after its newest inbound message WhatsApp carries free text to a recipient, and the silence after which a conversation
+/// begins anew.
+pub const CONVERSATION: Duration = Duration::from_secs(86_400);
+
 /// Keys of `metadata`.
 pub const METADATA_KEYS: usize = 50;
 /// `metadata` as JSON, in bytes.

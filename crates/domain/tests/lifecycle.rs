@@ -66,6 +66,7 @@ enum Act {
     Recover,
     Hold(HeldReason),
     Cancel,
+    Erase,
     Resolve(Resolution),
 }
 
@@ -100,6 +101,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => Just(Act::Recover),
         1 => prop_oneof![Just(HeldReason::UnknownOutcome), Just(HeldReason::PastDue)].prop_map(Act::Hold),
         1 => Just(Act::Cancel),
+        1 => Just(Act::Erase),
         1 => prop_oneof![Just(Resolution::Resend), Just(Resolution::Sent), Just(Resolution::Failed)].prop_map(Act::Resolve),
     ]
 }
@@ -186,6 +188,7 @@ impl Life {
             Act::Recover => self.apply(&Step::Recover { node: Self::NODE, retry_in: HOUR }),
             Act::Hold(reason) => self.apply(&Step::Hold { reason: *reason }),
             Act::Cancel => self.apply(&Step::Cancel),
+            Act::Erase => self.apply(&Step::Erase),
             Act::Resolve(action) => self.apply(&Step::Resolve { action: *action }),
         }
     }
@@ -281,6 +284,9 @@ fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: 
         previous = change.status;
     }
     assert_eq!(previous, after.status, "what is told ends where the message is");
+    let words = |error: &Option<Failure>| error.as_ref().is_some_and(|f| f.message != f.code.as_str());
+    assert!(!after.detail.erased || !matches!(after.wait, Wait::Attempt { .. } | Wait::Held { .. }), "nothing more is sent");
+    assert!(!after.detail.erased || !after.detail.attempts.iter().any(|a| words(&a.error)), "no words are kept");
     match act {
         Act::Start { fresh: false, .. } | Act::Deadline { fresh: false } => assert_eq!(applied, Applied::Lost),
         Act::Start { .. } => {}

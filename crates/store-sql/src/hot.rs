@@ -102,6 +102,7 @@ fn birth(message: &mut Message) -> Vec<Change> {
         failure: None,
         cost: None,
         possible_duplicate: false,
+        conversation: false,
     };
     vec![change]
 }
@@ -118,7 +119,14 @@ impl Born {
     }
 
     /// A message that comes into the world finished, from outside.
-    pub(crate) fn received(mut message: Message) -> Result<Self> {
+    pub(crate) fn received(mut message: Message, conversation: bool) -> Result<Self> {
+        let mut changes = birth(&mut message);
+        changes.iter_mut().for_each(|change| change.conversation = conversation);
+        Self::new(message, &changes)
+    }
+
+    /// A message that waits for its attempt.
+    pub(crate) fn waiting(mut message: Message) -> Result<Self> {
         let changes = birth(&mut message);
         Self::new(message, &changes)
     }

@@ -16,6 +16,9 @@ pub struct Accept {
     pub recipient: Recipient,
     /// Country of the recipient (ISO 3166-1 alpha-2, `""` if unknown), for a contact that is made.
     pub country: String,
+    /// What stands for the recipient's identifier in suppressions of somebody who was erased. Should the recipient be unknown, such
+    /// suppressions hold again, with the identifier that is known anew.
+    pub mark: String,
     /// Identifier of the address row, should the recipient be unknown.
     pub new_address: AddressId,
     /// Identifier of the contact, should the recipient be unknown.
@@ -74,6 +77,9 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// The operations that make a message.
+    pub const OF_MESSAGES: [Self; 2] = [Self::SendMessage, Self::React];
+
     /// The number that is stored. Never given to another operation.
     pub const fn number(self) -> i16 {
         match self {

@@ -1,6 +1,7 @@
 //! Contacts as far as sending needs them: addresses, metrics, suppressions, inbound messages.
 
 use async_trait::async_trait;
+use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, SuppressionId, TenantId, Timestamp};
 
@@ -46,31 +47,6 @@ pub struct ChannelMetrics {
     pub last_inbound_at: Option<Timestamp>,
 }
 
-/// Why nothing may be sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SuppressionReason {
-    /// The recipient said STOP or unsubscribed.
-    OptOut,
-    /// Their mailbox bounced.
-    Bounce,
-    /// They complained.
-    Complaint,
-    /// A person entered it.
-    Manual,
-}
-
-impl SuppressionReason {
-    /// The number that is stored.
-    pub const fn number(self) -> i16 {
-        match self {
-            Self::OptOut => 1,
-            Self::Bounce => 2,
-            Self::Complaint => 3,
-            Self::Manual => 4,
-        }
-    }
-}
-
 /// A recipient to whom nothing may be sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suppression {
@@ -95,6 +71,8 @@ pub struct NewInbound {
     pub from: Recipient,
     /// Their country.
     pub country: String,
+    /// What stands for their identifier in suppressions of somebody who was erased.
+    pub mark: String,
     /// Identifier of the address row, should the writer be unknown.
     pub new_address: AddressId,
     /// Identifier of the contact, should the writer be unknown.
@@ -114,6 +92,9 @@ pub trait ContactRepo {
 
     /// Writes a message from outside with its event and marks its channel; `false` when this provider message was written before.
     async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool>;
+
+    /// Writes a message of ours that answers one from outside, with its event, in the transaction of that one. It waits for its attempt.
+    async fn insert_reply(&mut self, message: &Message) -> Result<()>;
 
     /// Writes a suppression; `false` when there is one for this recipient and sender.
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool>;

@@ -12,6 +12,7 @@ mod accept;
 mod contacts;
 mod deliveries;
 mod directory;
+mod erasure;
 mod error;
 mod events;
 mod idempotency;
@@ -20,16 +21,19 @@ mod ledger;
 mod messages;
 mod nodes;
 mod numbers;
+mod people;
 mod prices;
 mod profiles;
 mod routing;
+mod suppressions;
 mod transition;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
-pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression, SuppressionReason};
+pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
+pub use erasure::{Erasure, ErasureRepo};
 pub use error::{Result, StoreError};
 pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
@@ -38,9 +42,12 @@ pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
+pub use nuncio_domain::contact::SuppressionReason;
+pub use people::{Address, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
+pub use suppressions::SuppressionRepo;
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
 
@@ -84,6 +91,9 @@ pub trait Tx:
     DirectoryRepo
     + MessageRepo
     + ContactRepo
+    + PeopleRepo
+    + SuppressionRepo
+    + ErasureRepo
     + DeliveryRepo
     + EventRepo
     + IdempotencyRepo

@@ -1,12 +1,15 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
 mod balance;
+mod contacts;
 pub(crate) mod events;
+mod introspect;
 mod invitations;
 mod me;
-mod messages;
+pub(crate) mod messages;
 mod numbers;
 mod senders;
+mod suppressions;
 mod webhook;
 mod webhooks;
 
@@ -18,6 +21,9 @@ use crate::state::App;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
         .merge(messages::routes())
+        .merge(contacts::routes())
+        .merge(suppressions::routes())
+        .merge(introspect::routes())
         .merge(senders::routes())
         .merge(events::routes())
         .merge(webhook::routes())

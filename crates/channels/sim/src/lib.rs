@@ -131,6 +131,7 @@ impl Sim {
             channel: request.channel,
             provider_message_id,
             from: request.message.to.clone(),
+            profile_name: None,
             text,
             at: request.now.plus(REPLY_AFTER),
         };

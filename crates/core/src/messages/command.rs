@@ -74,11 +74,16 @@ pub struct SendMessage {
 impl SendMessage {
     /// A text, by whatever channel reaches the recipient.
     pub fn text(to: &str, text: String) -> Self {
+        Self { text: Some(text), ..Self::to(to.to_owned()) }
+    }
+
+    /// A message to somebody, of which nothing else is said.
+    pub(crate) const fn to(to: String) -> Self {
         Self {
-            to: to.to_owned(),
+            to,
             channel: None,
             message_type: None,
-            text: Some(text),
+            text: None,
             content: None,
             subject: None,
             html_body: None,

@@ -134,17 +134,17 @@ fn list(content: &Content, faults: &mut Faults<'_>) {
 }
 
 /// Gathers faults.
-pub(super) struct Faults<'a> {
-    pub(super) errors: &'a mut Vec<FieldError>,
+pub(crate) struct Faults<'a> {
+    pub(crate) errors: &'a mut Vec<FieldError>,
 }
 
 impl Faults<'_> {
-    pub(super) fn push(&mut self, path: &str, message: impl Into<String>) {
+    pub(crate) fn push(&mut self, path: &str, message: impl Into<String>) {
         self.errors.push(FieldError::new(path, message));
     }
 
     /// Counts Unicode code points.
-    pub(super) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
+    pub(crate) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
         let Some(value) = value else { return };
         if value.len() >= least && value.len() <= most && least <= 1 {
             return; // no more bytes than allowed characters
@@ -155,7 +155,7 @@ impl Faults<'_> {
         }
     }
 
-    pub(super) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
+    pub(crate) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
         if count < least || count > most {
             self.push(path, format!("has {count} items; must have {least} to {most}"));
         }

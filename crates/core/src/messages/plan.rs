@@ -181,8 +181,18 @@ pub(super) fn plan(
         },
         state,
     };
-    let accept =
-        Accept { message, recipient, country, new_address, new_contact: ids.at(now), idempotency, epoch: world.epoch, claim: None, now };
+    let accept = Accept {
+        message,
+        recipient,
+        country,
+        mark: String::new(),
+        new_address,
+        new_contact: ids.at(now),
+        idempotency,
+        epoch: world.epoch,
+        claim: None,
+        now,
+    };
     Ok(Planned { accept, connection: choice.connection.clone(), measure })
 }
 
@@ -230,7 +240,8 @@ fn allowed(sender: &Sender, recipient: &Recipient, country: &str) -> Result<()> 
     Err(Error::field("to", message))
 }
 
-fn from(sender: &Sender, connection: &Connection) -> String {
+/// The number or address that messages of a sender come from on a connection.
+pub(crate) fn from(sender: &Sender, connection: &Connection) -> String {
     let configured = connection.settings.get("from").and_then(serde_json::Value::as_str);
     configured.unwrap_or(&sender.phone_number).to_owned()
 }

@@ -10,7 +10,7 @@ use nuncio_domain::message::{Cost, Message, Money};
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, Micros, Permission, Recipient, Result, SenderId, TenantId, Timestamp,
 };
-use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Shortage};
+use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Operation, Shortage};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
@@ -149,12 +149,24 @@ impl Core {
     ///
     /// A used idempotency key gives a 409 with the original message, and nothing is sent.
     pub async fn send_message(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<MessageView> {
+        self.send(caller, command, options, Operation::SendMessage).await
+    }
+
+    /// The same for any operation that makes a message; their idempotency keys do not meet.
+    pub(super) async fn send(
+        &self,
+        caller: &Caller,
+        command: SendMessage,
+        options: SendOptions,
+        operation: Operation,
+    ) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now =
                 self.inner.outbound.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
-            let Plotted { world, planned, .. } = self.plan(caller, command.clone(), &options, now, true).await?;
+            let Plotted { world, mut planned, .. } = self.plan(caller, command.clone(), &options, now, true).await?;
+            planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
             self.keep_within_the_day(&world, &planned.accept).await?;
             match self.accept(planned).await? {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
@@ -180,7 +192,10 @@ impl Core {
         };
         let Accept { message, recipient, now, .. } = planned.accept;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let suppressed = tx.is_suppressed(caller.tenant, recipient.kind, &recipient.identifier, message.sender).await.or_fail()?;
+        let mut suppressed = false;
+        for one in [&recipient, &self.marked(caller.tenant, &recipient)] {
+            suppressed |= tx.is_suppressed(caller.tenant, one.kind, &one.identifier, message.sender).await.or_fail()?;
+        }
         let (route, money) = (&message.state.route, message.state.detail.money.as_ref());
         let required = money.map(Money::open);
         let balance = if required.is_some() { tx.find_balance(caller.tenant).await.or_fail()? } else { Balance::default() };
@@ -270,6 +285,7 @@ impl Core {
         let core = self.clone();
         tokio::spawn(async move {
             let Planned { mut accept, connection, .. } = planned;
+            accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let waits_for_its_time = matches!(accept.message.state.wait, Wait::Attempt { due_at } if due_at > accept.now.plus(plan::GRACE));
             let outbound = &core.inner.outbound;
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection) };

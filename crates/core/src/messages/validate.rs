@@ -21,7 +21,7 @@ pub(super) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp,
 }
 
 /// Checks what does not depend on the channel and may be wrong before one is chosen.
-pub(super) fn metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
+pub(crate) fn metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
     let Some(metadata) = metadata else { return };
     let mut faults = Faults { errors };
     faults.count("metadata", metadata.len(), 0, limits::METADATA_KEYS);

@@ -30,6 +30,37 @@ const ROWS: &[Row] = &[
     row("get_message", "GET", "/v1/messages/{message}", None, Some("messages:read")),
     row("cancel_message", "POST", "/v1/messages/{message}/cancel", None, Some("messages:send")),
     row("resolve_message", "POST", "/v1/messages/{message}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
+    row("react_to_message", "POST", "/v1/messages/{whatsapp}/reactions", Some(r#"{"emoji":"x"}"#), Some("messages:send")),
+    row("list_attachments", "GET", "/v1/messages/{message}/attachments", None, Some("messages:read")),
+    row(
+        "create_contact",
+        "POST",
+        "/v1/contacts",
+        Some(r#"{"channels":[{"channel":"telegram","identifier":"99"}]}"#),
+        Some("contacts:write"),
+    ),
+    row("list_contacts", "GET", "/v1/contacts", None, Some("contacts:read")),
+    row("get_contact", "GET", "/v1/contacts/{contact}", None, Some("contacts:read")),
+    row("get_contact_by_phone", "GET", "/v1/contacts/phone/{phone}", None, Some("contacts:read")),
+    row("update_contact", "PATCH", "/v1/contacts/{contact}", Some(r#"{"displayName":"x"}"#), Some("contacts:write")),
+    row("delete_contact", "DELETE", "/v1/contacts/{contact}", None, Some("contacts:write")),
+    row("merge_contacts", "POST", "/v1/contacts/{contact}/merge", Some(r#"{"sourceContactId":"{source}"}"#), Some("contacts:write")),
+    row("dismiss_merge_suggestion", "DELETE", "/v1/contacts/{contact}/merge-suggestion", None, Some("contacts:write")),
+    row(
+        "add_contact_channel",
+        "POST",
+        "/v1/contacts/{contact}/channels",
+        Some(r#"{"channel":"instagram","identifier":"99"}"#),
+        Some("contacts:write"),
+    ),
+    row("update_contact_channel", "PATCH", "/v1/contacts/{contact}/channels/{channel}", Some(r#"{"label":"x"}"#), Some("contacts:write")),
+    row("remove_contact_channel", "DELETE", "/v1/contacts/{contact}/channels/{channel}", None, Some("contacts:write")),
+    row("make_contact_channel_primary", "POST", "/v1/contacts/{contact}/channels/{channel}/primary", None, Some("contacts:write")),
+    row("create_suppression", "POST", "/v1/suppressions", Some(r#"{"identifier":"+34600999999"}"#), Some("contacts:write")),
+    row("list_suppressions", "GET", "/v1/suppressions", None, Some("contacts:read")),
+    row("delete_suppression", "DELETE", "/v1/suppressions/{suppression}", None, Some("contacts:write")),
+    row("introspect_phone", "POST", "/v1/introspect/phone", Some(r#"{"phoneNumber":"+34600111222"}"#), Some("contacts:read")),
+    row("introspect_email", "POST", "/v1/introspect/email", Some(r#"{"email":"a@example.org"}"#), Some("contacts:read")),
     row("list_events", "GET", "/v1/events", None, Some("messages:read")),
     row("list_deliveries", "GET", "/v1/webhooks/deliveries", None, Some("webhooks:read")),
     row("get_delivery", "GET", "/v1/webhooks/deliveries/{delivery}", None, Some("webhooks:read")),
@@ -79,13 +110,22 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
     app.request("PUT", "/v1/webhook", Some(json!({"url": "https://example.com/world"}))).await;
     app.set_webhook(sender.parse().ok(), "http://127.0.0.1:9/hook", &[], "whsec_c2VjcmV0").await;
     let tested = app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202).json();
-    app.drain().await;
     let delivery = tested["deliveryId"].as_str().expect("an id").to_owned();
     let (available, held) = (stock(app).await, stock(app).await);
     let made = async |path: &str, body: Value, name: &str| {
         let answer = app.post(path, body).await.expect(201).json();
         answer[name]["id"].as_str().expect("an id").to_owned()
     };
+    let whatsapp = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+    app.drain().await;
+    let number = app.node.core.ids().entropy.below(100_000_000);
+    let make = async |channels: Value| app.post("/v1/contacts", json!({"channels": channels})).await.expect(201).json();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let phone = format!("+346{number:08}");
+    let contact =
+        make(json!([{"channel": "sms", "identifier": phone}, {"channel": "email", "identifier": format!("a{number}@example.org")}])).await;
+    let source = make(json!([{"channel": "telegram", "identifier": format!("1{number}")}])).await;
+    let suppression = app.post("/v1/suppressions", json!({"identifier": format!("s{number}@example.org")})).await.expect(201).json();
     vec![
         ("message", message),
         ("sender", sender),
@@ -93,6 +133,12 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
         ("number", made("/v1/phone-numbers", json!({"phoneNumber": held}), "phoneNumber").await),
         ("available", available),
         ("invitation", made("/v1/invitations", json!({}), "invitation").await),
+        ("whatsapp", whatsapp),
+        ("contact", text(&contact["id"])),
+        ("channel", text(&contact["channels"][0]["id"])),
+        ("phone", phone),
+        ("source", text(&source["id"])),
+        ("suppression", text(&suppression["id"])),
     ]
 }
 

@@ -166,10 +166,12 @@ async fn the_live_window_opens_with_an_inbound_message() {
         channel: Channel::Whatsapp,
         provider_message_id: "in-1".into(),
         from: recipient.identifier.clone(),
+        profile_name: None,
         text: "hello".into(),
         at: app.clock.now(),
     };
-    nuncio_core::inbound::apply(app.store(), app.node.core.ids(), nuncio_channel::ProviderEvent::Inbound(inbound)).await.expect("applied");
+    app.node.dispatch.services().events.push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
+    app.drain().await;
     let open = send("whatsapp").await.expect(200).json();
     assert_eq!((&open["plan"]["window"]["open"], &open["plan"]["window"]["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")));
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "whatsapp");

@@ -11,6 +11,9 @@ pub(super) use crate::hot::shard;
 pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes, kind) \
      VALUES (CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), $1, $2, $3, $4, $5, $6)";
 
+/// Ends a query whose rows nobody else may change until the transaction ends.
+pub(super) const LOCK: &str = " FOR UPDATE";
+
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 
 /// Running transactions write at or after this place, whenever they commit.

@@ -21,15 +21,17 @@ use crate::till::{Till, is_open, sets_aside};
 const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
      SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[]) ON CONFLICT DO NOTHING RETURNING resource_id";
 
-const FIND_KEYS: &str = "SELECT k.tenant_id, k.key, k.resource_id, k.fingerprint FROM unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
-     JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+const FIND_KEYS: &str = "SELECT k.tenant_id, k.operation, k.key, k.resource_id, k.fingerprint \
+     FROM unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key) \
+     JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.operation = u.operation AND k.key = u.key";
 
-const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = u.purge_after FROM unnest($1::bigint[], $2::text[], $4::bigint[]) AS u (tenant_id, key, purge_after) \
-     WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+const END_KEYS: &str = "UPDATE idempotency_keys k SET purge_after = u.purge_after \
+     FROM unnest($1::bigint[], $2::uuid[], $3::text[], $5::bigint[]) AS u (tenant_id, id, key, purge_after) \
+     WHERE k.tenant_id = u.tenant_id AND k.operation = ANY($4) AND k.key = u.key AND k.resource_id = u.id";
 
 /// Gives back the keys of messages that were not written after all.
-const FREE_KEYS: &str = "DELETE FROM idempotency_keys k USING unnest($1::bigint[], $2::text[]) AS u (tenant_id, key) \
-     WHERE k.tenant_id = u.tenant_id AND k.operation = $3 AND k.key = u.key";
+const FREE_KEYS: &str = "DELETE FROM idempotency_keys k USING unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key) \
+     WHERE k.tenant_id = u.tenant_id AND k.operation = u.operation AND k.key = u.key";
 
 const BALANCES: &str = "SELECT b.tenant_id, b.available, b.reserved, b.spent, b.limited FROM unnest($1::bigint[]) AS u (tenant_id) \
      JOIN balances b ON b.tenant_id = u.tenant_id";
@@ -45,9 +47,12 @@ const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, s
      ON CONFLICT (tenant_id) DO UPDATE SET available = b.available + excluded.available, reserved = b.reserved + excluded.reserved, \
      spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
 
+/// A recipient who is not known may be one who was erased: their suppressions stand under a mark.
 const RECIPIENTS: &str = "SELECT u.n, w.epoch, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
      AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
-     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, n) \
+     OR (a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+     AND s.identifier = u.mark AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id))) \
+     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, mark, n) \
      LEFT JOIN worlds w ON w.tenant_id = u.tenant_id \
      LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
@@ -57,6 +62,10 @@ const INSERT_MESSAGES: &str = "WITH address AS (INSERT INTO addresses (tenant_id
        SELECT * FROM unnest($28::bigint[], $29::uuid[], $30::smallint[], $31::text[], $32::uuid[], $33::bigint[])), \
      contact AS (INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) \
        SELECT u.tenant_id, u.id, u.country, u.at, u.at FROM unnest($28::bigint[], $32::uuid[], $34::text[], $33::bigint[]) AS u (tenant_id, id, country, at)), \
+     restored AS (UPDATE suppressions s SET identifier = u.identifier \
+       FROM unnest($28::bigint[], $30::smallint[], $31::text[], $35::text[]) AS u (tenant_id, kind, identifier, mark) \
+       WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark AND NOT EXISTS (SELECT 1 FROM suppressions o \
+       WHERE o.tenant_id = s.tenant_id AND o.kind = s.kind AND o.identifier = u.identifier AND o.sender_id = s.sender_id AND o.reason = s.reason)), \
      message AS (INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, \
        idempotency_key, spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
        SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::uuid[], $7::uuid[], $8::text[], $9::text[], \
@@ -70,8 +79,9 @@ const INSERT_MESSAGES: &str = "WITH address AS (INSERT INTO addresses (tenant_id
 const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, \
      CASE WHEN u.starts THEN m.request ELSE '' END AS request, m.status, m.wait, m.held, m.due_at, m.owner, m.fence, m.version, m.expires_at, m.updated_at, \
      m.channel, m.connection_id, m.provider, m.detail, u.starts, \
-     (u.starts AND EXISTS (SELECT 1 FROM addresses a JOIN suppressions s ON s.tenant_id = a.tenant_id AND s.kind = a.kind AND s.identifier = a.identifier \
-       WHERE a.tenant_id = m.tenant_id AND a.id = m.address_id AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', m.sender_id))) AS suppressed \
+     (u.starts AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = m.tenant_id AND s.identifier = m.recipient \
+       AND s.kind = CASE m.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END \
+       AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', m.sender_id))) AS suppressed \
      FROM unnest($1::bigint[], $2::uuid[], $3::boolean[]) AS u (tenant_id, id, starts) \
      JOIN messages m ON m.tenant_id = u.tenant_id AND m.id = u.id ORDER BY m.tenant_id, m.id FOR UPDATE OF m";
 
@@ -90,7 +100,7 @@ const UPDATE: &str = "WITH updated AS (UPDATE messages m SET status = u.status, 
      event AS (INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
        SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), tenant_id, id, sequence, updated_at, changes FROM updated WHERE changes IS NOT NULL), \
      ended AS (UPDATE idempotency_keys k SET purge_after = u.purge_after FROM updated u \
-       WHERE k.tenant_id = u.tenant_id AND k.operation = $21 AND k.key = u.key) \
+       WHERE k.tenant_id = u.tenant_id AND k.operation = ANY($21) AND k.key = u.key AND k.resource_id = u.id) \
      SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), tenant_id, id FROM updated";
 
 const PUT_DELIVERIES: &str = "INSERT INTO deliveries AS d (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, \
@@ -195,7 +205,8 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         let born = births(&open)?;
         let by = insert(&mut tx, &born, &open).await.store()?;
         let ended = born.iter().map(|b| &b.born).filter(|b| b.state.wait == 0);
-        let ended: Vec<_> = ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
+        let ended: Vec<_> =
+            ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
         end_keys(&mut tx, &ended).await?;
         book(&mut tx, &till).await?;
         tx.commit().await.map_err(Trouble::of_commit)?;
@@ -254,13 +265,13 @@ async fn reserve(conn: &mut PgConnection, ops: &[AcceptOp], found: &[Found], ans
         .iter()
         .map(|op| &op.item.item)
         .filter(|item| refused.contains_key(&item.message.id))
-        .filter_map(|item| Some((item.message.tenant.0, item.idempotency.as_ref()?.key.clone())))
+        .filter_map(|item| Some((item.message.tenant.0, item.idempotency.as_ref()?)))
         .collect();
     if !freed.is_empty() {
         sqlx::query(FREE_KEYS)
             .bind(column(&freed, |(tenant, _)| *tenant))
-            .bind(column(&freed, |(_, key)| key.as_str()))
-            .bind(Operation::SendMessage.number())
+            .bind(column(&freed, |(_, key)| key.operation.number()))
+            .bind(column(&freed, |(_, key)| key.key.as_str()))
             .execute(conn)
             .await
             .store()?;
@@ -305,13 +316,13 @@ async fn book(conn: &mut PgConnection, till: &Till) -> Result<()> {
 /// Takes the idempotency keys of a batch, in key order. Who loses is answered with the original.
 async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Option<Accepted>]) -> Result<()> {
     // Of two items with one key the first takes it: the statement may name each key once only.
-    let mut keys: BTreeMap<(i64, &str), &Prepared> = BTreeMap::new();
+    let mut keys: BTreeMap<(i64, i16, &str), &Prepared> = BTreeMap::new();
     let mut guarded = Vec::new();
     for (n, op) in ops.iter().enumerate() {
         if answers[n].is_none()
             && let Some(key) = &op.item.item.idempotency
         {
-            let place = (op.item.item.message.tenant.0, key.key.as_str());
+            let place = (op.item.item.message.tenant.0, key.operation.number(), key.key.as_str());
             keys.entry(place).or_insert(&op.item);
             guarded.push((n, place, key));
         }
@@ -320,11 +331,10 @@ async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Op
         return Ok(());
     }
     let unique: Vec<_> = keys.iter().collect();
-    let operation = Operation::SendMessage.number();
     let won: Vec<(Uuid,)> = sqlx::query_as(INSERT_KEYS)
-        .bind(column(&unique, |((tenant, _), _)| *tenant))
-        .bind(vec![operation; unique.len()])
-        .bind(column(&unique, |((_, key), _)| (*key).to_owned()))
+        .bind(column(&unique, |((tenant, ..), _)| *tenant))
+        .bind(column(&unique, |((_, operation, _), _)| *operation))
+        .bind(column(&unique, |((.., key), _)| (*key).to_owned()))
         .bind(column(&unique, |(_, p)| p.item.idempotency.as_ref().map_or_else(Vec::new, |k| k.fingerprint.to_vec())))
         .bind(column(&unique, |(_, p)| p.item.message.id.uuid()))
         .fetch_all(&mut *conn)
@@ -335,17 +345,17 @@ async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Op
     if lost.is_empty() {
         return Ok(());
     }
-    let rows: Vec<(i64, String, Uuid, Vec<u8>)> = sqlx::query_as(FIND_KEYS)
-        .bind(column(&lost, |(_, (tenant, _), _)| *tenant))
-        .bind(column(&lost, |(_, (_, key), _)| (*key).to_owned()))
-        .bind(operation)
+    let rows: Vec<(i64, i16, String, Uuid, Vec<u8>)> = sqlx::query_as(FIND_KEYS)
+        .bind(column(&lost, |(_, (tenant, ..), _)| *tenant))
+        .bind(column(&lost, |(_, (_, operation, _), _)| *operation))
+        .bind(column(&lost, |(_, (.., key), _)| (*key).to_owned()))
         .fetch_all(conn)
         .await
         .store()?;
-    let originals: HashMap<(i64, String), (Uuid, Vec<u8>)> =
-        rows.into_iter().map(|(tenant, key, id, print)| ((tenant, key), (id, print))).collect();
-    for (n, (tenant, key), mine) in lost {
-        if let Some((id, fingerprint)) = originals.get(&(tenant, key.to_owned())) {
+    let originals: HashMap<(i64, i16, String), (Uuid, Vec<u8>)> =
+        rows.into_iter().map(|(tenant, operation, key, id, print)| ((tenant, operation, key), (id, print))).collect();
+    for (n, (tenant, operation, key), mine) in lost {
+        if let Some((id, fingerprint)) = originals.get(&(tenant, operation, key.to_owned())) {
             let same_request = fingerprint.as_slice() == mine.fingerprint;
             answers[n] = Some(Accepted::Duplicate { original: MessageId::from_uuid(*id), same_request });
         }
@@ -354,14 +364,15 @@ async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Op
 }
 
 /// Sets when keys are forgotten, from the moments at which their messages turned final.
-async fn end_keys(conn: &mut PgConnection, keys: &[(i64, String, i64)]) -> Result<()> {
+async fn end_keys(conn: &mut PgConnection, keys: &[(i64, Uuid, String, i64)]) -> Result<()> {
     if keys.is_empty() {
         return Ok(());
     }
     sqlx::query(END_KEYS)
         .bind(column(keys, |(tenant, ..)| *tenant))
-        .bind(column(keys, |(_, key, _)| key.clone()))
-        .bind(Operation::SendMessage.number())
+        .bind(column(keys, |(_, id, ..)| *id))
+        .bind(column(keys, |(_, _, key, _)| key.clone()))
+        .bind(Operation::OF_MESSAGES.map(Operation::number))
         .bind(column(keys, |(.., at)| at + limits::IDEMPOTENCY_RETENTION.as_millis() as i64))
         .execute(conn)
         .await
@@ -408,6 +419,7 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
         .bind(column(prepared, |p| p.item.recipient.kind.number()))
         .bind(column(prepared, |p| p.item.recipient.identifier.as_str()))
         .bind(column(prepared, |p| p.item.message.sender.uuid()))
+        .bind(column(prepared, |p| p.item.mark.as_str()))
         .fetch_all(conn)
         .await
         .store()?;
@@ -458,6 +470,7 @@ async fn insert(conn: &mut PgConnection, born: &[Birth<'_>], open: &[(usize, &Pr
         .bind(column(&new, |p| p.item.new_contact.uuid()))
         .bind(column(&new, |p| p.item.now.millis()))
         .bind(column(&new, |p| p.item.country.as_str()))
+        .bind(column(&new, |p| p.item.mark.as_str()))
         .fetch_one(conn)
         .await?;
     Ok(xmin(by))
@@ -635,7 +648,7 @@ async fn write(
         .bind(column(touched, |(_, l)| ended(l)))
         .bind(column(touched, |(_, l)| purge_after(l)))
         .bind(column(touched, |(_, l)| written_by(l)))
-        .bind(Operation::SendMessage.number())
+        .bind(Operation::OF_MESSAGES.map(Operation::number))
         .fetch_all(conn)
         .await
         .map_err(Trouble::of_commit)?;

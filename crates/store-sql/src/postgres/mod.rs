@@ -11,6 +11,8 @@ mod contacts;
 mod deliveries;
 #[path = "../sql/directory.rs"]
 mod directory;
+#[path = "../sql/erasure.rs"]
+mod erasure;
 #[path = "../sql/events.rs"]
 mod events;
 #[path = "../sql/idempotency.rs"]
@@ -25,12 +27,16 @@ mod messages;
 mod nodes;
 #[path = "../sql/numbers.rs"]
 mod numbers;
+#[path = "../sql/people.rs"]
+mod people;
 #[path = "../sql/prices.rs"]
 mod prices;
 #[path = "../sql/profiles.rs"]
 mod profiles;
 #[path = "../sql/routing.rs"]
 mod routing;
+#[path = "../sql/suppressions.rs"]
+mod suppressions;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

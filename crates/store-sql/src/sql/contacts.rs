@@ -3,14 +3,39 @@
 use async_trait::async_trait;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp};
-use nuncio_store::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Result, Suppression, SuppressionReason};
+use nuncio_domain::message::Message;
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp, limits};
+use nuncio_store::{ChannelMetrics, ContactRepo, MetricDelta, NewInbound, Result, Suppression, SuppressionReason, SuppressionRepo as _};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{SqlTx, dialect};
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::hot::Born;
 use crate::row::corrupt;
+
+#[derive(sqlx::FromRow)]
+pub(super) struct MetricsRow {
+    pub(super) address_id: Uuid,
+    channel: i16,
+    successes: i64,
+    failures: i64,
+    delivery_ms: i64,
+    timed: i64,
+    last_success_at: Option<i64>,
+    last_inbound_at: Option<i64>,
+}
+
+impl MetricsRow {
+    pub(super) fn decode(self) -> Result<ChannelMetrics> {
+        let Self { channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at, .. } = self;
+        Ok(ChannelMetrics {
+            channel: Channel::from_number(channel).ok_or_else(|| corrupt("channel_metrics", format!("channel {channel}")))?,
+            sums: MetricDelta { successes, failures, delivery_ms, timed, last_success_at: last_success_at.map(Timestamp::from_millis) },
+            last_inbound_at: last_inbound_at.map(Timestamp::from_millis),
+        })
+    }
+}
 
 #[async_trait]
 impl ContactRepo for SqlTx {
@@ -27,9 +52,8 @@ impl ContactRepo for SqlTx {
     }
 
     async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>> {
-        type Row = (i16, i64, i64, i64, i64, Option<i64>, Option<i64>);
-        let rows: Vec<Row> = sqlx::query_as(
-            "SELECT channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
+        let rows: Vec<MetricsRow> = sqlx::query_as(
+            "SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
              WHERE tenant_id = $1 AND address_id = $2 ORDER BY channel",
         )
         .bind(tenant.0)
@@ -37,25 +61,17 @@ impl ContactRepo for SqlTx {
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        rows.into_iter()
-            .map(|(channel, successes, failures, delivery_ms, timed, success, inbound)| {
-                Ok(ChannelMetrics {
-                    channel: Channel::from_number(channel).ok_or_else(|| corrupt("channel_metrics", format!("channel {channel}")))?,
-                    sums: MetricDelta { successes, failures, delivery_ms, timed, last_success_at: success.map(Timestamp::from_millis) },
-                    last_inbound_at: inbound.map(Timestamp::from_millis),
-                })
-            })
-            .collect()
+        rows.into_iter().map(MetricsRow::decode).collect()
     }
 
     async fn insert_inbound(&mut self, inbound: &NewInbound) -> Result<bool> {
-        let mut born = Born::received(inbound.message.clone())?;
         let (tenant, id) = (inbound.message.tenant, inbound.message.id);
+        let route = &inbound.message.state.route;
         let seen = sqlx::query(
             "INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
         )
         .bind(tenant.0)
-        .bind(born.state.connection_id)
+        .bind(route.connection.uuid())
         .bind(&inbound.provider_message_id)
         .bind(id.uuid())
         .execute(self.conn())
@@ -65,22 +81,17 @@ impl ContactRepo for SqlTx {
             return Ok(false);
         }
         let at = id.created_at();
-        let (address, _) = self.ensure_address(inbound, at).await?;
+        let (address, contact) = self.ensure_address(inbound, at).await?;
+        let conversation = self.mark_inbound(tenant, address, contact, route.channel, at).await?;
+        let mut born = Born::received(inbound.message.clone(), conversation)?;
         born.fixed.address_id = address.uuid();
-        sqlx::query(
-            "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_inbound_at) \
-             VALUES ($1, $2, $3, 0, 0, 0, 0, $4) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET last_inbound_at = \
-             CASE WHEN channel_metrics.last_inbound_at > excluded.last_inbound_at THEN channel_metrics.last_inbound_at ELSE excluded.last_inbound_at END",
-        )
-        .bind(tenant.0)
-        .bind(born.fixed.address_id)
-        .bind(born.state.channel)
-        .bind(at.millis())
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
         self.insert_born(&born).await?;
         Ok(true)
+    }
+
+    async fn insert_reply(&mut self, message: &Message) -> Result<()> {
+        let born = Born::waiting(message.clone())?;
+        self.insert_born(&born).await
     }
 
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
@@ -165,7 +176,58 @@ impl SqlTx {
             .execute(self.conn())
             .await
             .or_end(self)?;
+        let mark = Recipient { kind: inbound.from.kind, identifier: inbound.mark.clone() };
+        self.rename_suppressions(tenant, &mark, &inbound.from.identifier).await?;
         Ok((inbound.new_address, inbound.new_contact))
+    }
+
+    /// Notes when somebody wrote, and answers whether a conversation begins: the contact never wrote by this channel, or is heard
+    /// again after a long silence.
+    async fn mark_inbound(
+        &mut self,
+        tenant: TenantId,
+        address: AddressId,
+        contact: ContactId,
+        channel: Channel,
+        at: Timestamp,
+    ) -> Result<bool> {
+        // The row first, without changing it; its lock makes two messages that come together take turns.
+        sqlx::query(
+            "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed) \
+             VALUES ($1, $2, $3, 0, 0, 0, 0) ON CONFLICT (tenant_id, address_id, channel) DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(address.uuid())
+        .bind(channel.number())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        let mut query = QueryBuilder::<Db>::new("SELECT last_inbound_at FROM channel_metrics WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND address_id = ").push_bind(address.uuid());
+        query.push(" AND channel = ").push_bind(channel.number()).push(dialect::LOCK);
+        let (own,): (Option<i64>,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
+        let (of_contact,): (Option<i64>,) = sqlx::query_as(
+            "SELECT MAX(last_inbound_at) FROM channel_metrics WHERE tenant_id = $1 AND channel = $3 AND address_id IN \
+             (SELECT id FROM addresses WHERE tenant_id = $1 AND contact_id = $2)",
+        )
+        .bind(tenant.0)
+        .bind(contact.uuid())
+        .bind(channel.number())
+        .fetch_one(self.conn())
+        .await
+        .or_end(self)?;
+        if own.is_none_or(|own| own < at.millis()) {
+            sqlx::query("UPDATE channel_metrics SET last_inbound_at = $4 WHERE tenant_id = $1 AND address_id = $2 AND channel = $3")
+                .bind(tenant.0)
+                .bind(address.uuid())
+                .bind(channel.number())
+                .bind(at.millis())
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        let before = own.max(of_contact).map(Timestamp::from_millis);
+        Ok(before.is_none_or(|before| at.since(before) >= limits::CONVERSATION))
     }
 
     /// Inserts a message and its first event, outside the hot path.

@@ -9,6 +9,9 @@ use crate::row::DueRow;
 pub(super) const INSERT_EVENT: &str =
     "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes, kind) VALUES ($1, $2, $3, $4, $5, $6)";
 
+/// There is one writer: whoever writes has locked everything.
+pub(super) const LOCK: &str = "";
+
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 /// Rows of the log are in commit order, and one writer leaves no gap that another could fill.

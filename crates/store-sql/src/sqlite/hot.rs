@@ -4,7 +4,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{MessageId, Micros, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Result, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Operation, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
@@ -17,12 +17,15 @@ const EPOCH: &str = "SELECT epoch FROM worlds WHERE tenant_id = ?1";
 const INSERT_KEY: &str =
     "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 const FIND_KEY: &str = "SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
-const END_KEY: &str = "UPDATE idempotency_keys SET purge_after = ?4 WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
+const END_KEY: &str =
+    "UPDATE idempotency_keys SET purge_after = ?5 WHERE tenant_id = ?1 AND operation IN (?2, ?3) AND key = ?4 AND resource_id = ?6";
 const FREE_KEY: &str = "DELETE FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
 const FIND_ADDRESS: &str = "SELECT id, contact_id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
 const INSERT_CONTACT: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)";
 const INSERT_ADDRESS: &str =
     "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+/// What an erased person had opted out of holds again when they are known again.
+const RESTORE: &str = "UPDATE OR IGNORE suppressions SET identifier = ?3 WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?4";
 const SUPPRESSED: &str =
     "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3 AND sender_id IN (?4, ?5) LIMIT 1";
 const INSERT_MESSAGE: &str = "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, \
@@ -32,8 +35,8 @@ const INSERT_EVENT: &str = "INSERT INTO events (tenant_id, resource_id, sequence
 const LOAD: &str = "SELECT rowid, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail, \
      idempotency_key, address_id FROM messages WHERE tenant_id = ?1 AND id = ?2";
 const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
-     EXISTS (SELECT 1 FROM addresses a JOIN suppressions s ON s.tenant_id = a.tenant_id AND s.kind = a.kind AND s.identifier = a.identifier \
-     WHERE a.tenant_id = messages.tenant_id AND a.id = messages.address_id AND s.sender_id IN (zeroblob(16), messages.sender_id)) \
+     EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = messages.tenant_id AND s.identifier = messages.recipient \
+     AND s.kind = CASE messages.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END AND s.sender_id IN (zeroblob(16), messages.sender_id)) \
      FROM messages WHERE rowid = ?1";
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
 const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
@@ -179,27 +182,27 @@ fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till) -> rusqli
         return Ok(Ok(original));
     }
     let message = &item.message;
-    let suppressed = conn.prepare_cached(SUPPRESSED)?.exists(params![
-        message.tenant.0,
-        item.recipient.kind.number(),
-        item.recipient.identifier,
-        Uuid::nil().as_bytes(),
-        message.sender.uuid().as_bytes()
-    ])?;
+    let known = find_address(conn, prepared)?;
+    // Suppressions of somebody who was erased stand under a mark; who is known has none.
+    let suppressed =
+        is_suppressed(conn, prepared, &item.recipient.identifier)? || known.is_none() && is_suppressed(conn, prepared, &item.mark)?;
     if !suppressed && let Err(shortage) = till.reserve(message) {
         if let Some(key) = &item.idempotency {
             conn.prepare_cached(FREE_KEY)?.execute(params![message.tenant.0, key.operation.number(), key.key])?;
         }
         return Ok(Ok(Accepted::Short(shortage)));
     }
-    let known = address(conn, prepared)?;
+    let known = match known {
+        Some(known) => known,
+        None => make_address(conn, prepared)?,
+    };
     let birth = match prepared.birth(suppressed, known) {
         Ok(birth) => birth,
         Err(error) => return Ok(Err(error)),
     };
     insert(conn, &birth)?;
     if suppressed && let Some(key) = &item.idempotency {
-        end_key(conn, message.tenant.0, &key.key, birth.born.state.updated_at)?;
+        end_key(conn, (message.tenant.0, message.id.uuid()), &key.key, birth.born.state.updated_at)?;
     }
     Ok(Ok(birth.into()))
 }
@@ -226,23 +229,38 @@ fn claim_key(conn: &Connection, prepared: &Prepared, key: &Idempotency) -> rusql
         .map(Some)
 }
 
-fn end_key(conn: &Connection, tenant: i64, key: &str, now: i64) -> rusqlite::Result<()> {
+fn end_key(conn: &Connection, (tenant, id): (i64, Uuid), key: &str, now: i64) -> rusqlite::Result<()> {
     let purge_after = now + limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
-    conn.prepare_cached(END_KEY)?.execute(params![tenant, nuncio_store::Operation::SendMessage.number(), key, purge_after])?;
+    let [send, react] = Operation::OF_MESSAGES.map(Operation::number);
+    conn.prepare_cached(END_KEY)?.execute(params![tenant, send, react, key, purge_after, id.as_bytes()])?;
     Ok(())
 }
 
-/// The recipient's address row, made with a contact if the recipient is new.
-fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<(Uuid, Uuid)> {
+fn is_suppressed(conn: &Connection, prepared: &Prepared, identifier: &str) -> rusqlite::Result<bool> {
+    let message = &prepared.item.message;
+    conn.prepare_cached(SUPPRESSED)?.exists(params![
+        message.tenant.0,
+        prepared.item.recipient.kind.number(),
+        identifier,
+        Uuid::nil().as_bytes(),
+        message.sender.uuid().as_bytes()
+    ])
+}
+
+/// The recipient's address row and contact.
+fn find_address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<Option<(Uuid, Uuid)>> {
+    let recipient = &prepared.item.recipient;
+    conn.prepare_cached(FIND_ADDRESS)?
+        .query_row(params![prepared.item.message.tenant.0, recipient.kind.number(), recipient.identifier], |row| {
+            Ok((uuid(row.get(0)?), uuid(row.get(1)?)))
+        })
+        .optional()
+}
+
+/// Makes both for a recipient who is new.
+fn make_address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<(Uuid, Uuid)> {
     let (item, tenant) = (&prepared.item, prepared.item.message.tenant.0);
     let (kind, identifier) = (item.recipient.kind.number(), &item.recipient.identifier);
-    let found = conn
-        .prepare_cached(FIND_ADDRESS)?
-        .query_row(params![tenant, kind, identifier], |row| Ok((uuid(row.get(0)?), uuid(row.get(1)?))))
-        .optional()?;
-    if let Some(found) = found {
-        return Ok(found);
-    }
     let (address, contact) = (item.new_address.uuid(), item.new_contact.uuid());
     conn.prepare_cached(INSERT_CONTACT)?.execute(params![tenant, contact.as_bytes(), item.country, item.now.millis()])?;
     conn.prepare_cached(INSERT_ADDRESS)?.execute(params![
@@ -253,6 +271,7 @@ fn address(conn: &Connection, prepared: &Prepared) -> rusqlite::Result<(Uuid, Uu
         contact.as_bytes(),
         item.now.millis()
     ])?;
+    conn.prepare_cached(RESTORE)?.execute(params![tenant, kind, identifier, item.mark])?;
     Ok((address, contact))
 }
 
@@ -409,7 +428,7 @@ fn write(conn: &Connection, tenant: i64, id: Uuid, loaded: &Loaded) -> Result<()
     if loaded.ended()
         && let Some(key) = &loaded.idempotency_key
     {
-        end_key(conn, tenant, key, state.updated_at).map_err(failed)?;
+        end_key(conn, (tenant, id), key, state.updated_at).map_err(failed)?;
     }
     Ok(())
 }

@@ -2,13 +2,13 @@
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Direction, Status};
+use nuncio_domain::lifecycle::{Outcome, Wait};
+use nuncio_domain::message::{Direction, FailureCode, Status};
 use nuncio_domain::{AddressId, AddressKind, Channel, Recipient};
 use nuncio_store::{MetricDelta, NewInbound, Suppression, SuppressionReason};
 
-use crate::harness::{Harness, START};
-use crate::make::{new, phone};
+use crate::harness::{Harness, NODE, START};
+use crate::make::{DAY, failure, mark, new, phone, settle, start};
 
 pub(crate) async fn metrics_add_up(h: &Harness) {
     let (tenant, address): (_, AddressId) = (h.world.tenant, h.id());
@@ -34,7 +34,7 @@ pub(crate) async fn metrics_add_up(h: &Harness) {
     assert!(h.read().await.channel_metrics(tenant, unknown).await.unwrap().is_empty());
 }
 
-fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbound {
+pub(crate) fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbound {
     let mut message = h.item(from).message;
     message.direction = Direction::Inbound;
     (message.state.status, message.state.wait) = (Status::Received, Wait::Nothing);
@@ -42,6 +42,7 @@ fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbound {
         message,
         from: from.clone(),
         country: "ES".to_owned(),
+        mark: mark(from),
         new_address: h.id(),
         new_contact: h.id(),
         provider_message_id: provider.to_owned(),
@@ -82,6 +83,55 @@ pub(crate) async fn an_inbound_message_is_received_once(h: &Harness) {
     assert_eq!(metrics[0].last_inbound_at, Some(newest));
     let (answer, contact) = new(h.store.accept(h.item(&phone(1))).await);
     assert_eq!((answer.address, contact), (stored.address, first.new_contact));
+}
+
+pub(crate) async fn a_conversation_begins_with_the_first_word_and_after_silence(h: &Harness) {
+    let opens = async |from: &Recipient, channel, at, provider: &str| {
+        let mut message = inbound(h, from, provider);
+        message.message.id = h.id_at(at);
+        message.message.state.route.channel = channel;
+        assert!(receive(h, &message).await);
+        let change = h.events(message.message.id).await[0].changes[0].clone();
+        assert!(serde_json::to_string(&change).unwrap().contains("\"n\":true") == change.conversation, "silent when it is not");
+        change.conversation
+    };
+    let before_a_day = |at: nuncio_domain::Timestamp| at.plus(DAY - std::time::Duration::from_millis(1));
+    assert!(opens(&phone(1), Channel::Sms, START, "1").await, "the first word");
+    assert!(!opens(&phone(1), Channel::Sms, before_a_day(START), "2").await);
+    assert!(opens(&phone(1), Channel::Whatsapp, before_a_day(START), "3").await, "by another channel");
+    assert!(!opens(&phone(1), Channel::Sms, START, "4").await, "one that comes late");
+    assert!(opens(&phone(1), Channel::Sms, before_a_day(START).plus(DAY), "5").await, "after a day of silence");
+    assert!(opens(&phone(2), Channel::Sms, START, "6").await, "somebody else");
+}
+
+pub(crate) async fn a_reply_goes_out_although_its_recipient_opted_out(h: &Harness) {
+    let wrote = inbound(h, &phone(1), "STOP");
+    let mut reply = h.item(&phone(1)).message;
+    reply.address = wrote.new_address;
+    reply.state.detail.compliance = true;
+    let mut plain = reply.clone();
+    (plain.id, plain.state.detail.compliance) = (h.id(), false);
+    let suppression = Suppression {
+        id: h.id(),
+        recipient: phone(1),
+        sender: Some(h.world.sender),
+        reason: SuppressionReason::OptOut,
+        source: "STOP".to_owned(),
+    };
+    let mut tx = h.begin().await;
+    assert!(tx.insert_inbound(&wrote).await.unwrap());
+    assert!(tx.insert_suppression(h.world.tenant, &suppression, START).await.unwrap());
+    for message in [&reply, &plain] {
+        tx.insert_reply(message).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(h.lookup(reply.id).await.request, reply.request);
+    let (_, state) = h.step(reply.id, start(NODE, 0)).await;
+    assert_eq!(state.status, Status::Sending);
+    h.step(reply.id, settle(0, 1, Outcome::Rejected { failure: failure(FailureCode::Undeliverable) })).await;
+    let (_, state) = h.step(plain.id, start(NODE, 0)).await;
+    assert_eq!((state.status, state.detail.failure.unwrap().code), (Status::Failed, FailureCode::RecipientSuppressed));
+    assert_eq!(h.events(reply.id).await.len(), 3);
 }
 
 pub(crate) async fn a_new_writer_of_many_messages_is_made_once(h: &Harness) {

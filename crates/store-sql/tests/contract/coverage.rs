@@ -59,6 +59,29 @@ const COVERED: &[(&str, &[&str])] = &[
     ("a_sender_s_day_adds_up", &["spent_by_sender"]),
     ("the_price_list_is_kept_by_place_and_date", &["list_prices", "put_prices"]),
     ("what_is_known_of_a_recipient_and_its_country", &["recipient_metrics", "country_metrics", "countries_of", "add_country_metrics"]),
+    ("a_reply_goes_out_although_its_recipient_opted_out", &["insert_reply"]),
+    (
+        "a_contact_comes_back_as_it_was",
+        &[
+            "find_contact",
+            "insert_contact",
+            "update_contact",
+            "delete_contact",
+            "insert_address",
+            "put_channel_entry",
+            "addresses_of_contacts",
+        ],
+    ),
+    ("contacts_are_walked_newest_first", &["list_contacts"]),
+    ("contacts_of_one_name_are_found", &["contacts_named"]),
+    ("an_address_goes_with_its_entries", &["delete_address", "delete_metrics"]),
+    ("a_merge_moves_everything", &["lock_contacts", "merge_contact", "merged_into"]),
+    ("suppressions_are_listed_and_lifted", &["list_suppressions", "find_suppression", "delete_suppression"]),
+    ("a_mark_holds_until_the_recipient_is_known_again", &["rename_suppressions"]),
+    (
+        "what_is_erased_leaves_no_trace_but_the_books",
+        &["insert_erasure", "list_erasures", "delete_erasure", "messages_to_erase", "erase_messages", "erase_events"],
+    ),
 ];
 
 fn sources(dir: &Path) -> String {

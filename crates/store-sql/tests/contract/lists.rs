@@ -12,7 +12,7 @@ use nuncio_store::{DueMessage, MessageFilter, NewInbound};
 use serde_json::{Map, Value, json};
 
 use crate::harness::{Backend, Harness, NODE, World};
-use crate::make::{phone, settle, start, taken, with_key};
+use crate::make::{mark, phone, settle, start, taken, with_key};
 
 async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
     let page = PageRequest { limit: 100, before: None };
@@ -33,6 +33,7 @@ fn inbound(h: &Harness, from: u32, provider: &str) -> NewInbound {
         message,
         from: phone(from),
         country: "ES".to_owned(),
+        mark: mark(&phone(from)),
         new_address: h.id(),
         new_contact: h.id(),
         provider_message_id: provider.to_owned(),

@@ -8,6 +8,7 @@ mod budget;
 mod contacts;
 mod coverage;
 mod directory;
+mod erasure;
 mod events;
 mod harness;
 mod idempotency;
@@ -18,7 +19,9 @@ mod make;
 mod money;
 mod nodes;
 mod numbers;
+mod people;
 mod schema;
+mod suppressions;
 mod transition;
 mod webhooks;
 
@@ -104,6 +107,25 @@ cases! {
             an_inbound_message_is_received_once,
             a_new_writer_of_many_messages_is_made_once,
             suppressions_hold_until_lifted,
+            a_conversation_begins_with_the_first_word_and_after_silence,
+            a_reply_goes_out_although_its_recipient_opted_out,
+        }
+        people {
+            a_contact_comes_back_as_it_was,
+            a_recipient_is_a_contact_with_the_channel_that_was_used,
+            contacts_are_walked_newest_first,
+            contacts_of_one_name_are_found,
+            an_address_goes_with_its_entries,
+            a_merge_moves_everything,
+            merges_in_all_directions_end_in_one_contact,
+        }
+        suppressions {
+            suppressions_are_listed_and_lifted,
+            a_mark_holds_until_the_recipient_is_known_again,
+        }
+        erasure {
+            what_is_erased_leaves_no_trace_but_the_books,
+            an_attempt_under_way_ends_without_words_and_without_another,
         }
         webhooks {
             a_webhook_comes_back_as_it_was,

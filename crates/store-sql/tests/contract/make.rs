@@ -19,6 +19,11 @@ pub(crate) fn phone(number: u32) -> Recipient {
     Recipient { kind: AddressKind::Phone, identifier: format!("+346{number:08}") }
 }
 
+/// What stands for a recipient who was erased.
+pub(crate) fn mark(recipient: &Recipient) -> String {
+    format!("~{}", recipient.identifier.trim_start_matches('+'))
+}
+
 pub(crate) fn failure(code: FailureCode) -> Failure {
     Failure::own(code, "it did not work")
 }
@@ -76,6 +81,7 @@ impl Harness {
             message,
             recipient: to.clone(),
             country: "ES".to_owned(),
+            mark: mark(to),
             new_address,
             new_contact: self.id(),
             idempotency: None,

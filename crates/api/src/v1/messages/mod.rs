@@ -1,11 +1,14 @@
 //! Messages.
 
+mod attachments;
 mod cancel;
 mod get;
 mod list;
+mod react;
 mod resolve;
 mod send;
 
+pub(crate) use attachments::download;
 use nuncio_core::messages::MessageView;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -20,6 +23,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get::get_message))
         .routes(routes!(cancel::cancel_message))
         .routes(routes!(resolve::resolve_message))
+        .routes(routes!(react::react_to_message))
+        .routes(routes!(attachments::list_attachments))
 }
 
 /// A message under its name.

@@ -1,0 +1,120 @@
+//! `/v1/contacts/{id}/channels`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactChannelView, UpdateContactChannel};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{Code, Details, ErrorBody};
+use crate::extract::{Auth, Body, IdempotencyKey, NoBody, Path};
+use crate::reply::{NoContent, Reply, Result};
+
+/// A contact channel under its name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OneContactChannel)]
+pub(crate) struct ChannelBody {
+    channel: ContactChannelView,
+}
+
+impl From<ContactChannelView> for ChannelBody {
+    fn from(channel: ContactChannelView) -> Self {
+        Self { channel }
+    }
+}
+
+/// Why a channel was not added.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ContactChannelConflict {
+    /// The original channel of a repeated idempotency key; its identifier only, if it is gone since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<ContactChannelView>,
+    /// `idempotency_conflict`, `idempotency_key_reused`, or `conflict` if the contact was merged into `details.mergedInto`.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    details: Details,
+}
+
+/// Add a channel to a contact
+#[utoipa::path(
+    post, path = "/v1/contacts/{id}/channels", tag = "Contacts", request_body = ContactChannelIn,
+    params(("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
+    responses(
+        (status = 201, description = "The channel.", body = ChannelBody),
+        (status = 409, description = "The idempotency key was used before, or the contact was merged. Codes: `idempotency_conflict`, `idempotency_key_reused`, `conflict`.", body = ContactChannelConflict),
+    ),
+)]
+pub(crate) async fn add_contact_channel(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value, .. }: Body<AddChannel>,
+) -> Result<Reply<ChannelBody>> {
+    Ok(Reply::created(core.add_contact_channel(&caller, &id, value, key.as_deref()).await?.into()))
+}
+
+/// Change a channel of a contact
+#[utoipa::path(
+    patch, path = "/v1/contacts/{id}/channels/{channelId}", tag = "Contacts", request_body = UpdateContactChannel,
+    params(
+        ("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("channelId" = String, Path, description = "The channel.", example = "chn_01hgw2bbg0e9tatjpp9vyrkcyk"),
+    ),
+    responses(
+        (status = 200, description = "The channel as it is now.", body = ChannelBody),
+        (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn update_contact_channel(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path((id, channel)): Path<(String, String)>,
+    Body { value, .. }: Body<UpdateContactChannel>,
+) -> Result<Reply<ChannelBody>> {
+    Ok(Reply::ok(core.update_contact_channel(&caller, &id, &channel, value).await?.into()))
+}
+
+/// Remove a channel of a contact
+///
+/// The last channel cannot be removed. An identifier whose last channel goes is free for another contact.
+#[utoipa::path(
+    delete, path = "/v1/contacts/{id}/channels/{channelId}", tag = "Contacts",
+    params(
+        ("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("channelId" = String, Path, description = "The channel.", example = "chn_01hgw2bbg0e9tatjpp9vyrkcyk"),
+    ),
+    responses(
+        (status = 204, description = "The channel is gone."),
+        (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn remove_contact_channel(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path((id, channel)): Path<(String, String)>,
+) -> Result<NoContent> {
+    core.remove_contact_channel(&caller, &id, &channel).await?;
+    Ok(NoContent)
+}
+
+/// Make a channel the primary one of its type
+#[utoipa::path(
+    post, path = "/v1/contacts/{id}/channels/{channelId}/primary", tag = "Contacts",
+    params(
+        ("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("channelId" = String, Path, description = "The channel.", example = "chn_01hgw2bbg0e9tatjpp9vyrkcyk"),
+    ),
+    responses(
+        (status = 200, description = "The channel as it is now.", body = ChannelBody),
+        (status = 409, description = "The contact was merged into `details.mergedInto`. Code: `conflict`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn make_contact_channel_primary(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path((id, channel)): Path<(String, String)>,
+    _: NoBody,
+) -> Result<Reply<ChannelBody>> {
+    Ok(Reply::ok(core.make_contact_channel_primary(&caller, &id, &channel).await?.into()))
+}

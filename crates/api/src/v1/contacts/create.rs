@@ -1,0 +1,46 @@
+//! `POST /v1/contacts`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::contacts::{ContactView, CreateContact};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{Code, Details, ErrorObject};
+use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::reply::{Reply, Result};
+
+/// The contact that an idempotency key was used for.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ContactConflict {
+    /// The original contact; its identifier only, if it was deleted since.
+    contact: ContactView,
+    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    details: Details,
+    error: ErrorObject,
+}
+
+/// Create a contact
+///
+/// An identifier belongs to one contact, across sms, whatsapp and voice. Whoever was written to or wrote is a contact already: an
+/// identifier that is taken answers 400 `duplicate_identifier` with `details.contactId`.
+#[utoipa::path(
+    post, path = "/v1/contacts", tag = "Contacts", request_body = CreateContact, params(IdempotencyKey),
+    responses(
+        (status = 201, description = "The contact.", body = ContactView, links(
+            ("get" = (operation_id = "get_contact", parameters(("id" = "$response.body#/id")))),
+            ("delete" = (operation_id = "delete_contact", parameters(("id" = "$response.body#/id")))),
+        )),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = ContactConflict),
+    ),
+)]
+pub(crate) async fn create_contact(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value, .. }: Body<CreateContact>,
+) -> Result<Reply<ContactView>> {
+    Ok(Reply::created(core.create_contact(&caller, value, key.as_deref()).await?))
+}

@@ -1,0 +1,28 @@
+//! `GET /v1/contacts`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::contacts::{ContactView, ListContacts};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of contacts.
+    ContactPage of ContactView
+}
+
+/// List contacts
+///
+/// Newest first. With `phoneNumber` it is the one contact with that number, or none.
+#[utoipa::path(
+    get, path = "/v1/contacts", tag = "Contacts", params(ListContacts),
+    responses((status = 200, description = "A page of contacts.", body = ContactPage)),
+)]
+pub(crate) async fn list_contacts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListContacts>,
+) -> Result<Reply<ContactPage>> {
+    Ok(Reply::ok(core.list_contacts(&caller, &list).await?.into()))
+}

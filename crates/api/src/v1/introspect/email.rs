@@ -1,0 +1,23 @@
+//! `POST /v1/introspect/email`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::introspect::{EmailIntrospection, IntrospectEmail};
+
+use crate::extract::{Auth, Body};
+use crate::reply::{Reply, Result};
+
+/// Look at an email address
+///
+/// Judges by the address itself and by the suppressions of this world. Its mail servers are not looked up, and nothing is sent.
+#[utoipa::path(
+    post, path = "/v1/introspect/email", tag = "Introspection", request_body = IntrospectEmail,
+    responses((status = 200, description = "What is known of the address.", body = EmailIntrospection)),
+)]
+pub(crate) async fn introspect_email(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Body { value, .. }: Body<IntrospectEmail>,
+) -> Result<Reply<EmailIntrospection>> {
+    Ok(Reply::ok(core.introspect_email(&caller, &value).await?))
+}

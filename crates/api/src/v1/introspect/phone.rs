@@ -1,0 +1,23 @@
+//! `POST /v1/introspect/phone`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::introspect::{IntrospectPhone, PhoneIntrospection};
+
+use crate::extract::{Auth, Body};
+use crate::reply::{Reply, Result};
+
+/// Look at a phone number
+///
+/// Tells what the numbering plans and this world's contacts know. Nobody is asked, and nothing is sent.
+#[utoipa::path(
+    post, path = "/v1/introspect/phone", tag = "Introspection", request_body = IntrospectPhone,
+    responses((status = 200, description = "What is known of the number.", body = PhoneIntrospection)),
+)]
+pub(crate) async fn introspect_phone(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Body { value, .. }: Body<IntrospectPhone>,
+) -> Result<Reply<PhoneIntrospection>> {
+    Ok(Reply::ok(core.introspect_phone(&caller, &value).await?))
+}

@@ -1,0 +1,73 @@
+//! `GET /v1/messages/{id}/attachments`, and the bytes behind its links.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use nuncio_core::Core;
+use nuncio_core::messages::AttachmentView;
+use nuncio_domain::{Error, limits};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::{Auth, Path};
+use crate::reply::{Reply, Result};
+use crate::state::App;
+
+/// How many times the bytes of its attachments reading a message takes: stored JSON, its parsed form, and one of them decoded.
+const COPIES: usize = 4;
+
+/// All attachments of a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AttachmentList {
+    items: Vec<AttachmentView>,
+}
+
+/// List the attachments of a message
+///
+/// `downloadUrl` opens an attachment without an API key for 15 minutes. It is a path on this server. What was given by URL is not kept.
+#[utoipa::path(
+    get, path = "/v1/messages/{id}/attachments", tag = "Messages",
+    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The attachments, in their order.", body = AttachmentList)),
+)]
+pub(crate) async fn list_attachments(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+) -> Result<Reply<AttachmentList>> {
+    Ok(Reply::ok(AttachmentList { items: core.list_attachments(&caller, &id).await? }))
+}
+
+/// `GET /attachments/{token}`. Its content is a stranger's: it is never shown in a page of ours.
+pub(crate) async fn download(State(app): State<App>, Path(token): Path<String>) -> Result<Response> {
+    let weight = usize::try_from(app.core.attachment_weight(&token)?).unwrap_or(usize::MAX).saturating_mul(COPIES);
+    let mut lease = app.budget.lease();
+    if weight > limits::SPOOL_THRESHOLD_BYTES && !lease.grow_to(weight) {
+        return Err(Error::unavailable("too many large requests are under way; try again").into());
+    }
+    let download = app.core.download_attachment(&token).await?;
+    let content_type = HeaderValue::from_str(&download.content_type);
+    let disposition = HeaderValue::from_str(&format!("attachment; filename*=UTF-8''{}", percent_encoded(&download.filename)));
+    let headers: [(HeaderName, HeaderValue); 4] = [
+        (CONTENT_TYPE, content_type.unwrap_or(HeaderValue::from_static("application/octet-stream"))),
+        (CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment"))),
+        (CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox")),
+        (CACHE_CONTROL, HeaderValue::from_static("private, no-store")),
+    ];
+    Ok((headers, Body::from(download.bytes)).into_response())
+}
+
+/// As RFC 8187 wants it.
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}

@@ -1,0 +1,32 @@
+//! `POST /v1/messages/{id}/reactions`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::messages::React;
+
+use super::MessageBody;
+use super::send::MessageConflict;
+use crate::extract::{Auth, Body, IdempotencyKey, Path};
+use crate::reply::{Reply, Result};
+
+/// React to a message
+///
+/// Sends an emoji as a message of type `reaction`, to whom the message went to or came from, by its sender and channel. WhatsApp,
+/// Telegram and Instagram carry reactions.
+#[utoipa::path(
+    post, path = "/v1/messages/{id}/reactions", tag = "Messages", request_body = React,
+    params(("id" = String, Path, description = "The message to react to.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
+    responses(
+        (status = 202, description = "The reaction was accepted.", body = MessageBody),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+    ),
+)]
+pub(crate) async fn react_to_message(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value, .. }: Body<React>,
+) -> Result<Reply<MessageBody>> {
+    Ok(Reply::accepted(core.react_to_message(&caller, &id, value, key).await?.into()))
+}

@@ -1,0 +1,48 @@
+//! `POST /v1/suppressions`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::suppressions::{CreateSuppression, Suppressed, SuppressionView};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::reply::{Reply, Result};
+
+/// The suppression that an idempotency key was used for.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SuppressionConflict {
+    /// The original suppression; its identifier only, if it was lifted since.
+    suppression: SuppressionView,
+    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    details: Details,
+    error: ErrorObject,
+}
+
+/// Suppress a recipient
+///
+/// Nothing is sent to a suppressed recipient: messages to them fail with `recipient_suppressed`. A phone number is suppressed for sms,
+/// whatsapp and voice. Only an opt-out can be for one sender.
+#[utoipa::path(
+    post, path = "/v1/suppressions", tag = "Suppressions", request_body = CreateSuppression, params(IdempotencyKey),
+    responses(
+        (status = 201, description = "The suppression.", body = SuppressionView),
+        (status = 200, description = "The suppression, which was there before.", body = SuppressionView),
+        (status = 404, description = "There is no such sender in this world. Code: `not_found`.", body = ErrorBody),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = SuppressionConflict),
+    ),
+)]
+pub(crate) async fn create_suppression(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value, .. }: Body<CreateSuppression>,
+) -> Result<Reply<SuppressionView>> {
+    Ok(match core.create_suppression(&caller, value, key.as_deref()).await? {
+        Suppressed::Made(view) => Reply::created(view),
+        Suppressed::Known(view) => Reply::ok(view),
+    })
+}

@@ -1,0 +1,28 @@
+//! `GET /v1/suppressions`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::suppressions::{ListSuppressions, SuppressionView};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of suppressions.
+    SuppressionPage of SuppressionView
+}
+
+/// List suppressions
+///
+/// Newest first. With `identifier` also those of somebody who was erased.
+#[utoipa::path(
+    get, path = "/v1/suppressions", tag = "Suppressions", params(ListSuppressions),
+    responses((status = 200, description = "A page of suppressions.", body = SuppressionPage)),
+)]
+pub(crate) async fn list_suppressions(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListSuppressions>,
+) -> Result<Reply<SuppressionPage>> {
+    Ok(Reply::ok(core.list_suppressions(&caller, &list).await?.into()))
+}

@@ -1,0 +1,203 @@
+//! Words that recipients use to stop, resume and ask, and what they are answered.
+
+/// What a recipient wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wish {
+    /// No more messages.
+    Stop,
+    /// Messages again.
+    Start,
+    /// To know what this is.
+    Help,
+}
+
+/// One language: its words, and the answers to them, in which `{}` is the sender's name.
+struct Language {
+    stop: &'static [&'static str],
+    start: &'static [&'static str],
+    help: &'static [&'static str],
+    stopped: &'static str,
+    started: &'static str,
+    helped: &'static str,
+}
+
+/// A word that two languages share is answered in the first one.
+const LANGUAGES: &[Language] = &[
+    Language {
+        stop: &["STOP", "STOPALL", "STOP ALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT", "OPT OUT"],
+        start: &["START", "UNSTOP", "SUBSCRIBE", "YES", "OPTIN", "OPT IN"],
+        help: &["HELP", "INFO"],
+        stopped: "You are unsubscribed from {} and will get no more messages. Reply START to subscribe again.",
+        started: "You are subscribed to {} again. Reply STOP to unsubscribe.",
+        helped: "These messages come from {}. Reply STOP to get no more of them, START to get them again.",
+    },
+    Language {
+        stop: &["BAJA", "ALTO", "PARAR", "DETENER", "CANCELAR", "DARME DE BAJA", "DAR DE BAJA"],
+        start: &["ALTA", "INICIAR", "REANUDAR"],
+        help: &["AYUDA"],
+        stopped: "Te has dado de baja de {} y no vas a recibir más mensajes. Responde ALTA para volver.",
+        started: "Vuelves a recibir mensajes de {}. Responde BAJA para dejar de recibirlos.",
+        helped: "Estos mensajes son de {}. Responde BAJA para no recibir más, ALTA para volver a recibirlos.",
+    },
+    Language {
+        stop: &["SAIR", "REMOVER"],
+        start: &["VOLTAR", "COMEÇAR", "COMECAR"],
+        help: &["AJUDA"],
+        stopped: "Você saiu de {} e não vai receber mais mensagens. Responda VOLTAR para receber de novo.",
+        started: "Você voltou a receber mensagens de {}. Responda SAIR para parar.",
+        helped: "Estas mensagens são de {}. Responda SAIR para não receber mais, VOLTAR para receber de novo.",
+    },
+    Language {
+        stop: &["ARRET", "ARRÊT", "ARRETER", "ARRÊTER", "DESABONNER", "DÉSABONNER"],
+        start: &["REPRENDRE", "REPRISE"],
+        help: &["AIDE"],
+        stopped: "Vous êtes désabonné de {} et ne recevrez plus de messages. Répondez REPRENDRE pour vous réabonner.",
+        started: "Vous recevez à nouveau les messages de {}. Répondez STOP pour vous désabonner.",
+        helped: "Ces messages viennent de {}. Répondez STOP pour ne plus en recevoir, REPRENDRE pour en recevoir à nouveau.",
+    },
+    Language {
+        stop: &["STOPP", "ABMELDEN", "ABBESTELLEN"],
+        start: &["ANMELDEN"],
+        help: &["HILFE"],
+        stopped: "Du bist bei {} abgemeldet und bekommst keine Nachrichten mehr. Antworte ANMELDEN, um wieder welche zu bekommen.",
+        started: "Du bekommst wieder Nachrichten von {}. Antworte STOPP, um dich abzumelden.",
+        helped: "Diese Nachrichten kommen von {}. Antworte STOPP, um keine mehr zu bekommen, ANMELDEN für neue.",
+    },
+    Language {
+        stop: &["ANNULLA", "FERMA", "CANCELLAMI"],
+        start: &["INIZIA", "RIPRENDI"],
+        help: &["AIUTO"],
+        stopped: "Non riceverai più messaggi da {}. Rispondi INIZIA per riceverli di nuovo.",
+        started: "Ricevi di nuovo i messaggi di {}. Rispondi STOP per non riceverli più.",
+        helped: "Questi messaggi sono di {}. Rispondi STOP per non riceverne più, INIZIA per riceverli di nuovo.",
+    },
+    Language {
+        stop: &["AFMELDEN", "UITSCHRIJVEN"],
+        start: &["AANMELDEN"],
+        help: &["HULP"],
+        stopped: "Je bent afgemeld bij {} en krijgt geen berichten meer. Antwoord AANMELDEN om ze weer te krijgen.",
+        started: "Je krijgt weer berichten van {}. Antwoord AFMELDEN om je af te melden.",
+        helped: "Deze berichten komen van {}. Antwoord AFMELDEN om geen berichten meer te krijgen, AANMELDEN om ze weer te krijgen.",
+    },
+];
+
+/// What people say beside the word.
+const COURTESY: &[&str] = &[
+    "PLEASE",
+    "PLS",
+    "PLZ",
+    "THANKS",
+    "THANK",
+    "YOU",
+    "THX",
+    "POR",
+    "FAVOR",
+    "GRACIAS",
+    "OBRIGADO",
+    "OBRIGADA",
+    "S",
+    "IL",
+    "VOUS",
+    "TE",
+    "PLAIT",
+    "PLAÎT",
+    "SVP",
+    "MERCI",
+    "BITTE",
+    "DANKE",
+    "PER",
+    "FAVORE",
+    "GRAZIE",
+    "ALSJEBLIEFT",
+    "ALSTUBLIEFT",
+    "DANK",
+    "JE",
+    "U",
+];
+
+/// Reads a message that is nothing but such a word, whatever its case, punctuation and courtesy, and however often it is repeated.
+/// Answers what is wanted, and what to say with the sender's name.
+pub(crate) fn read(text: &str, sender: &str) -> Option<(Wish, String)> {
+    let bare: String = text.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    let upper = bare.to_uppercase();
+    let all: Vec<&str> = upper.split_whitespace().collect();
+    let mut kept: Vec<&str> = all.iter().copied().filter(|word| !COURTESY.contains(word)).collect();
+    kept.dedup();
+    let wanted = kept.join(" ");
+    LANGUAGES.iter().find_map(|language| {
+        let lists = [
+            (Wish::Stop, language.stop, language.stopped),
+            (Wish::Start, language.start, language.started),
+            (Wish::Help, language.help, language.helped),
+        ];
+        let (wish, _, answer) = lists.into_iter().find(|(_, words, _)| words.contains(&wanted.as_str()))?;
+        Some((wish, answer.replace("{}", sender)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(text: &str) -> Option<Wish> {
+        read(text, "Desk").map(|(wish, _)| wish)
+    }
+
+    #[test]
+    fn a_word_alone_or_with_courtesy() {
+        for text in [
+            "stop",
+            " STOP! ",
+            "Stop, please.",
+            "please stop",
+            "stop, thanks",
+            "STOP STOP STOP",
+            "baja",
+            "opt-out",
+            "arrêt svp",
+            "Stopp bitte!",
+            "por favor, baja",
+            "stop, s'il vous plaît",
+            "\u{1F6D1} stop",
+            "stop all",
+            "Unsubscribe.",
+        ] {
+            assert_eq!(wish(text), Some(Wish::Stop), "{text}");
+        }
+        for text in ["start", "Yes", "alta", "unstop, thank you"] {
+            assert_eq!(wish(text), Some(Wish::Start), "{text}");
+        }
+        for text in ["help", "Info", "ayuda por favor", "HILFE!"] {
+            assert_eq!(wish(text), Some(Wish::Help), "{text}");
+        }
+    }
+
+    #[test]
+    fn not_inside_a_sentence() {
+        for text in ["don't stop", "the bus stop", "", "stopwatch", "please", "yes I will come", "no help needed", "cancel my order"] {
+            assert_eq!(wish(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_word_means_two_things_and_no_answer_is_a_word() {
+        let mut seen = std::collections::HashMap::new();
+        for (n, language) in LANGUAGES.iter().enumerate() {
+            for (wish, words) in [(Wish::Stop, language.stop), (Wish::Start, language.start), (Wish::Help, language.help)] {
+                for word in words {
+                    assert_eq!(seen.insert(*word, (n, wish)), None, "{word}");
+                    assert_eq!(read(word, "x").map(|(found, _)| found), Some(wish), "{word}");
+                }
+            }
+            for answer in [language.stopped, language.started, language.helped] {
+                assert_eq!(wish(answer), None, "an answer that is answered would go round for ever");
+                assert!(answer.contains("{}"));
+            }
+        }
+    }
+
+    #[test]
+    fn the_answer_speaks_the_language_of_the_word() {
+        assert!(read("stopp", "Amt").is_some_and(|(_, answer)| answer.starts_with("Du bist bei Amt abgemeldet")));
+    }
+}

@@ -1,0 +1,245 @@
+//! Making and changing contacts.
+
+use std::time::Duration;
+
+use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{
+    Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Permission, Recipient, Result, TenantId, Timestamp, limits,
+};
+use nuncio_store::{Address, KeyClaim, Operation, Tx};
+use serde_json::{Map, Value};
+
+use super::command::{ContactChannelIn, CreateContact, UpdateContact};
+use super::read::{self, people, view};
+use super::view::ContactView;
+use super::{CHANNELS, lock};
+use crate::messages::{Faults, check_metadata};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+
+/// A channel as a caller wrote it, read.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) recipient: Recipient,
+    pub(super) entry: ChannelEntry,
+    pub(super) is_primary: bool,
+}
+
+impl Core {
+    /// `POST /v1/contacts`.
+    pub async fn create_contact(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
+        caller.require(Permission::ContactsWrite)?;
+        let guard = once::guard(Operation::CreateContact, once::key(None, header)?, &command);
+        let now = self.ids().clock.now();
+        let wanted = read_contact(&command, now)?;
+        let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();
+        let detail = ContactDetail {
+            display_name: command.display_name.filter(|name| !name.is_empty()),
+            metadata: command.metadata.unwrap_or_default(),
+            ..ContactDetail::default()
+        };
+        let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(guard) = &guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claim = tx.claim_idempotency_key(caller.tenant, guard, contact.id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                return Err(self.contact_made_before(caller, ContactId::from_uuid(original), same_request).await?);
+            }
+        }
+        let mut addresses: Vec<Address> = Vec::new();
+        for (n, wanted) in wanted.iter().enumerate() {
+            let path = format!("channels[{n}].identifier");
+            let known = addresses.iter().find(|a| a.recipient == wanted.recipient).map(|a| a.id);
+            let id = match known {
+                Some(id) => id,
+                None => {
+                    // Born one after the other, so that they keep their order.
+                    let born = now.plus(Duration::from_millis(n as u64));
+                    let address = Address::new(self.ids().at(born), contact.id, wanted.recipient.clone(), now);
+                    self.put_address(&mut *tx, caller.tenant, &path, &address).await?;
+                    let id = address.id;
+                    addresses.push(address);
+                    id
+                }
+            };
+            tx.put_channel_entry(caller.tenant, id, &wanted.entry).await.or_fail()?;
+            if wanted.is_primary {
+                contact.detail.primaries.insert(wanted.entry.channel, ContactChannelId::of(id, wanted.entry.channel));
+            }
+        }
+        tx.insert_contact(caller.tenant, &contact).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        self.contact_now(caller.tenant, contact.id).await
+    }
+
+    /// `PATCH /v1/contacts/{id}`.
+    pub async fn update_contact(&self, caller: &Caller, id: &str, command: UpdateContact) -> Result<ContactView> {
+        caller.require(Permission::ContactsWrite)?;
+        let id = parse_id(id, "contact")?;
+        let mut errors = Vec::new();
+        let mut faults = Faults { errors: &mut errors };
+        faults.length("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+        check_metadata(command.metadata.as_ref(), &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut contact = lock(&mut *tx, caller.tenant, id).await?;
+        if let Some(Some(channel)) = command.default_channel {
+            let person = people(&mut *tx, caller.tenant, vec![contact.clone()]).await.or_fail()?;
+            let available = person.first().map(|p| p.available()).unwrap_or_default();
+            if !available.contains(&channel) {
+                let names = available.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(Error::field("defaultChannel", format!("the contact has no channel {channel}; it has {names}")));
+            }
+        }
+        if let Some(channel) = command.default_channel {
+            contact.detail.default_channel = channel;
+        }
+        if let Some(name) = command.display_name {
+            contact.detail.display_name = Some(name).filter(|name| !name.is_empty());
+        }
+        if let Some(metadata) = command.metadata {
+            contact.detail.metadata = metadata;
+        }
+        self.touch(&mut *tx, caller.tenant, &mut contact).await?;
+        tx.commit().await.or_fail()?;
+        self.contact_now(caller.tenant, id).await
+    }
+
+    /// `DELETE /v1/contacts/{id}/merge-suggestion`: what is suggested now is not suggested again.
+    pub async fn dismiss_merge_suggestion(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::ContactsWrite)?;
+        let id = parse_id(id, "contact")?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let contact = lock(&mut *tx, caller.tenant, id).await?;
+        let mut found = people(&mut *tx, caller.tenant, vec![contact]).await.or_fail()?;
+        let Some(mut person) = found.pop() else { return Ok(()) };
+        let Some(suggested) = read::suggest(&mut *tx, caller.tenant, &person).await.or_fail()? else { return Ok(()) };
+        person.contact.detail.dismissed.push(suggested);
+        self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        tx.commit().await.or_fail()
+    }
+
+    /// Writes a changed contact, which is locked.
+    pub(super) async fn touch(&self, tx: &mut dyn Tx, tenant: TenantId, contact: &mut Contact) -> Result<()> {
+        contact.version += 1;
+        contact.updated_at = self.ids().clock.now();
+        tx.update_contact(tenant, contact).await.or_fail()?;
+        Ok(())
+    }
+
+    /// A contact as it is now.
+    pub(super) async fn contact_now(&self, tenant: TenantId, id: ContactId) -> Result<ContactView> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        view(&mut *tx, tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))
+    }
+
+    /// The 409 of a repeated request. The contact may be part of another by now, or erased.
+    async fn contact_made_before(&self, caller: &Caller, id: ContactId, same_request: bool) -> Result<Error> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let id = tx.merged_into(caller.tenant, id).await.or_fail()?.unwrap_or(id);
+        let view = view(&mut *tx, caller.tenant, id).await.or_fail()?;
+        let original = match view {
+            Some(view) => serde_json::to_value(view).unwrap_or_default(),
+            None => serde_json::json!({"id": id}),
+        };
+        Ok(once::conflict("contact", &original, same_request))
+    }
+
+    /// Writes a new address of a contact; an identifier that has one belongs to somebody already.
+    pub(super) async fn put_address(&self, tx: &mut dyn Tx, tenant: TenantId, path: &str, address: &Address) -> Result<()> {
+        let recipient = &address.recipient;
+        if !tx.insert_address(tenant, address).await.or_fail()? {
+            let owner = tx.find_address(tenant, recipient).await.or_fail()?.map(|(_, owner)| owner);
+            return Err(duplicate(path, recipient, owner));
+        }
+        let mark = self.marked(tenant, recipient);
+        tx.rename_suppressions(tenant, &mark, &recipient.identifier).await.or_fail()
+    }
+}
+
+/// `400 duplicate_identifier`, with whom it belongs to.
+pub(super) fn duplicate(path: &str, recipient: &Recipient, owner: Option<ContactId>) -> Error {
+    let identifier = &recipient.identifier;
+    let fault = FieldError::new(path, format!("{identifier} belongs to another contact; add to that one, or merge the two"));
+    let error = Error::new(ErrorCode::DuplicateIdentifier, format!("{path}: {}", fault.message))
+        .with("errors", serde_json::to_value([fault]).unwrap_or_default());
+    match owner {
+        Some(owner) => error.with("contactId", owner.to_string().into()),
+        None => error,
+    }
+}
+
+fn read_contact(command: &CreateContact, now: Timestamp) -> Result<Vec<Wanted>> {
+    let mut errors = Vec::new();
+    let mut faults = Faults { errors: &mut errors };
+    faults.count("channels", command.channels.len(), 1, limits::CONTACT_CHANNELS);
+    faults.length("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+    check_metadata(command.metadata.as_ref(), &mut errors);
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for (n, channel) in command.channels.iter().enumerate().take(limits::CONTACT_CHANNELS) {
+        let path = format!("channels[{n}]");
+        let Some(read) = read_channel(channel, &path, now, &mut errors) else { continue };
+        let same = |other: &&Wanted| other.entry.channel == read.entry.channel;
+        if wanted.iter().filter(same).any(|other| other.recipient == read.recipient) {
+            errors.push(FieldError::new(path, "stands twice; a channel and an identifier make one channel of a contact"));
+        } else if read.is_primary && wanted.iter().filter(same).any(|other| other.is_primary) {
+            errors.push(FieldError::new(format!("{path}.isPrimary"), format!("two channels of type {} are primary", read.entry.channel)));
+        } else {
+            wanted.push(read);
+        }
+    }
+    if errors.is_empty() { Ok(wanted) } else { Err(Error::invalid(errors)) }
+}
+
+/// Reads one channel; what is wrong with it is at `path`, which is `""` when the channel is the whole body.
+pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp, errors: &mut Vec<FieldError>) -> Option<Wanted> {
+    let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let before = errors.len();
+    if !CHANNELS.contains(&given.channel) {
+        let names = CHANNELS.map(Channel::as_str).join(", ");
+        errors.push(FieldError::new(at("channel"), format!("is {}; must be one of {names}", given.channel)));
+        return None;
+    }
+    let mut faults = Faults { errors };
+    faults.length(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
+    if given.country_code.as_deref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
+        faults.push(&at("countryCode"), "must be two capital letters (ISO 3166-1 alpha-2), such as ES");
+    }
+    let recipient = Parsed::parse(&given.identifier).and_then(|parsed| Recipient::on(&parsed, given.channel));
+    let recipient = recipient.map_err(|error| faults.push(&at("identifier"), error.to_string())).ok()?;
+    if errors.len() > before {
+        return None;
+    }
+    let entry = ChannelEntry {
+        label: given.label.clone().filter(|label| !label.is_empty()),
+        country: given.country_code.clone(),
+        ..ChannelEntry::new(given.channel, now)
+    };
+    Some(Wanted { recipient, entry, is_primary: given.is_primary == Some(true) })
+}
+
+fn country(entry: &ChannelEntry, recipient: &Recipient) -> String {
+    let of_number =
+        || if recipient.identifier.starts_with('+') { address::phone_facts(&recipient.identifier).country } else { String::new() };
+    entry.country.clone().unwrap_or_else(of_number)
+}
+
+/// Fills the gaps of `ours` from `theirs`, as long as it stays within the limits of metadata.
+pub(super) fn fill(ours: &mut Map<String, Value>, theirs: &Map<String, Value>) {
+    for (key, value) in theirs {
+        if ours.contains_key(key) {
+            continue;
+        }
+        ours.insert(key.clone(), value.clone());
+        let mut errors = Vec::new();
+        check_metadata(Some(ours), &mut errors);
+        if !errors.is_empty() {
+            ours.remove(key);
+        }
+    }
+}

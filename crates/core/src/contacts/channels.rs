@@ -1,0 +1,219 @@
+//! The channels of a contact.
+
+use nuncio_domain::contact::ChannelEntry;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Permission, Result, TenantId, Timestamp, limits};
+use nuncio_store::{Address, KeyClaim, Operation, Tx};
+
+use super::change::{duplicate, read_channel};
+use super::command::{AddChannel, UpdateContactChannel};
+use super::lock;
+use super::read::people;
+use super::view::{ContactChannelView, Person, PersonChannel};
+use crate::messages::{Faults, check_metadata};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+
+impl Core {
+    /// `POST /v1/contacts/{id}/channels`.
+    pub async fn add_contact_channel(
+        &self,
+        caller: &Caller,
+        id: &str,
+        command: AddChannel,
+        header: Option<&str>,
+    ) -> Result<ContactChannelView> {
+        caller.require(Permission::ContactsWrite)?;
+        let id: ContactId = parse_id(id, "contact")?;
+        let guard = once::guard(Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
+        let now = self.ids().clock.now();
+        let mut errors = Vec::new();
+        let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let new_address = self.ids().at(now);
+        let known = tx.find_address(caller.tenant, &wanted.recipient).await.or_fail()?;
+        let address = known.map_or(new_address, |(address, _)| address);
+        let channel = wanted.entry.channel;
+        let channel_id = ContactChannelId::of(address, channel);
+        if let Some(guard) = &guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claim = tx.claim_idempotency_key(caller.tenant, guard, channel_id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                return self.channel_made_before(caller.tenant, id, ContactChannelId::from_uuid(original), same_request).await;
+            }
+        }
+        let contact = lock(&mut *tx, caller.tenant, id).await?;
+        let mut person = person(&mut *tx, caller.tenant, contact).await?;
+        let own = person.addresses.iter().find(|a| a.recipient == wanted.recipient);
+        match own {
+            Some(own) => {
+                if person.channel(ContactChannelId::of(own.id, channel)).is_some() {
+                    return Err(duplicate_here(&wanted.recipient.identifier, id));
+                }
+                pin(&mut *tx, caller.tenant, &person, own, now).await?;
+            }
+            None if known.is_some() => return Err(duplicate("identifier", &wanted.recipient, known.map(|(_, owner)| owner))),
+            None => {
+                self.put_address(&mut *tx, caller.tenant, "identifier", &Address::new(new_address, id, wanted.recipient.clone(), now))
+                    .await?;
+            }
+        }
+        tx.put_channel_entry(caller.tenant, address, &wanted.entry).await.or_fail()?;
+        if wanted.is_primary {
+            person.contact.detail.primaries.insert(channel, channel_id);
+        }
+        self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        tx.commit().await.or_fail()?;
+        self.channel_now(caller.tenant, id, channel_id).await
+    }
+
+    /// `PATCH /v1/contacts/{id}/channels/{channelId}`.
+    pub async fn update_contact_channel(
+        &self,
+        caller: &Caller,
+        id: &str,
+        channel: &str,
+        command: UpdateContactChannel,
+    ) -> Result<ContactChannelView> {
+        caller.require(Permission::ContactsWrite)?;
+        let (id, channel) = ids(id, channel)?;
+        let mut errors = Vec::new();
+        let mut faults = Faults { errors: &mut errors };
+        faults.length("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
+        check_metadata(command.metadata.as_ref(), &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let contact = lock(&mut *tx, caller.tenant, id).await?;
+        let mut person = person(&mut *tx, caller.tenant, contact).await?;
+        let found = find(&person, channel)?;
+        let now = self.ids().clock.now();
+        let mut entry = entry_of(&found);
+        entry.updated_at = now;
+        if let Some(label) = command.label {
+            entry.label = Some(label).filter(|label| !label.is_empty());
+        }
+        if let Some(metadata) = command.metadata {
+            entry.metadata = Some(metadata);
+        }
+        entry.verified = command.verified.or(entry.verified);
+        pin(&mut *tx, caller.tenant, &person, found.address, now).await?;
+        tx.put_channel_entry(caller.tenant, found.address.id, &entry).await.or_fail()?;
+        self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        tx.commit().await.or_fail()?;
+        self.channel_now(caller.tenant, id, channel).await
+    }
+
+    /// `DELETE /v1/contacts/{id}/channels/{channelId}`. The identifier is free again when its last channel goes.
+    pub async fn remove_contact_channel(&self, caller: &Caller, id: &str, channel: &str) -> Result<()> {
+        caller.require(Permission::ContactsWrite)?;
+        let (id, channel) = ids(id, channel)?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let contact = lock(&mut *tx, caller.tenant, id).await?;
+        let mut person = person(&mut *tx, caller.tenant, contact).await?;
+        let found = find(&person, channel)?;
+        let channels = person.channels();
+        if channels.len() == 1 {
+            let message = "this is the contact's last channel; add another one first, or delete the contact";
+            return Err(Error::new(ErrorCode::InvalidRequest, message));
+        }
+        let address = found.address.id;
+        let alone = channels.iter().filter(|c| c.address.id == address).count() == 1;
+        if alone {
+            tx.delete_address(caller.tenant, address).await.or_fail()?;
+        } else {
+            let now = self.ids().clock.now();
+            pin(&mut *tx, caller.tenant, &person, found.address, now).await?;
+            let entry = ChannelEntry { hidden: true, ..ChannelEntry::new(found.channel, now) };
+            tx.put_channel_entry(caller.tenant, address, &entry).await.or_fail()?;
+        }
+        let kind = found.channel;
+        drop(channels);
+        if person.contact.detail.primaries.get(&kind) == Some(&channel) {
+            person.contact.detail.primaries.remove(&kind);
+        }
+        self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+        tx.commit().await.or_fail()?;
+        if alone {
+            let mut tx = self.inner.store.begin().await.or_fail()?;
+            tx.delete_metrics(caller.tenant, address).await.or_fail()?;
+            tx.commit().await.or_fail()?;
+        }
+        Ok(())
+    }
+
+    /// `POST /v1/contacts/{id}/channels/{channelId}/primary`.
+    pub async fn make_contact_channel_primary(&self, caller: &Caller, id: &str, channel: &str) -> Result<ContactChannelView> {
+        caller.require(Permission::ContactsWrite)?;
+        let (id, channel) = ids(id, channel)?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let contact = lock(&mut *tx, caller.tenant, id).await?;
+        let mut person = person(&mut *tx, caller.tenant, contact).await?;
+        let kind = find(&person, channel)?.channel;
+        if person.primary(kind) != Some(channel) {
+            person.contact.detail.primaries.insert(kind, channel);
+            self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
+            tx.commit().await.or_fail()?;
+        }
+        self.channel_now(caller.tenant, id, channel).await
+    }
+
+    async fn channel_now(&self, tenant: TenantId, id: ContactId, channel: ContactChannelId) -> Result<ContactChannelView> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let contact = tx.find_contact(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))?;
+        let person = person(&mut *tx, tenant, contact).await?;
+        Ok(find(&person, channel)?.view(&person))
+    }
+
+    /// The 409 of a repeated request. The contact may be part of another by now, and the channel may be gone.
+    async fn channel_made_before(
+        &self,
+        tenant: TenantId,
+        id: ContactId,
+        channel: ContactChannelId,
+        same_request: bool,
+    ) -> Result<ContactChannelView> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let id = tx.merged_into(tenant, id).await.or_fail()?.unwrap_or(id);
+        let mut original = serde_json::json!({"id": channel});
+        if let Some(contact) = tx.find_contact(tenant, id).await.or_fail()? {
+            let person = person(&mut *tx, tenant, contact).await?;
+            if let Some(found) = person.channel(channel) {
+                original = serde_json::to_value(found.view(&person)).unwrap_or_default();
+            }
+        }
+        Err(once::conflict("channel", &original, same_request))
+    }
+}
+
+fn ids(contact: &str, channel: &str) -> Result<(ContactId, ContactChannelId)> {
+    Ok((parse_id(contact, "contact")?, parse_id(channel, "channel")?))
+}
+
+fn find(person: &Person, channel: ContactChannelId) -> Result<PersonChannel<'_>> {
+    person.channel(channel).ok_or_else(|| Error::not_found("channel"))
+}
+
+fn entry_of(channel: &PersonChannel<'_>) -> ChannelEntry {
+    channel.entry.cloned().unwrap_or_else(|| ChannelEntry::new(channel.channel, channel.address.created_at))
+}
+
+async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: nuncio_domain::contact::Contact) -> Result<Person> {
+    people(tx, tenant, vec![contact]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("contact"))
+}
+
+/// Writes down the channels of an address that are there without a word of the caller. With a first word on one of them, silence about
+/// the others would say that they are not there.
+async fn pin(tx: &mut dyn Tx, tenant: TenantId, person: &Person, address: &Address, now: Timestamp) -> Result<()> {
+    for channel in person.channels().iter().filter(|c| c.address.id == address.id && c.entry.is_none()) {
+        let entry = ChannelEntry { updated_at: now, ..entry_of(channel) };
+        tx.put_channel_entry(tenant, address.id, &entry).await.or_fail()?;
+    }
+    Ok(())
+}
+
+fn duplicate_here(identifier: &str, owner: ContactId) -> Error {
+    Error::new(ErrorCode::DuplicateIdentifier, format!("identifier: the contact has {identifier} on this channel already"))
+        .with("contactId", owner.to_string().into())
+}

@@ -1,0 +1,112 @@
+//! What callers ask of contacts.
+
+use nuncio_domain::Channel;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use super::view::ContactChannelType;
+use crate::patch;
+
+/// A new contact.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateContact {
+    /// How to reach the contact. An identifier must not belong to another contact.
+    #[schema(min_items = 1, max_items = 20)]
+    pub channels: Vec<ContactChannelIn>,
+    /// The contact's name.
+    #[serde(default)]
+    #[schema(max_length = 200)]
+    pub display_name: Option<String>,
+    /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// One channel of a contact.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ContactChannelIn {
+    /// The channel. `sms` also stands for `sms_oneway`.
+    #[schema(value_type = ContactChannelType)]
+    pub channel: Channel,
+    /// Phone number, email address or chat id.
+    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    pub identifier: String,
+    /// ISO 3166-1 alpha-2; by default that of the phone number.
+    #[serde(default)]
+    #[schema(pattern = "^[A-Z]{2}$")]
+    pub country_code: Option<String>,
+    /// Your name for it.
+    #[serde(default)]
+    #[schema(max_length = 50)]
+    pub label: Option<String>,
+    /// Whether it is the contact's primary one of its type.
+    #[serde(default)]
+    pub is_primary: Option<bool>,
+}
+
+/// One more channel of a contact.
+pub type AddChannel = ContactChannelIn;
+
+/// What to change of a contact. What is absent stays.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateContact {
+    /// The contact's name; empty for none.
+    #[serde(default, deserialize_with = "patch::given")]
+    #[schema(value_type = String, required = false, max_length = 200)]
+    pub display_name: Option<String>,
+    /// The channel to prefer, one that the contact has; null for no preference.
+    #[serde(default, deserialize_with = "patch::nullable")]
+    #[schema(value_type = Option<ContactChannelType>)]
+    pub default_channel: Option<Option<Channel>>,
+    /// Your own data, in place of what was there.
+    #[serde(default, deserialize_with = "patch::given")]
+    #[schema(value_type = Object, required = false)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// What to change of a channel. What is absent stays.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateContactChannel {
+    /// Your name for it; empty for none.
+    #[serde(default, deserialize_with = "patch::given")]
+    #[schema(value_type = String, required = false, max_length = 50)]
+    pub label: Option<String>,
+    /// Whether it is verified.
+    #[serde(default, deserialize_with = "patch::given")]
+    #[schema(value_type = bool, required = false)]
+    pub verified: Option<bool>,
+    /// Your own data, in place of what was there.
+    #[serde(default, deserialize_with = "patch::given")]
+    #[schema(value_type = Object, required = false)]
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// Which contact becomes part of this one.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MergeContacts {
+    /// The contact that goes.
+    #[schema(example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")]
+    pub source_contact_id: String,
+}
+
+/// Which contacts are asked for: the query of `GET /v1/contacts`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListContacts {
+    /// The contact with this phone number, in E.164 form. A leading space is read as `+`.
+    #[param(example = "+34600111222")]
+    pub phone_number: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    pub cursor: Option<String>,
+}

@@ -1,0 +1,93 @@
+//! Erasing a person: personal data goes everywhere, the books stay.
+//!
+//! One transaction takes contact and addresses away, gives their suppressions a mark in place of the identifier, and notes each address
+//! as erased. From then on a message to the identifier makes a new contact, whose opt-outs hold again: the mark is looked up when a
+//! recipient is not known, and nowhere else. Messages are then cancelled and emptied in steps. What another node was accepting at that
+//! moment, and what a crash left over, is found by [`sweep`] a while later.
+
+use std::time::Duration;
+
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::{ContactId, Ids, Permission, Result};
+use nuncio_store::{Erasure, Store, Transition};
+
+use super::lock;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// Messages of one step.
+const STEP: u32 = 100;
+/// Steps that a caller waits for; the rest is left to [`sweep`].
+const STEPS: usize = 50;
+/// Steps of one sweep, which must not keep dispatch from its work for long.
+const SWEEP: usize = 10;
+/// Erasures of one sweep.
+const ERASURES: u32 = 100;
+/// No accept takes as long as this: afterwards nothing more can come in for an address that is gone.
+const SETTLED: Duration = Duration::from_secs(60);
+
+impl Core {
+    /// `DELETE /v1/contacts/{id}`.
+    pub async fn delete_contact(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::ContactsWrite)?;
+        let id: ContactId = parse_id(id, "contact")?;
+        let (tenant, now) = (caller.tenant, self.ids().clock.now());
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        lock(&mut *tx, tenant, id).await?;
+        let addresses = tx.addresses_of_contacts(tenant, &[id]).await.or_fail()?;
+        let erasures: Vec<_> = addresses.into_iter().map(|a| Erasure { tenant, address: a.id, recipient: a.recipient }).collect();
+        for erasure in &erasures {
+            tx.insert_erasure(erasure, now).await.or_fail()?;
+            let mark = self.marked(tenant, &erasure.recipient);
+            tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await.or_fail()?;
+        }
+        tx.delete_contact(tenant, id).await.or_fail()?;
+        tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        let mut steps = STEPS;
+        for erasure in &erasures {
+            erase_messages(&*self.inner.store, self.ids(), erasure, &mut steps).await.or_fail()?;
+        }
+        Ok(())
+    }
+}
+
+/// Finishes erasures: empties the messages that came in while their address went, and forgets the identifier. Dispatch calls it now and
+/// then.
+pub async fn sweep(store: &dyn Store, ids: &Ids) -> nuncio_store::Result<()> {
+    let before = ids.clock.now().minus(SETTLED);
+    let erasures = store.read().await?.list_erasures(before, ERASURES).await?;
+    let mut steps = SWEEP;
+    for erasure in erasures {
+        if !erase_messages(store, ids, &erasure, &mut steps).await? {
+            break;
+        }
+        let mut tx = store.begin().await?;
+        tx.delete_erasure(&erasure).await?;
+        tx.commit().await?;
+    }
+    Ok(())
+}
+
+/// Empties the messages of an address, unfinished ones first, in as many steps as are left; answers whether it was done with them.
+async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: &mut usize) -> nuncio_store::Result<bool> {
+    let tenant = erasure.tenant;
+    loop {
+        let messages = store.read().await?.messages_to_erase(erasure, STEP).await?;
+        if messages.is_empty() {
+            break;
+        }
+        let Some(left) = steps.checked_sub(1) else { return Ok(false) };
+        *steps = left;
+        let ended = messages.iter().map(|id| store.transition(Transition { tenant, id: *id, step: Step::Erase, now: ids.clock.now() }));
+        futures::future::try_join_all(ended).await?;
+        let mut tx = store.begin().await?;
+        tx.erase_messages(tenant, &messages).await?;
+        tx.commit().await?;
+    }
+    let mut tx = store.begin().await?;
+    tx.delete_metrics(tenant, erasure.address).await?;
+    tx.commit().await?;
+    Ok(true)
+}

@@ -1,0 +1,76 @@
+//! Two contacts that are one person.
+
+use nuncio_domain::contact::Contact;
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{ContactId, Error, Permission, Result};
+use nuncio_store::{NewEvent, Occurrence};
+use serde_json::{Map, json};
+
+use super::change::fill;
+use super::command::MergeContacts;
+use super::read::{people, views};
+use super::view::{ContactView, Person};
+use super::{CHANNELS, gone, merged};
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+impl Core {
+    /// `POST /v1/contacts/{id}/merge`: one transaction. An identifier is one address whoever it belongs to, so that moving the
+    /// addresses moves messages, metrics and opt-outs with them, and nothing can be there twice.
+    pub async fn merge_contacts(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {
+        caller.require(Permission::ContactsWrite)?;
+        let target: ContactId = parse_id(target, "contact")?;
+        let source: ContactId = parse_id(&command.source_contact_id, "contact")?;
+        if source == target {
+            return Err(Error::field("sourceContactId", "is the contact itself; name another one"));
+        }
+        let tenant = caller.tenant;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let locked = tx.lock_contacts(tenant, &[target, source]).await.or_fail()?;
+        let Some(into) = locked.iter().find(|c| c.id == target).cloned() else { return Err(gone(&mut *tx, tenant, target).await?) };
+        let Some(from) = locked.iter().find(|c| c.id == source).cloned() else {
+            return match tx.merged_into(tenant, source).await.or_fail()? {
+                Some(there) if there == target => {
+                    drop(tx);
+                    self.contact_now(tenant, target).await
+                }
+                Some(elsewhere) => Err(merged(elsewhere)),
+                None => Err(Error::not_found("contact")),
+            };
+        };
+        let mut both = people(&mut *tx, tenant, vec![into, from]).await.or_fail()?;
+        let (Some(from), Some(into)) = (both.pop(), both.pop()) else { return Err(Error::not_found("contact")) };
+        let mut contact = combine(&into, &from);
+        tx.merge_contact(tenant, source, target, self.ids().clock.now()).await.or_fail()?;
+        self.touch(&mut *tx, tenant, &mut contact).await?;
+        let sequence = contact.version;
+        let view = views(&mut *tx, tenant, vec![contact]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("contact"))?;
+        let data = Map::from_iter([("contact".to_owned(), json!(view)), ("mergedFrom".to_owned(), json!(source))]);
+        let occurrence = Occurrence { kind: EventType::ContactMerged, sender: None, data };
+        let event = NewEvent { kind: ResourceKind::Contact, resource: target.uuid(), sequence, occurrences: vec![occurrence] };
+        tx.insert_event(tenant, &event, self.ids().clock.now()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(view)
+    }
+}
+
+/// The target with its gaps filled from the source. What was primary stays primary, also beside older channels.
+fn combine(into: &Person, from: &Person) -> Contact {
+    let mut contact = into.contact.clone();
+    let (ours, theirs) = (&mut contact.detail, &from.contact.detail);
+    ours.display_name = ours.display_name.take().or_else(|| theirs.display_name.clone());
+    ours.profile_name = ours.profile_name.take().or_else(|| theirs.profile_name.clone());
+    ours.default_channel = ours.default_channel.or(theirs.default_channel);
+    fill(&mut ours.metadata, &theirs.metadata);
+    ours.primaries = CHANNELS.into_iter().filter_map(|c| Some((c, into.primary(c).or_else(|| from.primary(c))?))).collect();
+    ours.dismissed.retain(|id| *id != from.contact.id);
+    for id in theirs.dismissed.iter().filter(|id| **id != contact.id) {
+        if !ours.dismissed.contains(id) {
+            ours.dismissed.push(*id);
+        }
+    }
+    if contact.country.is_empty() {
+        contact.country.clone_from(&from.contact.country);
+    }
+    contact
+}

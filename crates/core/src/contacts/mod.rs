@@ -1,0 +1,56 @@
+//! Contacts: people, the identifiers that reach them, and what becomes of two that are one.
+
+mod change;
+mod channels;
+mod command;
+mod erase;
+mod merge;
+mod read;
+mod view;
+
+use nuncio_domain::contact::Contact;
+use nuncio_domain::{Channel, ContactId, Error, ErrorCode, Recipient, Result, TenantId};
+use nuncio_store::Tx;
+
+pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, MergeContacts, UpdateContact, UpdateContactChannel};
+pub use erase::sweep;
+pub(crate) use read::{people, views};
+pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};
+
+use crate::StoreResultExt as _;
+
+/// The channels that contacts have, in the order in which they are listed.
+pub(crate) const CHANNELS: [Channel; 6] =
+    [Channel::Sms, Channel::Whatsapp, Channel::Telegram, Channel::Email, Channel::Instagram, Channel::Voice];
+
+/// Locks one contact. One that is not there is a 404; one that became part of another a 409.
+async fn lock(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Contact> {
+    match tx.lock_contacts(tenant, &[id]).await.or_fail()?.pop() {
+        Some(contact) => Ok(contact),
+        None => Err(gone(tx, tenant, id).await?),
+    }
+}
+
+/// Why a contact cannot be changed.
+async fn gone(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Error> {
+    Ok(match tx.merged_into(tenant, id).await.or_fail()? {
+        Some(target) => merged(target),
+        None => Error::not_found("contact"),
+    })
+}
+
+fn merged(target: ContactId) -> Error {
+    Error::new(ErrorCode::Conflict, format!("the contact was merged into {target}; change that one"))
+        .with("mergedInto", target.to_string().into())
+}
+
+/// Locks the contact that a recipient belongs to, if it is known. The contact may be merged while we wait for it.
+pub(crate) async fn lock_of(tx: &mut dyn Tx, tenant: TenantId, recipient: &Recipient) -> nuncio_store::Result<Option<Contact>> {
+    for _ in 0..4 {
+        let Some((_, id)) = tx.find_address(tenant, recipient).await? else { return Ok(None) };
+        if let Some(contact) = tx.lock_contacts(tenant, &[id]).await?.pop() {
+            return Ok(Some(contact));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,259 @@
+//! What can be told of a recipient without sending anything.
+
+use nuncio_domain::address::{self, LineType};
+use nuncio_domain::contact::SuppressionReason;
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{AddressKind, Channel, Environment, Error, Permission, Recipient, Result, limits};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::contacts::{CHANNELS, ContactChannelType};
+use crate::{Caller, Core, StoreResultExt as _, list};
+
+/// A phone number to look at.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct IntrospectPhone {
+    /// The number, in E.164 form.
+    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    pub phone_number: String,
+}
+
+/// What is known of a phone number.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PhoneIntrospection {
+    /// The number, in E.164 form.
+    pub phone_number: String,
+    /// ISO 3166-1 alpha-2; empty if unknown.
+    pub country_code: String,
+    /// Whether the number lies in an assigned range.
+    pub valid_number: bool,
+    /// As it is dialled within its country.
+    pub national_format: String,
+    /// What kind of line its range is for.
+    #[schema(value_type = LineType)]
+    pub line_type: &'static str,
+    /// Channels by which the contact with this number was reached, and those that its kind of line can take.
+    #[schema(value_type = Vec<ContactChannelType>)]
+    pub available_channels: Vec<&'static str>,
+}
+
+/// An email address to look at.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IntrospectEmail {
+    /// The address.
+    #[schema(min_length = 1, max_length = 320, example = "ada@example.com")]
+    pub email: String,
+}
+
+/// What is known of an email address.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct EmailIntrospection {
+    /// The address, its domain in lower case.
+    pub email: String,
+    /// Whether to send to it.
+    pub verdict: Verdict,
+    /// Why.
+    pub reasons: Vec<EmailReason>,
+}
+
+/// Whether to send to an email address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing speaks against it.
+    Deliverable,
+    /// It may not arrive, or not reach a person.
+    Risky,
+    /// It will not arrive.
+    Undeliverable,
+}
+
+/// What was found out about an email address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EmailReason {
+    /// It is no email address.
+    InvalidSyntax,
+    /// Its domain is set aside for examples and tests.
+    ReservedDomain,
+    /// Its owner opted out from all senders.
+    OptedOut,
+    /// Its owner opted out from some senders.
+    OptedOutFromSome,
+    /// It bounced before.
+    Bounced,
+    /// Its owner complained before.
+    Complained,
+    /// Somebody suppressed it.
+    Suppressed,
+    /// Its domain gives addresses for a few minutes.
+    DisposableDomain,
+    /// It is of a function, not of a person.
+    RoleAccount,
+    /// The domain's mail servers were not looked up.
+    MxNotChecked,
+}
+
+impl EmailReason {
+    const fn verdict(self) -> Verdict {
+        match self {
+            Self::InvalidSyntax | Self::ReservedDomain | Self::OptedOut | Self::Bounced | Self::Complained | Self::Suppressed => {
+                Verdict::Undeliverable
+            }
+            Self::OptedOutFromSome | Self::DisposableDomain | Self::RoleAccount => Verdict::Risky,
+            Self::MxNotChecked => Verdict::Deliverable,
+        }
+    }
+}
+
+/// Well-known domains of addresses for a few minutes.
+const DISPOSABLE: &[&str] = &[
+    "10minutemail.com",
+    "20minutemail.com",
+    "dispostable.com",
+    "emailondeck.com",
+    "fakeinbox.com",
+    "getnada.com",
+    "grr.la",
+    "guerrillamail.com",
+    "guerrillamail.net",
+    "guerrillamail.org",
+    "mailcatch.com",
+    "maildrop.cc",
+    "mailinator.com",
+    "mailnesia.com",
+    "mintemail.com",
+    "moakt.com",
+    "mohmal.com",
+    "mytemp.email",
+    "sharklasers.com",
+    "spamgourmet.com",
+    "temp-mail.org",
+    "tempail.com",
+    "tempmail.com",
+    "throwawaymail.com",
+    "trashmail.com",
+    "yopmail.com",
+];
+
+/// Local parts that stand for functions; RFC 2142 names most of them.
+const ROLES: &[&str] = &[
+    "abuse",
+    "admin",
+    "administrator",
+    "billing",
+    "contact",
+    "hello",
+    "help",
+    "hostmaster",
+    "info",
+    "jobs",
+    "mail",
+    "mailer-daemon",
+    "marketing",
+    "no-reply",
+    "noc",
+    "noreply",
+    "office",
+    "postmaster",
+    "root",
+    "sales",
+    "security",
+    "service",
+    "support",
+    "team",
+    "webmaster",
+];
+
+/// Domains that no mail reaches (RFC 2606, RFC 6761).
+const RESERVED: &[&str] = &["example", "example.com", "example.net", "example.org", "invalid", "localhost", "test"];
+
+impl Core {
+    /// `POST /v1/introspect/phone`: what the numbering plans and the contacts tell.
+    pub async fn introspect_phone(&self, caller: &Caller, asked: &IntrospectPhone) -> Result<PhoneIntrospection> {
+        caller.require(Permission::ContactsRead)?;
+        let number = address::phone(&list::phone(&asked.phone_number)).map_err(|e| Error::field("phoneNumber", e.to_string()))?;
+        let (facts, plan) = (address::phone_facts(&number), address::phone_plan(&number));
+        let mut available = Vec::new();
+        if plan.line.takes_text() {
+            available.push(Channel::Sms);
+        }
+        if plan.line != LineType::Unknown {
+            available.push(Channel::Voice);
+        }
+        available.extend(self.known_channels(caller, &number).await?);
+        Ok(PhoneIntrospection {
+            phone_number: number,
+            country_code: facts.country,
+            valid_number: facts.assigned,
+            national_format: plan.national,
+            line_type: plan.line.as_str(),
+            available_channels: CHANNELS.into_iter().filter(|c| available.contains(c)).map(Channel::as_str).collect(),
+        })
+    }
+
+    /// The channels of a phone number that its contact has.
+    async fn known_channels(&self, caller: &Caller, number: &str) -> Result<Vec<Channel>> {
+        let recipient = Recipient { kind: AddressKind::Phone, identifier: number.to_owned() };
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let Some((address, id)) = tx.find_address(caller.tenant, &recipient).await.or_fail()? else { return Ok(Vec::new()) };
+        let Some(contact) = tx.find_contact(caller.tenant, id).await.or_fail()? else { return Ok(Vec::new()) };
+        let people = crate::contacts::people(&mut *tx, caller.tenant, vec![contact]).await.or_fail()?;
+        let channels = people.iter().flat_map(|person| person.channels());
+        Ok(channels.filter(|c| c.address.id == address).map(|c| c.channel).collect())
+    }
+
+    /// `POST /v1/introspect/email`: what the address itself and the suppressions tell.
+    pub async fn introspect_email(&self, caller: &Caller, asked: &IntrospectEmail) -> Result<EmailIntrospection> {
+        caller.require(Permission::ContactsRead)?;
+        let Ok(email) = address::email(&asked.email) else {
+            let reasons = vec![EmailReason::InvalidSyntax];
+            return Ok(EmailIntrospection { email: asked.email.clone(), verdict: Verdict::Undeliverable, reasons });
+        };
+        let mut reasons = self.suppressed(caller, &email).await?;
+        let (local, domain) = email.rsplit_once('@').unwrap_or_default();
+        // In the sandbox these domains are the ones to write to.
+        if caller.environment == Environment::Live && is_of(domain, RESERVED) {
+            reasons.push(EmailReason::ReservedDomain);
+        }
+        if is_of(domain, DISPOSABLE) {
+            reasons.push(EmailReason::DisposableDomain);
+        }
+        let local = local.split('+').next().unwrap_or_default().to_lowercase();
+        if ROLES.contains(&local.as_str()) {
+            reasons.push(EmailReason::RoleAccount);
+        }
+        reasons.push(EmailReason::MxNotChecked);
+        let verdict = reasons.iter().map(|reason| reason.verdict()).max().unwrap_or(Verdict::Deliverable);
+        Ok(EmailIntrospection { email, verdict, reasons })
+    }
+
+    async fn suppressed(&self, caller: &Caller, email: &str) -> Result<Vec<EmailReason>> {
+        let recipient = Recipient { kind: AddressKind::Email, identifier: email.to_owned() };
+        let of = [self.marked(caller.tenant, &recipient), recipient];
+        let page = PageRequest { limit: limits::PAGE_MAX, before: None };
+        let found = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
+        let mut reasons = Vec::new();
+        for suppression in found.items {
+            let reason = match (suppression.reason, suppression.sender) {
+                (SuppressionReason::OptOut, None) => EmailReason::OptedOut,
+                (SuppressionReason::OptOut, Some(_)) => EmailReason::OptedOutFromSome,
+                (SuppressionReason::Bounce, _) => EmailReason::Bounced,
+                (SuppressionReason::Complaint, _) => EmailReason::Complained,
+                (SuppressionReason::Manual, _) => EmailReason::Suppressed,
+            };
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        Ok(reasons)
+    }
+}
+
+/// Whether a domain is one of these, or below one.
+fn is_of(domain: &str, domains: &[&str]) -> bool {
+    domains.iter().any(|known| domain == *known || domain.strip_suffix(known).is_some_and(|rest| rest.ends_with('.')))
+}

@@ -1,0 +1,194 @@
+//! `GET /v1/messages/{id}/attachments`, and the links by which their bytes are had.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hmac::{Hmac, Mac as _};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::message::{Attachment, AttachmentSource, Message};
+use nuncio_domain::{AttachmentId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
+use serde::Serialize;
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// A file of a message.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = MessageAttachment)]
+pub struct AttachmentView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: AttachmentId,
+    /// File name.
+    pub filename: String,
+    /// MIME type.
+    pub mime_type: String,
+    /// Bytes; null for one that was given by URL and is not kept.
+    #[schema(required)]
+    pub size: Option<u64>,
+    /// `Content-ID` by which the HTML body refers to it.
+    #[schema(required)]
+    pub content_id: Option<String>,
+    /// Whether it is shown within the message.
+    pub is_inline: bool,
+    /// Where its bytes can be had without an API key for 15 minutes, relative to the server's address; null for one that was given by
+    /// URL and is not kept.
+    #[schema(required)]
+    pub download_url: Option<String>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}
+
+/// A file on its way out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Download {
+    /// File name.
+    pub filename: String,
+    /// MIME type as the sender of the message said; not to be trusted.
+    pub content_type: String,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
+/// What a link opens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Target {
+    tenant: TenantId,
+    message: MessageId,
+    attachment: AttachmentId,
+    /// Bytes of all attachments of the message, which are read together.
+    weight: u64,
+}
+
+/// Makes and reads the tokens of links.
+#[derive(Clone, Debug)]
+pub(crate) struct Links {
+    key: Redacted<[u8; 32]>,
+}
+
+const TAG: usize = 16;
+const PLAIN: usize = 8 + 16 + 16 + 8 + 8;
+
+impl Links {
+    pub(crate) const fn new(key: Redacted<[u8; 32]>) -> Self {
+        Self { key }
+    }
+
+    fn make(&self, target: Target, until: Timestamp) -> String {
+        let mut plain = Vec::with_capacity(PLAIN + TAG);
+        plain.extend(target.tenant.0.to_be_bytes());
+        plain.extend(target.message.uuid().as_bytes());
+        plain.extend(target.attachment.uuid().as_bytes());
+        plain.extend(target.weight.to_be_bytes());
+        plain.extend(until.millis().to_be_bytes());
+        let tag = self.tag(&plain);
+        plain.extend(tag);
+        URL_SAFE_NO_PAD.encode(plain)
+    }
+
+    fn read(&self, token: &str, now: Timestamp) -> Option<Target> {
+        let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+        let (plain, tag) = bytes.split_at_checked(PLAIN)?;
+        if !bool::from(self.tag(plain).ct_eq(tag)) {
+            return None;
+        }
+        let number = |at: usize| plain.get(at..at + 8).and_then(|b| b.try_into().ok()).map(i64::from_be_bytes);
+        let id = |at: usize| plain.get(at..at + 16).and_then(|b| Uuid::from_slice(b).ok());
+        let target = Target {
+            tenant: TenantId(number(0)?),
+            message: MessageId::from_uuid(id(8)?),
+            attachment: AttachmentId::from_uuid(id(24)?),
+            weight: number(40)? as u64,
+        };
+        (now < Timestamp::from_millis(number(48)?)).then_some(target)
+    }
+
+    fn tag(&self, plain: &[u8]) -> [u8; TAG] {
+        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
+            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        mac.update(plain);
+        let full = mac.finalize().into_bytes();
+        let mut tag = [0; TAG];
+        tag.copy_from_slice(&full[..TAG]);
+        tag
+    }
+}
+
+impl Core {
+    /// The attachments of a message, each with a link that opens it for a while.
+    pub async fn list_attachments(&self, caller: &Caller, id: &str) -> Result<Vec<AttachmentView>> {
+        caller.require(Permission::MessagesRead)?;
+        let id = parse_id(id, "message")?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let message = tx.lookup_message(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("message"))?;
+        let until = self.ids().clock.now().plus(limits::DOWNLOAD_LINK);
+        Ok(message.request.attachments.iter().map(|attachment| self.attachment(&message, attachment, until)).collect())
+    }
+
+    fn attachment(&self, message: &Message, attachment: &Attachment, until: Timestamp) -> AttachmentView {
+        let weight = message.request.attachments.iter().filter_map(|a| a.size).sum();
+        let target = Target { tenant: message.tenant, message: message.id, attachment: attachment.id, weight };
+        let kept = matches!(attachment.source, AttachmentSource::Base64(_));
+        AttachmentView {
+            id: attachment.id,
+            filename: attachment.filename.clone(),
+            mime_type: attachment.content_type.clone(),
+            size: attachment.size,
+            content_id: attachment.content_id.clone(),
+            is_inline: attachment.content_id.is_some(),
+            download_url: kept.then(|| format!("/attachments/{}", self.inner.links.make(target, until))),
+            created_at: attachment.id.created_at(),
+        }
+    }
+
+    /// How many bytes must be read to answer a link; a 404 for one that opens nothing.
+    pub fn attachment_weight(&self, token: &str) -> Result<u64> {
+        Ok(self.open_link(token)?.weight)
+    }
+
+    /// What a link opens. Needs no caller: the link is the right to it.
+    pub async fn download_attachment(&self, token: &str) -> Result<Download> {
+        let target = self.open_link(token)?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let message = tx.lookup_message(target.tenant, target.message).await.or_fail()?;
+        drop(tx);
+        let attachments = message.map(|m| m.request.attachments).unwrap_or_default();
+        let found = attachments.into_iter().find(|a| a.id == target.attachment).ok_or_else(|| Error::not_found("attachment"))?;
+        let AttachmentSource::Base64(text) = &found.source else { return Err(Error::not_found("attachment")) };
+        let bytes = STANDARD.decode(text).map_err(Error::internal)?;
+        Ok(Download { filename: found.filename, content_type: found.content_type, bytes })
+    }
+
+    fn open_link(&self, token: &str) -> Result<Target> {
+        self.inner.links.read(token, self.ids().clock.now()).ok_or_else(|| Error::not_found("attachment"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_opens_one_file_for_a_while() {
+        let links = Links::new(Redacted::new([7; 32]));
+        let target = Target {
+            tenant: TenantId(5),
+            message: MessageId::from_uuid(Uuid::from_u128(1)),
+            attachment: AttachmentId::from_uuid(Uuid::from_u128(2)),
+            weight: 9,
+        };
+        let token = links.make(target, Timestamp::from_millis(100));
+        assert_eq!(links.read(&token, Timestamp::from_millis(99)), Some(target));
+        assert_eq!(links.read(&token, Timestamp::from_millis(100)), None, "its time is over");
+        for at in 0..token.len() {
+            let mut changed = token.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            assert_eq!(links.read(&String::from_utf8(changed).unwrap_or_default(), Timestamp::from_millis(99)), None, "{at}");
+        }
+        assert_eq!(Links::new(Redacted::new([8; 32])).read(&token, Timestamp::from_millis(99)), None);
+    }
+}

@@ -1,0 +1,253 @@
+//! Suppressions: recipients to whom nothing may be sent.
+
+use nuncio_domain::address::Parsed;
+use nuncio_domain::contact::{Contact, SuppressionReason};
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{
+    AddressKind, Channel, Error, FieldError, Permission, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp, limits,
+};
+use nuncio_store::{KeyClaim, NewEvent, Occurrence, Operation, Suppression, Tx};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::list::Listed;
+use crate::marks::is_mark;
+use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id};
+
+/// A recipient to whom nothing may be sent.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Suppression)]
+pub struct SuppressionView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: SuppressionId,
+    /// The recipient in canonical form; empty when the contact was erased, though the suppression still holds.
+    pub identifier: String,
+    /// The channel; null for a phone number, whose suppression covers sms, whatsapp and voice.
+    #[schema(required, value_type = Option<Channel>)]
+    pub channel: Option<&'static str>,
+    /// The sender whose messages are not wanted; null for all senders.
+    #[schema(required, value_type = Option<String>)]
+    pub sender_id: Option<SenderId>,
+    /// Why.
+    #[schema(value_type = SuppressionReason)]
+    pub reason: &'static str,
+    /// What caused it, in words.
+    pub source: String,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}
+
+impl From<&Suppression> for SuppressionView {
+    fn from(suppression: &Suppression) -> Self {
+        let Suppression { id, recipient, sender, reason, source } = suppression;
+        let channel = match recipient.kind {
+            AddressKind::Phone => None,
+            AddressKind::Email => Some(Channel::Email),
+            AddressKind::Telegram => Some(Channel::Telegram),
+            AddressKind::Instagram => Some(Channel::Instagram),
+        };
+        Self {
+            id: *id,
+            identifier: if is_mark(recipient) { String::new() } else { recipient.identifier.clone() },
+            channel: channel.map(Channel::as_str),
+            sender_id: *sender,
+            reason: reason.as_str(),
+            source: source.clone(),
+            created_at: id.created_at(),
+        }
+    }
+}
+
+/// A suppression to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateSuppression {
+    /// Phone number, email address, or chat id (with `channel`).
+    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    pub identifier: String,
+    /// The channel; needed for chat ids. For a phone number all its channels are covered.
+    #[serde(default)]
+    pub channel: Option<Channel>,
+    /// The sender whose messages are not wanted; all senders by default. For opt-outs only.
+    #[serde(default)]
+    pub sender_id: Option<String>,
+    /// Why: by default `opt_out` with a `senderId`, and `manual` without.
+    #[serde(default)]
+    pub reason: Option<SuppressionReason>,
+}
+
+/// Which suppressions are asked for: the query of `GET /v1/suppressions`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListSuppressions {
+    /// Those of this recipient. A leading space is read as `+`.
+    #[param(example = "+34600111222")]
+    pub identifier: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before, with the same filters.
+    pub cursor: Option<String>,
+}
+
+/// What became of `POST /v1/suppressions`.
+#[derive(Clone, Debug)]
+pub enum Suppressed {
+    /// It was made.
+    Made(SuppressionView),
+    /// It was there before.
+    Known(SuppressionView),
+}
+
+impl Core {
+    /// `GET /v1/suppressions`: a page, and the cursor of the next one.
+    pub async fn list_suppressions(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
+        caller.require(Permission::ContactsRead)?;
+        let mut errors = Vec::new();
+        let limit = list::limit(asked.limit, &mut errors);
+        let of = match asked.identifier.as_deref().map(|text| recipients(&list::phone(text))) {
+            None => Vec::new(),
+            Some(Ok(of)) => of,
+            Some(Err(message)) => {
+                errors.push(FieldError::new("query.identifier", message));
+                Vec::new()
+            }
+        };
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("suppressions?{of:?}");
+        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let marked: Vec<_> = of.iter().map(|recipient| self.marked(caller.tenant, recipient)).collect();
+        let of: Vec<_> = of.into_iter().chain(marked).collect();
+        let page = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
+        let items = page.items.iter().map(SuppressionView::from).collect();
+        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+    }
+
+    /// `POST /v1/suppressions`.
+    pub async fn create_suppression(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
+        caller.require(Permission::ContactsWrite)?;
+        let guard = once::guard(Operation::CreateSuppression, once::key(None, header)?, &command);
+        let suppression = self.read_suppression(caller, &command).await?;
+        let (tenant, now) = (caller.tenant, self.ids().clock.now());
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(guard) = &guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claim = tx.claim_idempotency_key(tenant, guard, suppression.id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                return Err(self.suppression_made_before(tenant, SuppressionId::from_uuid(original), same_request).await?);
+            }
+        }
+        let made = tx.insert_suppression(tenant, &suppression, now).await.or_fail()?;
+        if !made {
+            drop(tx); // the key stays unused: the next request finds the same
+            return self.known_suppression(tenant, &suppression).await.map(Suppressed::Known);
+        }
+        if suppression.reason == SuppressionReason::OptOut {
+            tell_opt_out(&mut *tx, tenant, &suppression, now).await.or_fail()?;
+        }
+        tx.commit().await.or_fail()?;
+        Ok(Suppressed::Made(SuppressionView::from(&suppression)))
+    }
+
+    /// `DELETE /v1/suppressions/{id}`.
+    pub async fn delete_suppression(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::ContactsWrite)?;
+        let id = parse_id(id, "suppression")?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if !tx.delete_suppression(caller.tenant, id).await.or_fail()? {
+            return Err(Error::not_found("suppression"));
+        }
+        tx.commit().await.or_fail()
+    }
+
+    /// Under what suppressions of an erased recipient stand.
+    pub(crate) fn marked(&self, tenant: TenantId, recipient: &Recipient) -> Recipient {
+        Recipient { kind: recipient.kind, identifier: self.inner.marks.of(tenant, recipient) }
+    }
+
+    async fn read_suppression(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
+        let mut errors = Vec::new();
+        let recipient =
+            recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message)));
+        let scoped = command.sender_id.is_some();
+        let reason = command.reason.unwrap_or(if scoped { SuppressionReason::OptOut } else { SuppressionReason::Manual });
+        if scoped && reason != SuppressionReason::OptOut {
+            errors.push(FieldError::new("senderId", format!("only an opt_out can be for one sender; {reason} is for all of them")));
+        }
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let Ok(recipient) = recipient else { return Err(Error::invalid(errors)) };
+        let sender = match command.sender_id.as_deref() {
+            None => None,
+            Some(id) => {
+                let id = parse_id(id, "sender")?;
+                let world = self.world(caller.tenant).await?;
+                Some(world.sender(id).ok_or_else(|| Error::not_found("sender"))?.id)
+            }
+        };
+        Ok(Suppression { id: self.ids().next(), recipient, sender, reason, source: format!("API key {}", caller.key) })
+    }
+
+    async fn known_suppression(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
+        let all = PageRequest { limit: 10_000, before: None };
+        let of = std::slice::from_ref(&like.recipient);
+        let page = self.inner.store.read().await.or_fail()?.list_suppressions(tenant, of, all).await.or_fail()?;
+        let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);
+        known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
+    }
+
+    async fn suppression_made_before(&self, tenant: TenantId, id: SuppressionId, same_request: bool) -> Result<Error> {
+        let found = self.inner.store.read().await.or_fail()?.find_suppression(tenant, id).await.or_fail()?;
+        let original = found.as_ref().map_or_else(|| json!({"id": id}), |s| json!(SuppressionView::from(s)));
+        Ok(once::conflict("suppression", &original, same_request))
+    }
+}
+
+/// Tells that somebody opted out, if they are a contact.
+pub(crate) async fn tell_opt_out(tx: &mut dyn Tx, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> nuncio_store::Result<()> {
+    let Some(mut contact): Option<Contact> = contacts::lock_of(tx, tenant, &suppression.recipient).await? else { return Ok(()) };
+    contact.version += 1;
+    contact.updated_at = now;
+    tx.update_contact(tenant, &contact).await?;
+    let (resource, sequence) = (contact.id.uuid(), contact.version);
+    let Some(view) = contacts::views(tx, tenant, vec![contact]).await?.pop() else { return Ok(()) };
+    let data = Map::from_iter([("contact".to_owned(), json!(view)), ("suppression".to_owned(), json!(SuppressionView::from(suppression)))]);
+    let occurrence = Occurrence { kind: EventType::ContactOptedOut, sender: suppression.sender, data };
+    tx.insert_event(tenant, &NewEvent { kind: ResourceKind::Contact, resource, sequence, occurrences: vec![occurrence] }, now).await
+}
+
+/// Whom an identifier names on a channel.
+fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, String> {
+    let parsed = Parsed::parse(identifier).map_err(|error| error.to_string())?;
+    let channel = match (channel, &parsed) {
+        (Some(channel), _) => channel,
+        (None, Parsed::Phone(_)) => Channel::Sms,
+        (None, Parsed::Email(_)) => Channel::Email,
+        (None, Parsed::Digits(id)) => {
+            return Err(format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}"));
+        }
+    };
+    Recipient::on(&parsed, channel).map_err(|error| error.to_string())
+}
+
+/// Everyone whom an identifier may name.
+fn recipients(identifier: &str) -> Result<Vec<Recipient>, String> {
+    let parsed = Parsed::parse(identifier).map_err(|error| error.to_string())?;
+    let channels: &[Channel] = match &parsed {
+        Parsed::Phone(_) => &[Channel::Sms],
+        Parsed::Email(_) => &[Channel::Email],
+        Parsed::Digits(_) => &[Channel::Telegram, Channel::Instagram],
+    };
+    channels.iter().map(|channel| Recipient::on(&parsed, *channel).map_err(|error| error.to_string())).collect()
+}

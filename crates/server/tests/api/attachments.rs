@@ -1,0 +1,151 @@
+//! Attachments of messages, and reactions to them.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_domain::Channel;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+use crate::contacts::write;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn attachments_are_listed_with_links_that_open_them_for_a_while() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let large = "x".repeat(400 * 1024);
+        let id = app
+            .send_message(json!({
+                "to": "ada@example.org", "subject": "s", "text": "x",
+                "attachments": [
+                    {"filename": "Straße \"1\".html", "content": STANDARD.encode("<script>")},
+                    {"filename": "large.txt", "content": STANDARD.encode(&large), "content_id": "pic"},
+                    {"filename": "far.pdf", "path": "https://files.example.com/far.pdf"},
+                ],
+            }))
+            .await;
+        let items = app.get(&format!("/v1/messages/{id}/attachments")).await.expect(200).json()["items"].clone();
+        let shown: Vec<_> =
+            (0..3).map(|n| (&items[n]["mimeType"], &items[n]["size"], &items[n]["contentId"], &items[n]["isInline"])).collect();
+        assert_eq!(
+            shown,
+            [
+                (&json!("text/html"), &json!(8), &Value::Null, &json!(false)),
+                (&json!("text/plain"), &json!(large.len()), &json!("pic"), &json!(true)),
+                (&json!("application/pdf"), &Value::Null, &Value::Null, &json!(false)),
+            ]
+        );
+        assert!(items[2]["downloadUrl"].is_null() && text(&items[0]["id"]).starts_with("att_") && items[0]["createdAt"].is_string());
+        let open = async |link: &Value| app.send("GET", text(link), &[], None).await;
+        let first = open(&items[0]["downloadUrl"]).await.expect(200);
+        assert_eq!((first.text.as_str(), first.header("content-type")), ("<script>", "text/html"));
+        assert_eq!(first.header("content-disposition"), "attachment; filename*=UTF-8''Stra%C3%9Fe%20%221%22.html");
+        assert_eq!(first.header("content-security-policy"), "default-src 'none'; sandbox");
+        assert_eq!((first.header("x-content-type-options"), first.header("cache-control")), ("nosniff", "private, no-store"));
+        assert_eq!(open(&items[1]["downloadUrl"]).await.expect(200).text, large);
+        let mut forged = text(&items[0]["downloadUrl"]).to_owned();
+        forged.replace_range(30..31, if &forged[30..31] == "A" { "B" } else { "A" });
+        for bad in [forged.as_str(), "/attachments/x", "/attachments/"] {
+            app.send("GET", bad, &[], None).await.expect(404);
+        }
+        app.clock.advance(Duration::from_secs(15 * 60 - 1));
+        open(&items[0]["downloadUrl"]).await.expect(200);
+        app.clock.advance(Duration::from_secs(1));
+        open(&items[0]["downloadUrl"]).await.expect(404);
+        app.node.dispatch.tick().await.expect("a tick");
+        let plain = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        assert_eq!(app.get(&format!("/v1/messages/{plain}/attachments")).await.expect(200).json(), json!({"items": []}));
+        app.get("/v1/messages/msg_nonsense/attachments").await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn large_downloads_share_the_budget_of_large_bodies() {
+    let options = nuncio_testkit::Options { max_in_flight_bytes: 2_000_000, ..nuncio_testkit::Options::default() };
+    let app = TestApp::with(Backend::Sqlite, options).await;
+    let content = STANDARD.encode("x".repeat(600 * 1024));
+    let body = json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.txt", "content": content}]});
+    let id = app.send_message(body).await;
+    let items = app.get(&format!("/v1/messages/{id}/attachments")).await.expect(200).json()["items"].clone();
+    app.send("GET", text(&items[0]["downloadUrl"]), &[], None).await.expect(503);
+}
+
+#[tokio::test]
+async fn a_reaction_goes_back_on_the_channel() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+        app.drain().await;
+        let path = format!("/v1/messages/{id}/reactions");
+        let auth = format!("Bearer {}", app.test_key);
+        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+        let made = app.send("POST", &path, &headers, Some(json!({"emoji": "\u{1F44D}"}))).await.expect(202).json()["message"].clone();
+        assert_eq!((text(&made["messageType"]), text(&made["channel"]), text(&made["to"])), ("reaction", "whatsapp", "+34600111222"));
+        assert_eq!(made["content"], json!({"emoji": "\u{1F44D}", "reactToMessageId": id}));
+        app.drain().await;
+        assert_eq!(app.message(text(&made["id"])).await["status"], "delivered");
+        let again = app.send("POST", &path, &headers, Some(json!({"emoji": "\u{1F44D}"}))).await.expect(409).json();
+        assert_eq!((text(&again["code"]), &again["message"]["id"]), ("idempotency_conflict", &made["id"]));
+        let other = app.send("POST", &path, &headers, Some(json!({"emoji": "x"}))).await.expect(409).json();
+        assert_eq!(text(&other["code"]), "idempotency_key_reused");
+        // The same key means something else for a message.
+        let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
+        let message = app.post("/v1/messages", body.clone()).await.expect(202).json()["message"]["id"].clone();
+        assert_eq!(app.post("/v1/messages", body).await.expect(409).json()["message"]["id"], message);
+
+        write(&app, Channel::Telegram, "42", "hi", None).await;
+        let inbound = app.get("/v1/messages?limit=1").await.expect(200).json()["items"][0]["id"].clone();
+        let path = format!("/v1/messages/{}/reactions", text(&inbound));
+        let made = app.post(&path, json!({"emoji": ""})).await.expect(202).json()["message"].clone();
+        assert_eq!((text(&made["to"]), text(&made["channel"])), ("42", "telegram"));
+    }
+}
+
+#[tokio::test]
+async fn keys_of_reactions_are_forgotten_after_their_message_is_final() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+        let waiting = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k", "scheduledAt": "2026-01-20T00:00:00Z"});
+        app.drain().await;
+        app.post("/v1/messages", waiting.clone()).await.expect(202);
+        let auth = format!("Bearer {}", app.test_key);
+        let react = async || {
+            let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+            app.send("POST", &format!("/v1/messages/{id}/reactions"), &headers, Some(json!({"emoji": "x"}))).await
+        };
+        react().await.expect(202);
+        app.drain().await;
+        app.advance(Duration::from_secs(7 * 86_400 + 1)).await;
+        let mut tx = app.store().begin().await.expect("a transaction");
+        assert_eq!(tx.purge_idempotency_keys(app.node.core.ids().clock.now(), 10).await.expect("purged"), 1);
+        tx.commit().await.expect("written");
+        app.post("/v1/messages", waiting).await.expect(409);
+        react().await.expect(202);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_reacted_to_is_refused() {
+    let app = TestApp::start().await;
+    let sms = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    app.drain().await;
+    let react = async |id: &str, body: Value| app.post(&format!("/v1/messages/{id}/reactions"), body).await;
+    let answer = react(&sms, json!({"emoji": "x"})).await.expect(400).json();
+    assert!(text(&answer["message"]).contains("sms carries no reactions"), "{answer}");
+    let scheduled =
+        app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp", "scheduledAt": "2026-01-20T00:00:00Z"})).await;
+    let answer = react(&scheduled, json!({"emoji": "x"})).await.expect(400).json();
+    assert_eq!((text(&answer["details"]["currentStatus"]), &answer["details"]["allowedFrom"][0]), ("scheduled", &json!("sent")));
+    react("msg_nonsense", json!({"emoji": "x"})).await.expect(404);
+    let sent = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+    app.drain().await;
+    for body in [json!({}), json!({"emoji": "x".repeat(17)}), json!({"emoji": "x", "to": "y"})] {
+        react(&sent, body).await.expect(400);
+    }
+}

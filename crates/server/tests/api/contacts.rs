@@ -1,0 +1,656 @@
+//! Contacts: made by callers or by messages, changed, merged, erased.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{Inbound, ProviderEvent};
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{Channel, ContactId};
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+/// Somebody writes to the default sender of the test world.
+pub(crate) async fn write(app: &TestApp, channel: Channel, from: &str, text: &str, name: Option<&str>) {
+    app.clock.advance(Duration::from_millis(1));
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let sender = world.default_sender().expect("a default sender").id;
+    let connection = world.connection(sender, channel).expect("a connection").id;
+    let (now, id) = (app.node.core.ids().clock.now(), app.node.core.ids().next::<nuncio_domain::MessageId>());
+    let inbound = Inbound {
+        tenant: app.tenant(),
+        connection,
+        channel,
+        provider_message_id: id.to_string(),
+        from: from.to_owned(),
+        profile_name: name.map(str::to_owned),
+        text: text.to_owned(),
+        at: now,
+    };
+    app.node.dispatch.services().events.push(ProviderEvent::Inbound(inbound), Duration::ZERO);
+    app.drain().await;
+}
+
+async fn create(app: &TestApp, body: Value) -> Value {
+    app.clock.advance(Duration::from_millis(50));
+    app.post("/v1/contacts", body).await.expect(201).json()
+}
+
+async fn sms(app: &TestApp, number: &str) -> Value {
+    create(app, json!({"channels": [{"channel": "sms", "identifier": number}]})).await
+}
+
+async fn get(app: &TestApp, id: &Value) -> Value {
+    app.get(&format!("/v1/contacts/{}", text(id))).await.expect(200).json()
+}
+
+async fn list(app: &TestApp) -> Vec<Value> {
+    app.get("/v1/contacts").await.expect(200).json()["items"].as_array().expect("a page").clone()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+async fn events(app: &TestApp, id: &Value) -> Vec<(i64, Vec<Value>)> {
+    let id: ContactId = text(id).parse().expect("an id");
+    let mut tx = app.store().read().await.expect("a reader");
+    let found = tx.list_resource_events(app.tenant(), ResourceKind::Contact, id.uuid()).await.expect("events");
+    found.into_iter().map(|(n, told)| (n, told.iter().map(|o| serde_json::to_value(o).expect("json")).collect())).collect()
+}
+
+fn faults(body: &Value) -> Vec<(&str, &str)> {
+    let errors = body["details"]["errors"].as_array().unwrap_or_else(|| panic!("{body}"));
+    errors.iter().map(|e| (text(&e["path"]), text(&e["message"]))).collect()
+}
+
+#[tokio::test]
+async fn a_contact_is_made_read_changed_and_listed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let made = create(
+            &app,
+            json!({
+                "displayName": "Ada", "metadata": {"k": 1},
+                "channels": [
+                    {"channel": "sms", "identifier": "+34600111222", "label": "work"},
+                    {"channel": "whatsapp", "identifier": "+34600111222"},
+                    {"channel": "sms", "identifier": "+14155552671", "isPrimary": true, "countryCode": "CA"},
+                    {"channel": "email", "identifier": "ada@EXAMPLE.org"},
+                    {"channel": "telegram", "identifier": "-42"},
+                ],
+            }),
+        )
+        .await;
+        assert_eq!(made["primaryPhone"], "+14155552671");
+        assert_eq!((&made["phoneNumber"], &made["primaryEmail"]), (&made["primaryPhone"], &json!("ada@example.org")));
+        assert_eq!(made["availableChannels"], json!(["sms", "whatsapp", "telegram", "email"]));
+        assert_eq!((made["verified"].as_bool(), &made["profileName"]), (Some(false), &Value::Null));
+        assert_eq!((text(&made["countryCode"]), text(&made["defaultChannel"])), ("ES", "sms"));
+        let channels = made["channels"].as_array().expect("channels");
+        let shown: Vec<_> =
+            channels.iter().map(|c| (text(&c["channel"]), text(&c["identifier"]), c["isPrimary"].as_bool() == Some(true))).collect();
+        assert_eq!(
+            shown,
+            [
+                ("sms", "+34600111222", false),
+                ("whatsapp", "+34600111222", true),
+                ("sms", "+14155552671", true),
+                ("email", "ada@example.org", true),
+                ("telegram", "-42", true)
+            ]
+        );
+        assert_eq!(
+            (text(&channels[0]["label"]), text(&channels[2]["countryCode"]), text(&channels[1]["countryCode"])),
+            ("work", "CA", "ES")
+        );
+        assert_eq!(channels[0]["metrics"], json!({"successCount": 0, "failureCount": 0, "totalAttempts": 0}));
+        assert!(text(&channels[0]["id"]).starts_with("chn_"));
+        assert_eq!(get(&app, &made["id"]).await, made);
+        let by_phone = async |phone: &str| app.get(&format!("/v1/contacts/phone/{phone}")).await;
+        assert_eq!(by_phone("+34600111222").await.expect(200).json(), made);
+        assert_eq!(by_phone("%2B14155552671").await.expect(200).json(), made);
+        for unknown in ["+34600111223", "nonsense", "34600111222"] {
+            by_phone(unknown).await.expect(404);
+        }
+
+        let path = format!("/v1/contacts/{}", text(&made["id"]));
+        app.clock.advance(Duration::from_secs(1));
+        let patch = async |body: Value| app.request("PATCH", &path, Some(body)).await;
+        let changed = patch(json!({"displayName": "Ada L.", "defaultChannel": "email", "metadata": {"x": null}})).await.expect(200).json();
+        assert_eq!((text(&changed["displayName"]), text(&changed["defaultChannel"])), ("Ada L.", "email"));
+        assert_eq!(changed["metadata"], json!({"x": null}), "replaced whole");
+        assert!(text(&changed["updatedAt"]) > text(&made["updatedAt"]));
+        let changed = patch(json!({"defaultChannel": null})).await.expect(200).json();
+        assert_eq!((text(&changed["defaultChannel"]), text(&changed["displayName"])), ("sms", "Ada L."), "what is absent stays");
+        assert!(patch(json!({"displayName": ""})).await.expect(200).json().get("displayName").is_none());
+        for (body, fault) in [
+            (json!({"displayName": null}), ("displayName", "is null; must be a string")),
+            (json!({"metadata": null}), ("metadata", "is null; must be an object")),
+            (json!({"displayName": "x".repeat(201)}), ("displayName", "has 201 characters; must have 0 to 200")),
+            (
+                json!({"defaultChannel": "voice"}),
+                ("defaultChannel", "the contact has no channel voice; it has sms, whatsapp, telegram, email"),
+            ),
+            (
+                json!({"defaultChannel": "auto"}),
+                ("defaultChannel", "is \"auto\"; must be one of sms, whatsapp, telegram, email, instagram, voice"),
+            ),
+        ] {
+            let answer = patch(body).await.expect(400).json();
+            assert_eq!(faults(&answer), [fault]);
+        }
+
+        let second = sms(&app, "+34600111333").await;
+        let ids: Vec<_> = list(&app).await.iter().map(|c| c["id"].clone()).collect();
+        assert_eq!(ids, [second["id"].clone(), made["id"].clone()], "newest first");
+        for (filter, expected) in [("%2B34600111222", 1), (" 14155552671", 1), ("+34600111222", 1), ("%2B34600999999", 0)] {
+            let page = app.get(&format!("/v1/contacts?phoneNumber={}", filter.replace(' ', "%20"))).await.expect(200).json();
+            assert_eq!((page["items"].as_array().map(Vec::len), &page["nextCursor"]), (Some(expected), &Value::Null), "{filter}");
+        }
+        let first = app.get("/v1/contacts?limit=1").await.expect(200).json();
+        let next = app.get(&format!("/v1/contacts?limit=5&cursor={}", text(&first["nextCursor"]))).await.expect(200).json();
+        assert_eq!((next["items"].as_array().map(Vec::len), next["items"][0]["id"] == made["id"]), (Some(1), true));
+        for (query, path) in
+            [("limit=0", "query.limit"), ("limit=101", "query.limit"), ("phoneNumber=x", "query.phoneNumber"), ("cursor=x", "query.cursor")]
+        {
+            let answer = app.get(&format!("/v1/contacts?{query}")).await.expect(400).json();
+            assert_eq!(faults(&answer)[0].0, path);
+        }
+    }
+}
+
+#[tokio::test]
+async fn all_faults_of_a_new_contact_are_told_at_once() {
+    let app = TestApp::start().await;
+    let body = json!({
+        "displayName": "x".repeat(201), "metadata": {"a": {"b": {"c": {"d": {"e": {}}}}}},
+        "channels": [
+            {"channel": "sms", "identifier": "a@example.org"},
+            {"channel": "sms_oneway", "identifier": "+34600111222"},
+            {"channel": "voice", "identifier": "+34600111222", "label": "x".repeat(51), "countryCode": "es"},
+            {"channel": "sms", "identifier": "+34600111222", "isPrimary": true},
+            {"channel": "sms", "identifier": "+34600111222"},
+            {"channel": "sms", "identifier": "+34600111333", "isPrimary": true},
+        ],
+    });
+    let answer = app.post("/v1/contacts", body).await.expect(400).json();
+    let mut paths: Vec<_> = faults(&answer).into_iter().map(|(path, _)| path).collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        [
+            "channels[0].identifier",
+            "channels[1].channel",
+            "channels[2].countryCode",
+            "channels[2].label",
+            "channels[4]",
+            "channels[5].isPrimary",
+            "displayName",
+            "metadata"
+        ]
+    );
+    for count in [0, 21] {
+        let channels: Vec<_> = (0..count).map(|n| json!({"channel": "sms", "identifier": format!("+346001112{n:02}")})).collect();
+        let answer = app.post("/v1/contacts", json!({"channels": channels})).await.expect(400).json();
+        assert_eq!(faults(&answer), [("channels", format!("has {count} items; must have 1 to 20").as_str())]);
+    }
+    app.post("/v1/contacts", json!({})).await.expect(400);
+    app.post("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}], "name": "x"})).await.expect(400);
+    assert_eq!(list(&app).await, [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn an_identifier_belongs_to_one_contact() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let first = sms(&app, "+34600111222").await;
+        let body =
+            json!({"channels": [{"channel": "email", "identifier": "a@example.org"}, {"channel": "voice", "identifier": "+34600111222"}]});
+        let answer = app.post("/v1/contacts", body).await.expect(400).json();
+        assert_eq!((text(&answer["code"]), &answer["details"]["contactId"]), ("duplicate_identifier", &first["id"]));
+        assert_eq!(faults(&answer)[0].0, "channels[1].identifier");
+        assert_eq!(list(&app).await.len(), 1, "nothing of it was written");
+        create(&app, json!({"channels": [{"channel": "email", "identifier": "a@example.org"}]})).await;
+        // The other world knows nothing of it.
+        let live = format!("Bearer {}", app.live_key);
+        let body = json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]});
+        let other = app.send("POST", "/v1/contacts", &[("authorization", &live)], Some(body)).await.expect(201).json();
+        app.get(&format!("/v1/contacts/{}", text(&other["id"]))).await.expect(404);
+        let merge = json!({"sourceContactId": other["id"]});
+        app.post(&format!("/v1/contacts/{}/merge", text(&first["id"])), merge).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_key_makes_one_contact_and_one_channel() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let auth = format!("Bearer {}", app.test_key);
+        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+        let body = json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]});
+        let made = app.send("POST", "/v1/contacts", &headers, Some(body.clone())).await.expect(201).json();
+        let again = app.send("POST", "/v1/contacts", &headers, Some(body)).await.expect(409).json();
+        assert_eq!((text(&again["code"]), &again["contact"]), ("idempotency_conflict", &made));
+        let other = json!({"channels": [{"channel": "sms", "identifier": "+34600111333"}]});
+        let again = app.send("POST", "/v1/contacts", &headers, Some(other)).await.expect(409).json();
+        assert_eq!((text(&again["code"]), &again["contact"]["id"]), ("idempotency_key_reused", &made["id"]));
+        let path = format!("/v1/contacts/{}/channels", text(&made["id"]));
+        let body = json!({"channel": "email", "identifier": "a@example.org"});
+        let added = app.send("POST", &path, &headers, Some(body.clone())).await.expect(201).json();
+        let again = app.send("POST", &path, &headers, Some(body)).await.expect(409).json();
+        assert_eq!((text(&again["code"]), &again["channel"]), ("idempotency_conflict", &added["channel"]));
+        assert_eq!(get(&app, &made["id"]).await["channels"].as_array().map(Vec::len), Some(2));
+    }
+}
+
+#[tokio::test]
+async fn channels_come_change_and_go() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let contact = sms(&app, "+34600111222").await;
+        let path = format!("/v1/contacts/{}/channels", text(&contact["id"]));
+        let first = text(&contact["channels"][0]["id"]).to_owned();
+        let add = async |body: Value| app.post(&path, body).await;
+        let second = add(json!({"channel": "sms", "identifier": "+34600111333", "label": "b"})).await.expect(201).json()["channel"].clone();
+        assert_eq!((second["isPrimary"].as_bool(), text(&second["identifier"])), (Some(false), "+34600111333"));
+        let taken = add(json!({"channel": "sms", "identifier": "+34600111333"})).await.expect(400).json();
+        assert_eq!((text(&taken["code"]), &taken["details"]["contactId"]), ("duplicate_identifier", &contact["id"]));
+        let other = sms(&app, "+34600111444").await;
+        let taken = add(json!({"channel": "whatsapp", "identifier": "+34600111444"})).await.expect(400).json();
+        assert_eq!((text(&taken["code"]), &taken["details"]["contactId"]), ("duplicate_identifier", &other["id"]));
+        assert_eq!(faults(&add(json!({"channel": "email", "identifier": "+34600111555"})).await.expect(400).json())[0].0, "identifier");
+        let whatsapp = add(json!({"channel": "whatsapp", "identifier": "+34600111222"})).await.expect(201).json()["channel"].clone();
+
+        let second = text(&second["id"]).to_owned();
+        let primary = app.request("POST", &format!("{path}/{second}/primary"), None).await.expect(200).json();
+        assert_eq!(primary["channel"]["isPrimary"], true);
+        app.post(&format!("{path}/{second}/primary"), json!({})).await.expect(200);
+        let now = get(&app, &contact["id"]).await;
+        assert_eq!((text(&now["primaryPhone"]), now["channels"][0]["isPrimary"].as_bool()), ("+34600111333", Some(false)));
+
+        let patch = async |id: &str, body: Value| app.request("PATCH", &format!("{path}/{id}"), Some(body)).await;
+        let changed =
+            patch(&second, json!({"label": "c", "verified": true, "metadata": {"a": 1}})).await.expect(200).json()["channel"].clone();
+        assert_eq!((text(&changed["label"]), changed["verified"].as_bool(), &changed["metadata"]), ("c", Some(true), &json!({"a": 1})));
+        assert_eq!(get(&app, &contact["id"]).await["verified"], true);
+        let changed = patch(&second, json!({"label": ""})).await.expect(200).json()["channel"].clone();
+        assert_eq!((changed.get("label"), changed["verified"].as_bool()), (None, Some(true)));
+        for body in [
+            json!({"label": null}),
+            json!({"verified": null}),
+            json!({"metadata": null}),
+            json!({"label": "x".repeat(51)}),
+            json!({"x": 1}),
+        ] {
+            patch(&second, body).await.expect(400);
+        }
+        patch(text(&other["channels"][0]["id"]), json!({})).await.expect(404);
+        patch("chn_nonsense", json!({})).await.expect(404);
+
+        let remove = async |id: &str| app.request("DELETE", &format!("{path}/{id}"), None).await;
+        remove(text(&whatsapp["id"])).await.expect(204);
+        assert_eq!(get(&app, &contact["id"]).await["availableChannels"], json!(["sms"]), "the number stays for sms");
+        remove(text(&whatsapp["id"])).await.expect(404);
+        let back = add(json!({"channel": "whatsapp", "identifier": "+34600111222"})).await.expect(201).json();
+        assert_eq!(back["channel"]["id"], whatsapp["id"], "an identifier on a channel has one id");
+        remove(text(&whatsapp["id"])).await.expect(204);
+        remove(&second).await.expect(204);
+        assert_eq!(get(&app, &contact["id"]).await["primaryPhone"], "+34600111222");
+        let last = remove(&first).await.expect(400).json();
+        assert!(text(&last["message"]).contains("last channel"), "{last}");
+        sms(&app, "+34600111333").await; // free again
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_written_to_or_writes_is_a_contact_with_that_channel() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+        let contact = app.message(&id).await["contactId"].clone();
+        let made = get(&app, &contact).await;
+        assert_eq!((&made["availableChannels"], text(&made["countryCode"])), (&json!(["whatsapp"]), "ES"), "before any result");
+        app.drain().await;
+        app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "sms_oneway"})).await;
+        app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "sms"})).await;
+        app.drain().await;
+        let made = get(&app, &contact).await;
+        assert_eq!(made["availableChannels"], json!(["sms", "whatsapp"]));
+        assert_eq!(made["channels"][0]["metrics"]["successCount"], 2, "one-way or not, it is sms");
+        assert_eq!(made["channels"][1]["metrics"]["totalAttempts"], 1);
+        assert!(made["channels"][1]["metrics"]["lastSuccessAt"].is_string() && made["channels"][1].get("lastInboundAt").is_none());
+        assert_eq!((made["verified"].as_bool(), text(&made["defaultChannel"])), (Some(false), "sms"));
+
+        write(&app, Channel::Whatsapp, "+34600111222", "hi", Some("Ada W.")).await;
+        let made = get(&app, &contact).await;
+        assert_eq!(
+            (text(&made["profileName"]), made["verified"].as_bool(), text(&made["defaultChannel"])),
+            ("Ada W.", Some(true), "whatsapp")
+        );
+        let channel = &made["channels"][1];
+        assert_eq!((channel["verified"].as_bool(), made["channels"][0]["verified"].as_bool()), (Some(true), Some(false)));
+        let day = |text: &str| text[8..10].parse::<u32>().expect("a day");
+        assert_eq!(day(text(&channel["windowExpiresAt"])), day(text(&channel["lastInboundAt"])) + 1);
+
+        write(&app, Channel::Telegram, "77", "hi", None).await;
+        let all = list(&app).await;
+        assert_eq!((all.len(), &all[0]["availableChannels"]), (2, &json!(["telegram"])));
+        assert_eq!((all[0].get("primaryPhone"), &all[0]["profileName"]), (None, &Value::Null));
+    }
+}
+
+#[tokio::test]
+async fn a_first_word_on_a_used_channel_does_not_hide_it() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let contact = app.message(&id).await["contactId"].clone();
+    let path = format!("/v1/contacts/{}/channels", text(&contact));
+    app.post(&path, json!({"channel": "voice", "identifier": "+34600111222"})).await.expect(201);
+    let channels = get(&app, &contact).await["channels"].clone();
+    assert_eq!((text(&channels[0]["channel"]), text(&channels[1]["channel"])), ("sms", "voice"));
+    app.request("DELETE", &format!("{path}/{}", text(&channels[1]["id"])), None).await.expect(204);
+    assert_eq!(get(&app, &contact).await["availableChannels"], json!(["sms"]));
+}
+
+#[tokio::test]
+async fn a_merge_takes_everything_along() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let target =
+            create(&app, json!({"channels": [{"channel": "email", "identifier": "t@example.org"}], "metadata": {"a": "target", "b": 1}}))
+                .await;
+        // The source is older in its channel, and has what the target lacks.
+        let sent = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+        app.drain().await;
+        let source = app.message(&sent).await["contactId"].clone();
+        let patch = json!({"displayName": "Ada", "metadata": {"a": "source", "c": 2}, "defaultChannel": "sms"});
+        app.request("PATCH", &format!("/v1/contacts/{}", text(&source)), Some(patch)).await.expect(200);
+        let path = format!("/v1/contacts/{}/merge", text(&target["id"]));
+        let merged = app.post(&path, json!({"sourceContactId": source})).await.expect(200).json();
+        assert_eq!(merged["id"], target["id"]);
+        assert_eq!(merged["availableChannels"], json!(["sms", "email"]));
+        assert_eq!(merged["metadata"], json!({"a": "target", "b": 1, "c": 2}));
+        assert_eq!((text(&merged["displayName"]), text(&merged["defaultChannel"])), ("Ada", "sms"));
+        assert_eq!((text(&merged["primaryPhone"]), text(&merged["countryCode"])), ("+34600111222", "ES"));
+        let sms = merged["channels"].as_array().expect("channels").iter().find(|c| c["channel"] == "sms").expect("sms");
+        assert_eq!(sms["metrics"]["successCount"], 1);
+        assert_eq!(app.message(&sent).await["contactId"], target["id"]);
+
+        let by_source = get(&app, &source).await;
+        assert_eq!((&by_source["id"], &by_source["mergedFrom"]), (&target["id"], &source));
+        assert!(merged.get("mergedFrom").is_none());
+        assert_eq!(list(&app).await.len(), 1);
+        let told = events(&app, &target["id"]).await;
+        assert_eq!((told.len(), text(&told[0].1[0]["type"]), &told[0].1[0]["data"]["mergedFrom"]), (1, "contact.merged", &source));
+        assert_eq!(told[0].1[0]["data"]["contact"]["availableChannels"], json!(["sms", "email"]));
+
+        let again = app.post(&path, json!({"sourceContactId": source})).await.expect(200).json();
+        assert_eq!(again, merged, "repeating changes nothing");
+        assert_eq!(events(&app, &target["id"]).await.len(), 1);
+        let of_source = format!("/v1/contacts/{}", text(&source));
+        let channel = text(&sms["id"]);
+        for (method, path, body) in [
+            ("PATCH", of_source.clone(), Some(json!({"displayName": "x"}))),
+            ("DELETE", of_source.clone(), None),
+            ("DELETE", format!("{of_source}/merge-suggestion"), None),
+            ("POST", format!("{of_source}/channels"), Some(json!({"channel": "email", "identifier": "n@example.org"}))),
+            ("PATCH", format!("{of_source}/channels/{channel}"), Some(json!({"label": "x"}))),
+            ("DELETE", format!("{of_source}/channels/{channel}"), None),
+            ("POST", format!("{of_source}/channels/{channel}/primary"), None),
+            ("POST", format!("{of_source}/merge"), Some(json!({"sourceContactId": target["id"]}))),
+        ] {
+            let answer = app.request(method, &path, body).await.expect(409).json();
+            assert_eq!((text(&answer["code"]), &answer["details"]["mergedInto"]), ("conflict", &target["id"]), "{method} {path}");
+        }
+        let third = sms_of(&app, "+34600111999").await;
+        let elsewhere =
+            app.post(&format!("/v1/contacts/{}/merge", text(&third["id"])), json!({"sourceContactId": source})).await.expect(409);
+        assert_eq!(elsewhere.json()["details"]["mergedInto"], target["id"]);
+        let itself = app.post(&path, json!({"sourceContactId": target["id"]})).await.expect(400).json();
+        assert_eq!(faults(&itself)[0].0, "sourceContactId");
+        for unknown in ["con_00000000000000000000000000", "nonsense"] {
+            app.post(&path, json!({"sourceContactId": unknown})).await.expect(404);
+            app.post(&format!("/v1/contacts/{unknown}/merge"), json!({"sourceContactId": source})).await.expect(404);
+        }
+        // What was merged goes along when its target is merged.
+        app.post(&format!("/v1/contacts/{}/merge", text(&third["id"])), json!({"sourceContactId": target["id"]})).await.expect(200);
+        assert_eq!(get(&app, &source).await["id"], third["id"]);
+        // The number was the third's own before, and stays its primary one beside an older one.
+        assert_eq!(get(&app, &third["id"]).await["primaryPhone"], "+34600111999");
+    }
+}
+
+async fn sms_of(app: &TestApp, number: &str) -> Value {
+    sms(app, number).await
+}
+
+#[tokio::test]
+async fn merged_metadata_stays_within_its_limits() {
+    let app = TestApp::start().await;
+    let full = |from: usize| (from..from + 40).map(|n| (format!("k{n:02}"), json!(n))).collect::<serde_json::Map<_, _>>();
+    let make = async |number: &str, from| {
+        create(&app, json!({"channels": [{"channel": "sms", "identifier": number}], "metadata": full(from)})).await["id"].clone()
+    };
+    let (target, source) = (make("+34600111222", 0).await, make("+34600111333", 30).await);
+    let merged = app.post(&format!("/v1/contacts/{}/merge", text(&target)), json!({"sourceContactId": source})).await.expect(200).json();
+    assert_eq!(merged["metadata"].as_object().map(serde_json::Map::len), Some(50));
+}
+
+#[tokio::test]
+async fn merging_is_suggested_for_one_person_until_it_is_turned_down() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        write(&app, Channel::Telegram, "77", "hi", Some("Ada  Lovelace")).await;
+        let chat = list(&app).await[0]["id"].clone();
+        let named = |name: &str, channel: Value| json!({"displayName": name, "channels": [channel]});
+        let phone = create(&app, named("ada lovelace", json!({"channel": "sms", "identifier": "+34600111222"}))).await;
+        assert_eq!(phone["suggestedMergeWith"], chat);
+        let same_kind = create(&app, named("Ada Lovelace", json!({"channel": "telegram", "identifier": "78"}))).await;
+        assert_eq!(same_kind["suggestedMergeWith"], phone["id"], "another chat is another person");
+        let email = create(&app, json!({"channels": [{"channel": "email", "identifier": "ada@example.org"}]})).await;
+        assert!(email.get("suggestedMergeWith").is_none());
+        let body =
+            json!({"channels": [{"channel": "sms", "identifier": "+34600111333"}], "metadata": {"crm": {"mail": " ada@EXAMPLE.org "}}});
+        let by_email = create(&app, body).await;
+        assert_eq!(by_email["suggestedMergeWith"], email["id"]);
+
+        let dismiss = async |id: &Value| app.request("DELETE", &format!("/v1/contacts/{}/merge-suggestion", text(id)), None).await;
+        dismiss(&by_email["id"]).await.expect(204);
+        dismiss(&by_email["id"]).await.expect(204);
+        assert!(get(&app, &by_email["id"]).await.get("suggestedMergeWith").is_none());
+        dismiss(&phone["id"]).await.expect(204);
+        assert_eq!(get(&app, &phone["id"]).await["suggestedMergeWith"], same_kind["id"], "the next one");
+        let merge = json!({"sourceContactId": same_kind["id"]});
+        app.post(&format!("/v1/contacts/{}/merge", text(&phone["id"])), merge).await.expect(200);
+        assert!(get(&app, &phone["id"]).await.get("suggestedMergeWith").is_none());
+        app.request("DELETE", "/v1/contacts/con_nonsense/merge-suggestion", None).await.expect(404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_merges_of_one_source_one_wins() {
+    for backend in Backend::all() {
+        let app = Arc::new(TestApp::on(backend).await);
+        for round in 0..5 {
+            let mut ids = Vec::new();
+            for n in 0..3 {
+                ids.push(text(&sms(&app, &format!("+3460011{round}{n:02}0")).await["id"]).to_owned());
+            }
+            let merges = [(0, 1), (0, 2), (1, 0), (2, 0)].map(|(source, target)| {
+                let (app, path) = (app.clone(), format!("/v1/contacts/{}/merge", ids[target]));
+                let body = json!({"sourceContactId": ids[source]});
+                tokio::spawn(async move { app.post(&path, body).await })
+            });
+            let mut statuses = Vec::new();
+            for merge in merges {
+                statuses.push(merge.await.expect("the request ends").status.as_u16());
+            }
+            assert!(statuses.iter().all(|status| matches!(status, 200 | 409)), "{statuses:?}");
+            let first = get(&app, &json!(ids[0])).await;
+            let number = |n: usize| format!("+3460011{round}{n:02}0");
+            let mut found = Vec::new();
+            for n in 0..3 {
+                let owner = app.get(&format!("/v1/contacts/phone/{}", number(n))).await.expect(200).json();
+                found.push(owner["id"].clone());
+            }
+            assert!(found.contains(&first["id"]), "no address is lost: {found:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merging_while_messages_are_sent_loses_none() {
+    for backend in Backend::all() {
+        let app = Arc::new(TestApp::on(backend).await);
+        let (target, source) = (sms(&app, "+34600111222").await, sms(&app, "+34600111333").await);
+        let sends: Vec<_> = (0..40)
+            .map(|n| {
+                let (app, to) = (app.clone(), if n % 2 == 0 { "+34600111222" } else { "+34600111333" });
+                tokio::spawn(async move { app.send_message(json!({"to": to, "text": "x"})).await })
+            })
+            .collect();
+        let path = format!("/v1/contacts/{}/merge", text(&target["id"]));
+        app.post(&path, json!({"sourceContactId": source["id"]})).await.expect(200);
+        for send in sends {
+            let id = send.await.expect("the request ends");
+            assert_eq!(app.message(&id).await["contactId"], target["id"]);
+        }
+        app.drain().await;
+        let merged = get(&app, &target["id"]).await;
+        let sums: i64 = merged["channels"].as_array().expect("channels").iter().filter_map(|c| c["metrics"]["successCount"].as_i64()).sum();
+        assert_eq!((sums, list(&app).await.len()), (40, 1));
+    }
+}
+
+/// Whatever is merged in whatever order: the sums of metrics and the set of identifiers stay.
+#[tokio::test]
+async fn merges_keep_sums_and_identifiers() {
+    let app = TestApp::start().await;
+    for n in 0..12 {
+        for _ in 0..=n % 4 {
+            let to = if n % 3 == 0 { format!("+1212555000{}", n % 2 + 1) } else { format!("+346001112{n:02}") };
+            let channel = ["sms", "whatsapp", "voice"][n % 3];
+            app.send_message(json!({"to": to, "text": "x", "channel": channel})).await;
+        }
+    }
+    app.drain().await;
+    let whole = async || {
+        let all = list(&app).await;
+        let (mut sums, mut identifiers) = ([0; 2], std::collections::BTreeSet::new());
+        for channel in all.iter().flat_map(|c| c["channels"].as_array().expect("channels")) {
+            sums[0] += channel["metrics"]["successCount"].as_i64().expect("a number");
+            sums[1] += channel["metrics"]["failureCount"].as_i64().expect("a number");
+            assert!(identifiers.insert((text(&channel["id"]).to_owned(), text(&channel["identifier"]).to_owned())));
+        }
+        (sums, identifiers, all.iter().map(|c| text(&c["id"]).to_owned()).collect::<Vec<_>>())
+    };
+    let (sums, identifiers, mut left) = whole().await;
+    assert!(sums[0] > 5 && sums[1] > 0, "{sums:?}");
+    let mut seed = 7_usize;
+    while left.len() > 1 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (a, b) = ((seed >> 33) % left.len(), (seed >> 43) % left.len());
+        if a != b {
+            app.post(&format!("/v1/contacts/{}/merge", left[a]), json!({"sourceContactId": left[b]})).await.expect(200);
+            let now = whole().await;
+            assert_eq!((&now.0, &now.1, now.2.len()), (&sums, &identifiers, left.len() - 1));
+            left = now.2;
+        }
+    }
+}
+
+#[tokio::test]
+async fn erasing_takes_the_person_and_keeps_the_books() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"to": "secret.ada@example.org", "subject": "Your secret", "text": "a secret", "metadata": {"k": "secret"},
+            "attachments": [{"filename": "secret.txt", "content": "c2VjcmV0"}]});
+        let sent = app.send_message(body).await;
+        app.drain().await;
+        let later = app
+            .send_message(json!({"to": "secret.ada@example.org", "subject": "s", "text": "secret", "scheduledAt": "2026-01-10T00:00:00Z"}))
+            .await;
+        write(&app, Channel::Email, "secret.ada@example.org", "my secret", None).await;
+        let contact = app.message(&sent).await["contactId"].clone();
+        let path = format!("/v1/contacts/{}", text(&contact));
+        app.request("PATCH", &path, Some(json!({"displayName": "secret"}))).await.expect(200);
+        let merged = sms(&app, "+34600111222").await;
+        app.post(&format!("{path}/merge"), json!({"sourceContactId": merged["id"]})).await.expect(200);
+        let files = app.get(&format!("/v1/messages/{sent}/attachments")).await.expect(200).json();
+        let link = text(&files["items"][0]["downloadUrl"]).to_owned();
+        app.request("DELETE", &path, None).await.expect(204);
+
+        app.get(&path).await.expect(404);
+        app.request("DELETE", &path, None).await.expect(404);
+        app.get(&format!("/v1/contacts/{}", text(&merged["id"]))).await.expect(404);
+        assert_eq!(list(&app).await, [] as [Value; 0]);
+        let kept = app.message(&sent).await;
+        assert_eq!((text(&kept["status"]), text(&kept["to"]), kept.get("contactId")), ("delivered", "", None));
+        assert_eq!(app.message(&later).await["status"], "cancelled");
+        let page = app.get("/v1/messages").await.expect(200);
+        assert!(!page.text.contains("secret"), "{}", page.text);
+        assert_eq!(page.json()["items"].as_array().map(Vec::len), Some(3));
+        app.send("GET", &link, &[], None).await.expect(404);
+        assert!(!format!("{:?}", events(&app, &contact).await).contains("secret"));
+        app.advance(Duration::from_secs(30 * 86_400)).await;
+        assert_eq!(app.message(&later).await["status"], "cancelled");
+        // The identifiers are free, and mean a new person.
+        let again = sms(&app, "+34600111222").await;
+        assert_ne!(again["id"], merged["id"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let sent = app.send_message(json!({"to": "+34600111222", "text": "secret"})).await;
+        app.drain().await;
+        // As if the message had been on its way into the database: its address is gone, and nobody has looked at it.
+        let message = app.message(&sent).await;
+        let stored = app.store().read().await.expect("a reader").lookup_message(app.tenant(), sent.parse().expect("an id")).await;
+        let address = stored.expect("a look").expect("a message").address;
+        let erasure = nuncio_store::Erasure {
+            tenant: app.tenant(),
+            address,
+            recipient: nuncio_domain::Recipient { kind: nuncio_domain::AddressKind::Phone, identifier: text(&message["to"]).to_owned() },
+        };
+        let mut tx = app.store().begin().await.expect("a transaction");
+        tx.insert_erasure(&erasure, app.node.core.ids().clock.now()).await.expect("noted");
+        tx.commit().await.expect("written");
+        let sweep = async || nuncio_core::contacts::sweep(app.store(), app.node.core.ids()).await.expect("a sweep");
+        sweep().await;
+        assert_eq!(app.message(&sent).await["text"], "secret", "too early to be sure");
+        app.clock.advance(Duration::from_secs(61));
+        sweep().await;
+        assert_eq!(app.message(&sent).await.get("text"), None);
+        let left = app.store().read().await.expect("a reader").list_erasures(app.node.core.ids().clock.now(), 10).await.expect("erasures");
+        assert_eq!(left, [], "nothing tells of the identifier any more");
+    }
+}
+
+#[tokio::test]
+async fn an_opt_out_outlives_the_contact() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        write(&app, Channel::Sms, "+34600111222", "STOP", None).await;
+        let contact = list(&app).await[0]["id"].clone();
+        app.request("DELETE", &format!("/v1/contacts/{}", text(&contact)), None).await.expect(204);
+        let all = app.get("/v1/suppressions").await.expect(200).json();
+        assert_eq!((all["items"].as_array().map(Vec::len), text(&all["items"][0]["identifier"])), (Some(1), ""));
+        let of = app.get("/v1/suppressions?identifier=%2B34600111222").await.expect(200).json();
+        assert_eq!(of["items"].as_array().map(Vec::len), Some(1), "it can still be asked for");
+        let body = json!({"to": "+34600111222", "text": "again"});
+        let plan = app.post("/v1/messages?dryRun=true", body.clone()).await.expect(200).json();
+        assert_eq!(plan["plan"]["suppressed"], true);
+        for _ in 0..2 {
+            let answer = app.post("/v1/messages", body.clone()).await.expect(202).json();
+            assert_eq!((text(&answer["message"]["status"]), text(&answer["message"]["errorCode"])), ("failed", "recipient_suppressed"));
+        }
+        let of = app.get("/v1/suppressions?identifier=%2B34600111222").await.expect(200).json();
+        assert_eq!((of["items"].as_array().map(Vec::len), text(&of["items"][0]["identifier"])), (Some(1), "+34600111222"));
+        write(&app, Channel::Sms, "+34600111222", "START", None).await;
+        assert_eq!(app.post("/v1/messages", body).await.expect(202).json()["message"]["status"], "sending");
+    }
+}

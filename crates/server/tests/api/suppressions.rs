@@ -1,0 +1,246 @@
+//! Suppressions: entered, listed, lifted; and the words by which recipients make and lift them.
+
+use std::time::Duration;
+
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{Channel, ContactId};
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+use crate::contacts::write;
+
+const NUMBER: &str = "+34600111222";
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+async fn suppressions(app: &TestApp) -> Vec<Value> {
+    app.get("/v1/suppressions").await.expect(200).json()["items"].as_array().expect("a page").clone()
+}
+
+/// Status and error of a message that is sent now.
+async fn outcome(app: &TestApp, body: Value) -> (String, String) {
+    app.clock.advance(Duration::from_millis(1));
+    let id = app.send_message(body).await;
+    app.drain().await;
+    let message = app.message(&id).await;
+    (text(&message["status"]).to_owned(), text(&message["errorCode"]).to_owned())
+}
+
+async fn reaches(app: &TestApp, to: &str, channel: &str) -> bool {
+    match outcome(app, json!({"to": to, "text": "x", "channel": channel})).await {
+        (status, _) if status == "delivered" => true,
+        (status, code) => {
+            assert_eq!((status.as_str(), code.as_str()), ("failed", "recipient_suppressed"));
+            false
+        }
+    }
+}
+
+/// Texts of all messages to somebody, newest first.
+async fn sent_to(app: &TestApp, to: &str) -> Vec<Value> {
+    let page = app.get(&format!("/v1/messages?to={}&direction=outbound", to.replace('+', "%2B"))).await.expect(200).json();
+    page["items"].as_array().expect("a page").clone()
+}
+
+#[tokio::test]
+async fn a_recipient_is_suppressed_and_released() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let made = app.post("/v1/suppressions", json!({"identifier": NUMBER})).await.expect(201).json();
+        assert_eq!((text(&made["reason"]), &made["senderId"], &made["channel"]), ("manual", &Value::Null, &Value::Null));
+        assert!(text(&made["id"]).starts_with("sup_") && text(&made["source"]).starts_with("API key key_"), "{made}");
+        for channel in ["sms", "sms_oneway", "whatsapp", "voice"] {
+            assert!(!reaches(&app, NUMBER, channel).await, "{channel}");
+        }
+        assert_eq!(app.post("/v1/suppressions", json!({"identifier": NUMBER})).await.expect(200).json(), made, "it was there");
+        app.clock.advance(Duration::from_millis(1));
+        let email = app.post("/v1/suppressions", json!({"identifier": "a@EXAMPLE.org", "reason": "bounce"})).await.expect(201).json();
+        assert_eq!((text(&email["identifier"]), text(&email["channel"]), text(&email["reason"])), ("a@example.org", "email", "bounce"));
+        assert_eq!(suppressions(&app).await, [email.clone(), made.clone()]);
+        for (query, expected) in [("%2B34600111222", 1), ("%2034600111222", 1), ("a@example.org", 1), ("42", 0)] {
+            let page = app.get(&format!("/v1/suppressions?identifier={query}")).await.expect(200).json();
+            assert_eq!(page["items"].as_array().map(Vec::len), Some(expected), "{query}");
+        }
+        let page = app.get("/v1/suppressions?limit=1").await.expect(200).json();
+        let next = app.get(&format!("/v1/suppressions?limit=1&cursor={}", text(&page["nextCursor"]))).await.expect(200).json();
+        assert_eq!((&next["items"][0], &next["nextCursor"]), (&made, &Value::Null));
+        let live = format!("Bearer {}", app.live_key);
+        let other = app.send("GET", "/v1/suppressions", &[("authorization", &live)], None).await.expect(200).json();
+        assert_eq!(other["items"], json!([]));
+
+        let path = format!("/v1/suppressions/{}", text(&made["id"]));
+        app.send("DELETE", &path, &[("authorization", &live)], None).await.expect(404);
+        app.request("DELETE", &path, None).await.expect(204);
+        app.request("DELETE", &path, None).await.expect(404);
+        assert!(reaches(&app, NUMBER, "sms").await);
+    }
+}
+
+#[tokio::test]
+async fn an_opt_out_may_be_for_one_sender_and_is_told() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let other = text(&app.post("/v1/senders", json!({"name": "Other"})).await.expect(201).json()["id"]).to_owned();
+        let id = app.send_message(json!({"to": NUMBER, "text": "x"})).await;
+        let contact: ContactId = text(&app.message(&id).await["contactId"]).parse().expect("an id");
+        let body = json!({"identifier": NUMBER, "senderId": other});
+        let made = app.post("/v1/suppressions", body).await.expect(201).json();
+        assert_eq!((text(&made["reason"]), text(&made["senderId"])), ("opt_out", other.as_str()));
+        assert!(reaches(&app, NUMBER, "sms").await, "the default sender may");
+        let told =
+            app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Contact, contact.uuid()).await;
+        let told = serde_json::to_value(&told.expect("events")[0].1[0]).expect("json");
+        assert_eq!((text(&told["type"]), text(&told["sender"])), ("contact.opted_out", other.as_str()));
+        assert_eq!((text(&told["data"]["contact"]["id"]), &told["data"]["suppression"]), (contact.to_string().as_str(), &made));
+        let all = app.post("/v1/suppressions", json!({"identifier": NUMBER, "reason": "opt_out"})).await.expect(201).json();
+        assert_eq!(all["senderId"], Value::Null);
+        assert!(!reaches(&app, NUMBER, "sms").await);
+        for (body, path) in [
+            (json!({"identifier": NUMBER, "senderId": other, "reason": "bounce"}), "senderId"),
+            (json!({"identifier": "42"}), "identifier"),
+            (json!({"identifier": "nonsense"}), "identifier"),
+            (json!({"identifier": NUMBER, "channel": "email"}), "identifier"),
+            (json!({"identifier": NUMBER, "reason": "boredom"}), "reason"),
+            (json!({}), "identifier"),
+        ] {
+            let answer = app.post("/v1/suppressions", body).await.expect(400).json();
+            assert_eq!(answer["details"]["errors"][0]["path"], path, "{answer}");
+        }
+        app.get("/v1/suppressions?identifier=nonsense").await.expect(400);
+        app.post("/v1/suppressions", json!({"identifier": NUMBER, "senderId": "snd_nonsense"})).await.expect(404);
+        app.post("/v1/suppressions", json!({"identifier": "42", "channel": "telegram"})).await.expect(201);
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_key_suppresses_once() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+    let body = json!({"identifier": NUMBER});
+    let made = app.send("POST", "/v1/suppressions", &headers, Some(body.clone())).await.expect(201).json();
+    let again = app.send("POST", "/v1/suppressions", &headers, Some(body)).await.expect(409).json();
+    assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_conflict", &made));
+    let again = app.send("POST", "/v1/suppressions", &headers, Some(json!({"identifier": "a@example.org"}))).await.expect(409).json();
+    assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_key_reused", &made));
+}
+
+#[tokio::test]
+async fn stop_is_confirmed_once_and_start_too() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        write(&app, Channel::Whatsapp, NUMBER, "please stop, thanks!", None).await;
+        assert_eq!(suppressions(&app).await.len(), 1);
+        let sent = sent_to(&app, NUMBER).await;
+        assert_eq!((sent.len(), text(&sent[0]["status"]), text(&sent[0]["channel"])), (1, "delivered", "whatsapp"), "although opted out");
+        assert_eq!(sent[0]["text"], "You are unsubscribed from Default and will get no more messages. Reply START to subscribe again.");
+        let contact: ContactId = text(&sent[0]["contactId"]).parse().expect("an id");
+        let told =
+            app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Contact, contact.uuid()).await;
+        let told = told.expect("events");
+        assert_eq!((told.len(), text(&json!(told[0].1[0])["type"])), (1, "contact.opted_out"));
+        for channel in ["sms", "whatsapp", "voice"] {
+            assert!(!reaches(&app, NUMBER, channel).await, "{channel}");
+        }
+        let before = sent_to(&app, NUMBER).await.len();
+        write(&app, Channel::Sms, NUMBER, "STOP", None).await;
+        assert_eq!(sent_to(&app, NUMBER).await.len(), before, "no second confirmation");
+
+        write(&app, Channel::Sms, NUMBER, "start", None).await;
+        let sent = sent_to(&app, NUMBER).await;
+        assert_eq!((sent.len(), text(&sent[0]["channel"]), text(&sent[0]["status"])), (before + 1, "sms", "delivered"));
+        assert!(text(&sent[0]["text"]).starts_with("You are subscribed to Default again"));
+        assert!(reaches(&app, NUMBER, "sms").await);
+        let before = sent_to(&app, NUMBER).await.len();
+        write(&app, Channel::Sms, NUMBER, "start", None).await;
+        assert_eq!(sent_to(&app, NUMBER).await.len(), before, "there was nothing to lift");
+    }
+}
+
+#[tokio::test]
+async fn start_lifts_an_opt_out_and_nothing_else() {
+    let app = TestApp::start().await;
+    app.post("/v1/suppressions", json!({"identifier": NUMBER, "reason": "complaint"})).await.expect(201);
+    write(&app, Channel::Sms, NUMBER, "STOP", None).await;
+    write(&app, Channel::Sms, NUMBER, "START", None).await;
+    let left = suppressions(&app).await;
+    assert_eq!((left.len(), text(&left[0]["reason"])), (1, "complaint"));
+    assert_eq!(sent_to(&app, NUMBER).await.len(), 1, "no promise of messages that will not come");
+    assert!(!reaches(&app, NUMBER, "sms").await);
+}
+
+#[tokio::test]
+async fn help_is_answered_but_not_for_ever() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        write(&app, Channel::Email, "ada@example.net", "Hilfe bitte", None).await;
+        let sent = sent_to(&app, "ada@example.net").await;
+        assert_eq!((sent.len(), text(&sent[0]["status"]), text(&sent[0]["subject"])), (1, "delivered", "Your request"));
+        assert!(text(&sent[0]["text"]).starts_with("Diese Nachrichten kommen von Default."), "{}", sent[0]);
+        write(&app, Channel::Email, "ada@example.net", "help", None).await;
+        assert_eq!(sent_to(&app, "ada@example.net").await.len(), 1, "a machine may be talking to us");
+        app.advance(Duration::from_secs(61)).await;
+        write(&app, Channel::Email, "ada@example.net", "help", None).await;
+        assert_eq!(sent_to(&app, "ada@example.net").await.len(), 2);
+        assert_eq!(suppressions(&app).await, [] as [Value; 0]);
+    }
+}
+
+#[tokio::test]
+async fn answers_of_the_sandbox_do_not_go_round() {
+    let app = TestApp::start().await;
+    for to in ["+12125550006", "+12125550007", "unsubscribe@example.com", "reply@example.com"] {
+        let mut body = json!({"to": to, "text": "help"});
+        if to.contains('@') {
+            body["subject"] = "s".into();
+        }
+        app.send_message(body).await;
+    }
+    for _ in 0..10 {
+        app.advance(Duration::from_secs(1)).await;
+    }
+    let page = app.get("/v1/messages?limit=100").await.expect(200).json();
+    let outbound = page["items"].as_array().expect("a page").iter().filter(|m| m["direction"] == "outbound").count();
+    assert_eq!(outbound, 6, "four messages, and the confirmations of the two that opted out: {page}");
+    let unguarded = app.store().read().await.expect("a reader").count_unguarded_messages().await.expect("a count");
+    assert_eq!(unguarded, 0);
+}
+
+#[tokio::test]
+async fn a_scheduled_message_is_stopped_by_an_opt_out_though_its_channel_was_removed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"channels": [{"channel": "sms", "identifier": NUMBER}, {"channel": "telegram", "identifier": "42"}]});
+        let contact = app.post("/v1/contacts", body).await.expect(201).json();
+        let id = app.send_message(json!({"to": NUMBER, "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"})).await;
+        let path = format!("/v1/contacts/{}/channels/{}", text(&contact["id"]), text(&contact["channels"][0]["id"]));
+        app.request("DELETE", &path, None).await.expect(204);
+        app.post("/v1/suppressions", json!({"identifier": NUMBER})).await.expect(201);
+        app.clock.advance(Duration::from_secs(1));
+        let due = nuncio_domain::Timestamp::parse("2026-01-02T00:00:00Z").expect("a time").since(app.node.core.ids().clock.now());
+        app.advance(due + Duration::from_secs(1)).await;
+        assert_eq!(app.message(&id).await["errorCode"], "recipient_suppressed");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_told_when_it_begins() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let told = async |app: &TestApp| {
+            write(app, Channel::Sms, NUMBER, "hi", None).await;
+            let page = app.get("/v1/events?limit=100").await.expect(200).json();
+            page["items"].as_array().expect("a page").iter().filter(|e| e["type"] == "conversation.new").cloned().collect::<Vec<_>>()
+        };
+        let first = told(&app).await;
+        assert_eq!((first.len(), text(&first[0]["data"]["message"]["text"])), (1, "hi"));
+        assert!(first[0]["senderId"].is_string() && first[0]["data"]["message"]["contactId"].is_string(), "{first:?}");
+        app.advance(Duration::from_secs(3_600)).await;
+        assert_eq!(told(&app).await.len(), 1);
+        app.advance(Duration::from_secs(86_400)).await;
+        assert_eq!(told(&app).await.len(), 2);
+    }
+}

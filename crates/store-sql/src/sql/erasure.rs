@@ -1,0 +1,171 @@
+//! Taking personal data out of what is kept.
+
+use async_trait::async_trait;
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Change;
+use nuncio_domain::{AddressId, AddressKind, MessageId, Recipient, TenantId, Timestamp};
+use nuncio_store::{Erasure, ErasureRepo, Occurrence, Result};
+use serde_json::Value;
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+/// What is left of a request.
+const ERASED: &str = r#"{"routing":{"reason":"the contact was erased"}}"#;
+
+fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[MessageId]) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::<Db>::new(text);
+    query.push(" WHERE tenant_id = ").push_bind(tenant.0).push(" AND ").push(column).push(" IN (");
+    let mut list = query.separated(", ");
+    for id in ids {
+        list.push_bind(id.uuid());
+    }
+    query.push(")");
+    query
+}
+
+#[async_trait]
+impl ErasureRepo for SqlTx {
+    async fn insert_erasure(&mut self, erasure: &Erasure, now: Timestamp) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO erasures (tenant_id, address_id, kind, identifier, erased_at) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (tenant_id, address_id) DO NOTHING",
+        )
+        .bind(erasure.tenant.0)
+        .bind(erasure.address.uuid())
+        .bind(erasure.recipient.kind.number())
+        .bind(&erasure.recipient.identifier)
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>> {
+        let rows: Vec<(i64, Uuid, i16, String)> = sqlx::query_as(
+            "SELECT tenant_id, address_id, kind, identifier FROM erasures WHERE erased_at < $1 ORDER BY erased_at, address_id LIMIT $2",
+        )
+        .bind(before.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(tenant, address, kind, identifier)| {
+                let kind = AddressKind::from_number(kind).ok_or_else(|| corrupt("erasures", format!("kind {kind}")))?;
+                let recipient = Recipient { kind, identifier };
+                Ok(Erasure { tenant: TenantId(tenant), address: AddressId::from_uuid(address), recipient })
+            })
+            .collect()
+    }
+
+    async fn delete_erasure(&mut self, erasure: &Erasure) -> Result<()> {
+        sqlx::query("DELETE FROM erasures WHERE tenant_id = $1 AND address_id = $2")
+            .bind(erasure.tenant.0)
+            .bind(erasure.address.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+
+    async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>> {
+        let sent: Vec<(Uuid,)> = sqlx::query_as(
+            "SELECT id FROM messages WHERE tenant_id = $1 AND recipient <> '' AND recipient = $2 AND address_id = $3 AND direction = 1 \
+             ORDER BY CASE WHEN wait = 0 THEN 1 ELSE 0 END, id LIMIT $4",
+        )
+        .bind(erasure.tenant.0)
+        .bind(&erasure.recipient.identifier)
+        .bind(erasure.address.uuid())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let received: Vec<(Uuid,)> = sqlx::query_as(
+            "SELECT id FROM messages WHERE tenant_id = $1 AND address_id = $2 AND direction = 2 AND sent_from <> '' ORDER BY id LIMIT $3",
+        )
+        .bind(erasure.tenant.0)
+        .bind(erasure.address.uuid())
+        .bind(i64::from(limit).saturating_sub(sent.len() as i64))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(sent.into_iter().chain(received).map(|(id,)| MessageId::from_uuid(id)).collect())
+    }
+
+    async fn erase_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        // Rows are locked in the order in which everybody locks them.
+        let mut query = begin("SELECT id FROM messages", tenant, "id", ids);
+        query.push(" ORDER BY tenant_id, id").push(dialect::LOCK);
+        query.build().fetch_all(self.conn()).await.or_end(self)?;
+        let mut query = QueryBuilder::<Db>::new("UPDATE messages SET spooled = 0, request = ");
+        query.push_bind(ERASED);
+        query.push(
+            ", recipient = CASE direction WHEN 1 THEN '' ELSE recipient END, sent_from = CASE direction WHEN 2 THEN '' ELSE sent_from END",
+        );
+        query.push(" WHERE tenant_id = ").push_bind(tenant.0).push(" AND id IN (");
+        let mut list = query.separated(", ");
+        for id in ids {
+            list.push_bind(id.uuid());
+        }
+        query.push(")");
+        query.build().execute(self.conn()).await.or_end(self)?;
+        begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
+        let rows: Vec<(Uuid, i64, String)> = begin("SELECT resource_id, sequence, changes FROM events", tenant, "resource_id", ids)
+            .build_query_as()
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+        for (resource, sequence, text) in rows {
+            let mut changes: Vec<Change> = serde_json::from_str(&text).map_err(|e| corrupt("events", e))?;
+            let had_words = changes.iter_mut().fold(false, |had, change| change.forget_words() | had);
+            if had_words {
+                self.rewrite_event(tenant, resource, sequence, json(&changes)?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
+        let rows: Vec<(i64, String)> =
+            sqlx::query_as("SELECT sequence, changes FROM events WHERE tenant_id = $1 AND resource_id = $2 AND kind = $3")
+                .bind(tenant.0)
+                .bind(resource)
+                .bind(kind.number())
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        for (sequence, text) in rows {
+            let mut occurrences: Vec<Occurrence> = serde_json::from_str(&text).map_err(|e| corrupt("events", e))?;
+            for occurrence in &mut occurrences {
+                let id = occurrence.data.get(kind.as_str()).and_then(|r| r.get("id")).cloned();
+                occurrence.data.clear();
+                occurrence.data.insert(kind.as_str().to_owned(), serde_json::json!({"id": id.unwrap_or(Value::Null)}));
+            }
+            self.rewrite_event(tenant, resource, sequence, json(&occurrences)?).await?;
+        }
+        Ok(())
+    }
+}
+
+impl SqlTx {
+    async fn rewrite_event(&mut self, tenant: TenantId, resource: Uuid, sequence: i64, changes: String) -> Result<()> {
+        sqlx::query("UPDATE events SET changes = $4 WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3")
+            .bind(tenant.0)
+            .bind(resource)
+            .bind(sequence)
+            .bind(changes)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,393 @@
+//! Contacts as callers see and change them.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use nuncio_domain::contact::{ChannelEntry, Contact};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
+use nuncio_store::{Address, ChannelMetrics, PeopleRepo, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::contacts::MetricsRow;
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+const COLUMNS: &str = "id, country, version, created_at, updated_at, detail";
+
+#[derive(sqlx::FromRow)]
+struct ContactRow {
+    id: Uuid,
+    country: String,
+    version: i64,
+    created_at: i64,
+    updated_at: i64,
+    detail: Option<String>,
+}
+
+impl ContactRow {
+    fn decode(self) -> Result<Contact> {
+        let detail = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(|e| corrupt("contacts", e))?;
+        Ok(Contact {
+            id: ContactId::from_uuid(self.id),
+            country: self.country,
+            version: self.version,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            detail: detail.unwrap_or_default(),
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct AddressRow {
+    id: Uuid,
+    contact_id: Uuid,
+    kind: i16,
+    identifier: String,
+    created_at: i64,
+}
+
+impl AddressRow {
+    fn decode(self) -> Result<Address> {
+        let kind = AddressKind::from_number(self.kind).ok_or_else(|| corrupt("addresses", format!("kind {}", self.kind)))?;
+        Ok(Address {
+            id: AddressId::from_uuid(self.id),
+            contact: ContactId::from_uuid(self.contact_id),
+            recipient: Recipient { kind, identifier: self.identifier },
+            created_at: Timestamp::from_millis(self.created_at),
+            entries: Vec::new(),
+            metrics: Vec::new(),
+            newest: None,
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct EntryRow {
+    address_id: Uuid,
+    channel: i16,
+    hidden: i16,
+    verified: Option<i16>,
+    label: Option<String>,
+    country: Option<String>,
+    metadata: Option<String>,
+    created_at: i64,
+    updated_at: i64,
+}
+
+impl EntryRow {
+    fn decode(self) -> Result<(Uuid, ChannelEntry)> {
+        const TABLE: &str = "contact_channels";
+        let channel = Channel::from_number(self.channel).ok_or_else(|| corrupt(TABLE, format!("channel {}", self.channel)))?;
+        let entry = ChannelEntry {
+            channel,
+            hidden: self.hidden != 0,
+            verified: self.verified.map(|v| v != 0),
+            label: self.label,
+            country: self.country,
+            metadata: self.metadata.as_deref().map(serde_json::from_str).transpose().map_err(|e| corrupt(TABLE, e))?,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+        };
+        Ok((self.address_id, entry))
+    }
+}
+
+fn push_ids(query: &mut QueryBuilder<Db>, ids: impl Iterator<Item = Uuid>) {
+    query.push(" IN (");
+    let mut list = query.separated(", ");
+    for id in ids {
+        list.push_bind(id);
+    }
+    query.push(")");
+}
+
+#[async_trait]
+impl PeopleRepo for SqlTx {
+    async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
+        let row: Option<ContactRow> =
+            sqlx::query_as("SELECT id, country, version, created_at, updated_at, detail FROM contacts WHERE tenant_id = $1 AND id = $2")
+                .bind(tenant.0)
+                .bind(id.uuid())
+                .fetch_optional(self.conn())
+                .await
+                .or_end(self)?;
+        row.map(ContactRow::decode).transpose()
+    }
+
+    async fn list_contacts(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Contact>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0).push(" AND id");
+        push_ids(&mut query, ids.iter().map(|id| id.uuid()));
+        query.push(" ORDER BY id").push(dialect::LOCK);
+        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(ContactRow::decode).collect()
+    }
+
+    async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(tenant.0)
+        .bind(contact.id.uuid())
+        .bind(&contact.country)
+        .bind(contact.version)
+        .bind(contact.detail.name_key())
+        .bind(json(&contact.detail)?)
+        .bind(contact.created_at.millis())
+        .bind(contact.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE contacts SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7 WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(contact.id.uuid())
+        .bind(&contact.country)
+        .bind(contact.version)
+        .bind(contact.detail.name_key())
+        .bind(json(&contact.detail)?)
+        .bind(contact.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool> {
+        for statement in [
+            "DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id IN \
+             (SELECT id FROM addresses WHERE tenant_id = $1 AND contact_id = $2)",
+            "DELETE FROM addresses WHERE tenant_id = $1 AND contact_id = $2",
+            "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
+        ] {
+            sqlx::query(statement).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        }
+        let done = sqlx::query("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT id, contact_id, kind, identifier, created_at FROM addresses WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND contact_id");
+        push_ids(&mut query, ids.iter().map(|id| id.uuid()));
+        query.push(" ORDER BY id");
+        let rows: Vec<AddressRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let mut addresses = rows.into_iter().map(AddressRow::decode).collect::<Result<Vec<_>>>()?;
+        let known: Vec<Uuid> = addresses.iter().map(|a| a.id.uuid()).collect();
+        let mut entries = self.entries(tenant, &known).await?;
+        let mut metrics = self.metrics(tenant, &known).await?;
+        for address in &mut addresses {
+            address.entries = entries.remove(&address.id.uuid()).unwrap_or_default();
+            address.metrics = metrics.remove(&address.id.uuid()).unwrap_or_default();
+        }
+        self.find_newest(tenant, &mut addresses).await?;
+        Ok(addresses)
+    }
+
+    async fn contacts_named(&mut self, tenant: TenantId, name_key: &str, limit: u32) -> Result<Vec<ContactId>> {
+        let rows: Vec<(Uuid,)> =
+            sqlx::query_as("SELECT id FROM contacts WHERE tenant_id = $1 AND name_key IS NOT NULL AND name_key = $2 ORDER BY id LIMIT $3")
+                .bind(tenant.0)
+                .bind(name_key)
+                .bind(i64::from(limit))
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| ContactId::from_uuid(id)).collect())
+    }
+
+    async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool> {
+        let done = sqlx::query(
+            "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
+             ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
+        )
+        .bind(tenant.0)
+        .bind(address.id.uuid())
+        .bind(address.recipient.kind.number())
+        .bind(&address.recipient.identifier)
+        .bind(address.contact.uuid())
+        .bind(address.created_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool> {
+        sqlx::query("DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        let done = sqlx::query("DELETE FROM addresses WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_metrics(&mut self, tenant: TenantId, id: AddressId) -> Result<()> {
+        sqlx::query("DELETE FROM channel_metrics WHERE tenant_id = $1 AND address_id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+
+    async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO contact_channels (tenant_id, address_id, channel, hidden, verified, label, country, metadata, created_at, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET hidden = excluded.hidden, \
+             verified = excluded.verified, label = excluded.label, country = excluded.country, metadata = excluded.metadata, \
+             created_at = excluded.created_at, updated_at = excluded.updated_at",
+        )
+        .bind(tenant.0)
+        .bind(address.uuid())
+        .bind(entry.channel.number())
+        .bind(i16::from(entry.hidden))
+        .bind(entry.verified.map(i16::from))
+        .bind(&entry.label)
+        .bind(&entry.country)
+        .bind(entry.metadata.as_ref().map(json).transpose()?)
+        .bind(entry.created_at.millis())
+        .bind(entry.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()> {
+        for statement in [
+            "UPDATE addresses SET contact_id = $3 WHERE tenant_id = $1 AND contact_id = $2",
+            "UPDATE merged_contacts SET target_id = $3 WHERE tenant_id = $1 AND target_id = $2",
+        ] {
+            sqlx::query(statement).bind(tenant.0).bind(source.uuid()).bind(target.uuid()).execute(self.conn()).await.or_end(self)?;
+        }
+        sqlx::query("INSERT INTO merged_contacts (tenant_id, id, target_id, merged_at) VALUES ($1, $2, $3, $4)")
+            .bind(tenant.0)
+            .bind(source.uuid())
+            .bind(target.uuid())
+            .bind(now.millis())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        sqlx::query("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(source.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+
+    async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {
+        let row: Option<(Uuid,)> = sqlx::query_as("SELECT target_id FROM merged_contacts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(row.map(|(target,)| ContactId::from_uuid(target)))
+    }
+}
+
+impl SqlTx {
+    async fn entries(&mut self, tenant: TenantId, addresses: &[Uuid]) -> Result<HashMap<Uuid, Vec<ChannelEntry>>> {
+        let mut found: HashMap<Uuid, Vec<ChannelEntry>> = HashMap::new();
+        if addresses.is_empty() {
+            return Ok(found);
+        }
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT address_id, channel, hidden, verified, label, country, metadata, created_at, updated_at FROM contact_channels \
+             WHERE tenant_id = ",
+        );
+        query.push_bind(tenant.0).push(" AND address_id");
+        push_ids(&mut query, addresses.iter().copied());
+        query.push(" ORDER BY address_id, channel");
+        let rows: Vec<EntryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        for row in rows {
+            let (address, entry) = row.decode()?;
+            found.entry(address).or_default().push(entry);
+        }
+        Ok(found)
+    }
+
+    async fn metrics(&mut self, tenant: TenantId, addresses: &[Uuid]) -> Result<HashMap<Uuid, Vec<ChannelMetrics>>> {
+        let mut found: HashMap<Uuid, Vec<ChannelMetrics>> = HashMap::new();
+        if addresses.is_empty() {
+            return Ok(found);
+        }
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
+             WHERE tenant_id = ",
+        );
+        query.push_bind(tenant.0).push(" AND address_id");
+        push_ids(&mut query, addresses.iter().copied());
+        query.push(" ORDER BY address_id, channel");
+        let rows: Vec<MetricsRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        for row in rows {
+            found.entry(row.address_id).or_default().push(row.decode()?);
+        }
+        Ok(found)
+    }
+
+    /// A phone number that was just written to for the first time tells its channel by that message only.
+    async fn find_newest(&mut self, tenant: TenantId, addresses: &mut [Address]) -> Result<()> {
+        let silent = |a: &Address| a.recipient.kind == AddressKind::Phone && a.entries.is_empty() && a.metrics.is_empty();
+        if !addresses.iter().any(silent) {
+            return Ok(());
+        }
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT a.id, (SELECT m.channel FROM messages m WHERE m.tenant_id = a.tenant_id AND m.recipient <> '' \
+             AND m.recipient = a.identifier ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
+        );
+        query.push_bind(tenant.0).push(" AND a.id");
+        push_ids(&mut query, addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));
+        let rows: Vec<(Uuid, Option<i16>)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let newest: HashMap<Uuid, Option<i16>> = rows.into_iter().collect();
+        for address in addresses {
+            address.newest = newest.get(&address.id.uuid()).copied().flatten().and_then(Channel::from_number);
+        }
+        Ok(())
+    }
+}

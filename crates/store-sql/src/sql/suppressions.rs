@@ -1,0 +1,100 @@
+//! Suppressions as callers see and change them.
+
+use async_trait::async_trait;
+use nuncio_domain::contact::SuppressionReason;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{AddressKind, Recipient, SenderId, SuppressionId, TenantId};
+use nuncio_store::{Result, Suppression, SuppressionRepo};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx};
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+const SELECT: &str = "SELECT id, kind, identifier, sender_id, reason, source FROM suppressions WHERE tenant_id = ";
+
+#[derive(sqlx::FromRow)]
+struct SuppressionRow {
+    id: Uuid,
+    kind: i16,
+    identifier: String,
+    sender_id: Uuid,
+    reason: i16,
+    source: String,
+}
+
+impl SuppressionRow {
+    fn decode(self) -> Result<Suppression> {
+        let wrong = |what: &str, number: i16| corrupt("suppressions", format!("{what} {number}"));
+        let kind = AddressKind::from_number(self.kind).ok_or_else(|| wrong("kind", self.kind))?;
+        Ok(Suppression {
+            id: SuppressionId::from_uuid(self.id),
+            recipient: Recipient { kind, identifier: self.identifier },
+            sender: (!self.sender_id.is_nil()).then(|| SenderId::from_uuid(self.sender_id)),
+            reason: SuppressionReason::from_number(self.reason).ok_or_else(|| wrong("reason", self.reason))?,
+            source: self.source,
+        })
+    }
+}
+
+#[async_trait]
+impl SuppressionRepo for SqlTx {
+    async fn list_suppressions(&mut self, tenant: TenantId, of: &[Recipient], page: PageRequest) -> Result<Page<Suppression>> {
+        let mut query = QueryBuilder::<Db>::new(SELECT);
+        query.push_bind(tenant.0);
+        if !of.is_empty() {
+            query.push(" AND (");
+            let mut any = query.separated(" OR ");
+            for recipient in of {
+                any.push("(kind = ").push_bind_unseparated(recipient.kind.number());
+                any.push_unseparated(" AND identifier = ").push_bind_unseparated(&recipient.identifier).push_unseparated(")");
+            }
+            query.push(")");
+        }
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<SuppressionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>> {
+        let mut query = QueryBuilder::<Db>::new(SELECT);
+        query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
+        let row: Option<SuppressionRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(SuppressionRow::decode).transpose()
+    }
+
+    async fn delete_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM suppressions WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn rename_suppressions(&mut self, tenant: TenantId, from: &Recipient, to: &str) -> Result<()> {
+        // What is known under both names is kept once.
+        for statement in [
+            "DELETE FROM suppressions WHERE tenant_id = $1 AND kind = $2 AND identifier = $3 AND EXISTS (SELECT 1 FROM suppressions s \
+             WHERE s.tenant_id = $1 AND s.kind = $2 AND s.identifier = $4 AND s.sender_id = suppressions.sender_id AND s.reason = suppressions.reason)",
+            "UPDATE suppressions SET identifier = $4 WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
+        ] {
+            sqlx::query(statement)
+                .bind(tenant.0)
+                .bind(from.kind.number())
+                .bind(&from.identifier)
+                .bind(to)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        Ok(())
+    }
+}

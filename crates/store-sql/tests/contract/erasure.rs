@@ -1,0 +1,114 @@
+//! Taking personal data out of what is kept.
+
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Outcome, Step};
+use nuncio_domain::message::{FailureCode, Status};
+use nuncio_store::{Erasure, NewEvent, Occurrence};
+use serde_json::{Map, json};
+
+use crate::contacts::inbound;
+use crate::harness::Harness;
+use crate::make::{failure, phone, settle};
+
+const SECRET: &str = "a very private word";
+
+/// Every row of a table that holds the text.
+async fn holders(h: &Harness, text: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for table in ["messages", "events", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels"] {
+        for row in h.sql(&format!("SELECT * FROM {table}")).await {
+            if row.iter().flatten().any(|value| value.contains(text)) {
+                found.push(table);
+            }
+        }
+    }
+    found
+}
+
+pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
+    let tenant = h.world.tenant;
+    let number = phone(1).identifier;
+    let with_words = |mut item: nuncio_store::Accept| {
+        item.message.request.text = Some(SECRET.to_owned());
+        item.message.request.metadata = Some(Map::from_iter([("k".to_owned(), json!(SECRET))]));
+        item
+    };
+    let failed = h.accept(with_words(h.claimed(&phone(1)))).await;
+    let mut words = failure(FailureCode::Undeliverable);
+    words.message = format!("550 {number} {SECRET}");
+    h.step(failed.id, settle(0, failed.state.fence, Outcome::Rejected { failure: words })).await;
+    let waiting = h.accept(with_words(h.item(&phone(1)))).await;
+    let mut large = with_words(h.item(&phone(1)));
+    large.message.request.html_body = Some(SECRET.repeat(30_000));
+    let large = h.accept(large).await;
+    let other = h.accept(h.item(&phone(2))).await;
+    let mut wrote = inbound(h, &phone(1), "p");
+    wrote.message.to = "+34600000000".to_owned();
+    wrote.message.from = number.clone();
+    wrote.message.request.text = Some(SECRET.to_owned());
+    let mut tx = h.begin().await;
+    assert!(tx.insert_inbound(&wrote).await.unwrap());
+    let erasure = Erasure { tenant, address: failed.address, recipient: phone(1) };
+    tx.insert_erasure(&erasure, h.tick()).await.unwrap();
+    tx.insert_erasure(&erasure, h.tick()).await.unwrap();
+    let contact = h.id::<nuncio_domain::ContactId>();
+    let data = Map::from_iter([("contact".to_owned(), json!({"id": contact, "displayName": SECRET}))]);
+    let occurrences = vec![Occurrence { kind: EventType::ContactMerged, sender: None, data }];
+    let event = NewEvent { kind: ResourceKind::Contact, resource: contact.uuid(), sequence: 1, occurrences };
+    tx.insert_event(tenant, &event, h.tick()).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(holders(h, SECRET).await.len() >= 5 && holders(h, &number).await.len() >= 5);
+
+    let mut tx = h.read().await;
+    assert_eq!(tx.list_erasures(h.tick(), 10).await.unwrap(), std::slice::from_ref(&erasure));
+    assert!(tx.list_erasures(crate::harness::START, 10).await.unwrap().is_empty());
+    let found = tx.messages_to_erase(&erasure, 10).await.unwrap();
+    assert_eq!(found, [waiting.id, large.id, failed.id, wrote.message.id], "unfinished ones first, then what was sent, then what came");
+    assert_eq!(tx.messages_to_erase(&erasure, 2).await.unwrap(), found[..2]);
+    let elsewhere = Erasure { tenant: h.other.tenant, ..erasure.clone() };
+    assert!(tx.messages_to_erase(&elsewhere, 10).await.unwrap().is_empty());
+    drop(tx);
+    for id in &found {
+        h.step(*id, Step::Erase).await;
+    }
+    let mut tx = h.begin().await;
+    tx.erase_messages(tenant, &found).await.unwrap();
+    tx.erase_messages(tenant, &[]).await.unwrap();
+    tx.erase_events(tenant, ResourceKind::Contact, contact.uuid()).await.unwrap();
+    tx.delete_erasure(&elsewhere).await.unwrap();
+    assert_eq!(tx.list_erasures(h.tick(), 10).await.unwrap().len(), 1);
+    tx.delete_erasure(&erasure).await.unwrap();
+    assert!(tx.messages_to_erase(&erasure, 10).await.unwrap().is_empty());
+    tx.commit().await.unwrap();
+
+    assert_eq!(holders(h, SECRET).await, [""; 0]);
+    assert_eq!(holders(h, &number).await, ["addresses"], "the address row is the contact's");
+    let kept = h.lookup(failed.id).await;
+    let attempt = &kept.state.detail.attempts[0];
+    assert_eq!((kept.state.status, attempt.error.as_ref().map(|e| e.code)), (Status::Failed, Some(FailureCode::Undeliverable)));
+    assert_eq!(kept.to, "");
+    for id in [waiting.id, large.id] {
+        let kept = h.lookup(id).await;
+        assert_eq!((kept.state.status, kept.request.text), (Status::Cancelled, None));
+        h.events(id).await;
+    }
+    let kept = h.lookup(wrote.message.id).await;
+    assert_eq!((kept.from.as_str(), kept.to.as_str(), kept.state.status), ("", wrote.message.to.as_str(), Status::Received));
+    assert_eq!(h.lookup(other.id).await.request, other.request, "others are left alone");
+    let told = h.read().await.list_resource_events(tenant, ResourceKind::Contact, contact.uuid()).await.unwrap();
+    assert_eq!(told[0].1[0].data, Map::from_iter([("contact".to_owned(), json!({"id": contact}))]));
+}
+
+pub(crate) async fn an_attempt_under_way_ends_without_words_and_without_another(h: &Harness) {
+    let message = h.sending(1).await;
+    let fence = message.state.fence;
+    h.step(message.id, Step::Erase).await;
+    let mut words = failure(FailureCode::RateLimited);
+    words.message = SECRET.to_owned();
+    let (_, state) = h.step(message.id, settle(0, fence, Outcome::Deferred { failure: words })).await;
+    assert_eq!(state.status, Status::Cancelled);
+    assert!(state.is_final());
+    assert_eq!(holders(h, SECRET).await, [""; 0]);
+    h.events(message.id).await;
+}
