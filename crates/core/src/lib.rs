@@ -4,6 +4,7 @@
 //! named after the resource; callers parse and render, and decide nothing.
 
 pub mod billing;
+pub mod broadcasts;
 mod cache;
 mod connections;
 mod cursor;
@@ -20,9 +21,11 @@ mod patch;
 mod ports;
 mod prices;
 pub mod rate;
+mod review;
 mod secrets;
 pub mod senders;
 mod store_error;
+pub mod templates;
 pub mod webhooks;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@
 use async_trait::async_trait;
 
 mod accept;
+mod broadcasts;
 mod contacts;
 mod deliveries;
 mod directory;
@@ -23,10 +24,12 @@ mod numbers;
 mod prices;
 mod profiles;
 mod routing;
+mod templates;
 mod transition;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
+pub use broadcasts::{BroadcastRepo, DueBroadcast, NewBroadcastContact};
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression, SuppressionReason};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
@@ -41,6 +44,7 @@ pub use numbers::NumberRepo;
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
+pub use templates::TemplateRepo;
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
 
@@ -95,6 +99,8 @@ pub trait Tx:
     + WebhookRepo
     + NumberRepo
     + InvitationRepo
+    + TemplateRepo
+    + BroadcastRepo
     + Send
 {
     /// Makes the changes durable.

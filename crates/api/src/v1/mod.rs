@@ -1,12 +1,14 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
 mod balance;
+mod broadcasts;
 pub(crate) mod events;
 mod invitations;
 mod me;
 mod messages;
 mod numbers;
 mod senders;
+mod templates;
 mod webhook;
 mod webhooks;
 
@@ -24,6 +26,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(webhooks::routes())
         .merge(numbers::routes())
         .merge(invitations::routes())
+        .merge(templates::routes())
+        .merge(broadcasts::routes())
         .routes(routes!(me::get_me))
         .routes(routes!(balance::get_balance))
 }

@@ -24,7 +24,7 @@ const fn uses(message_type: MessageType) -> Uses {
 }
 
 /// Checks `content` against the type. Fields that the type does not use are faults, or dropped when `lenient`.
-pub(super) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
+pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
     let Uses(required, optional) = uses(message_type);
     let present = content.as_deref().map(Content::present).unwrap_or_default();
     for group in required {
@@ -134,17 +134,17 @@ fn list(content: &Content, faults: &mut Faults<'_>) {
 }
 
 /// Gathers faults.
-pub(super) struct Faults<'a> {
-    pub(super) errors: &'a mut Vec<FieldError>,
+pub(crate) struct Faults<'a> {
+    pub(crate) errors: &'a mut Vec<FieldError>,
 }
 
 impl Faults<'_> {
-    pub(super) fn push(&mut self, path: &str, message: impl Into<String>) {
+    pub(crate) fn push(&mut self, path: &str, message: impl Into<String>) {
         self.errors.push(FieldError::new(path, message));
     }
 
     /// Counts Unicode code points.
-    pub(super) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
+    pub(crate) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
         let Some(value) = value else { return };
         if value.len() >= least && value.len() <= most && least <= 1 {
             return; // no more bytes than allowed characters
@@ -155,13 +155,13 @@ impl Faults<'_> {
         }
     }
 
-    pub(super) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
+    pub(crate) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
         if count < least || count > most {
             self.push(path, format!("has {count} items; must have {least} to {most}"));
         }
     }
 
-    pub(super) fn url(&mut self, path: &str, value: Option<&str>) {
+    pub(crate) fn url(&mut self, path: &str, value: Option<&str>) {
         let Some(value) = value else { return };
         let good =
             url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());

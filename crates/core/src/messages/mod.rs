@@ -2,13 +2,13 @@
 
 mod cancel;
 mod command;
-mod content;
+pub(crate) mod content;
 mod estimate;
 mod list;
-mod plan;
-mod routing;
+pub(crate) mod plan;
+pub(crate) mod routing;
 mod send;
-mod validate;
+pub(crate) mod validate;
 mod view;
 
 pub use command::{AttachmentIn, SendMessage};

@@ -1,6 +1,7 @@
 //! The HTTP API, tested as a whole: requests go through the real router, dispatch runs by a clock that the test holds.
 
 mod authz;
+mod broadcasts;
 mod channels;
 mod contract;
 mod dispatch;
@@ -17,6 +18,7 @@ mod routing;
 mod sandbox;
 mod scheduling;
 mod senders;
+mod templates;
 mod validation;
 mod webhook;
 mod webhooks;

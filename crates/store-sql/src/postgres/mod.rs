@@ -5,6 +5,8 @@ mod hot;
 mod lanes;
 mod recent;
 
+#[path = "../sql/broadcasts.rs"]
+mod broadcasts;
 #[path = "../sql/contacts.rs"]
 mod contacts;
 #[path = "../sql/deliveries.rs"]
@@ -31,6 +33,8 @@ mod prices;
 mod profiles;
 #[path = "../sql/routing.rs"]
 mod routing;
+#[path = "../sql/templates.rs"]
+mod templates;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

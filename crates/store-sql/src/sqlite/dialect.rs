@@ -9,6 +9,13 @@ use crate::row::DueRow;
 pub(super) const INSERT_EVENT: &str =
     "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes, kind) VALUES ($1, $2, $3, $4, $5, $6)";
 
+/// One writer at a time: what it reads cannot change before its transaction ends.
+pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3";
+
+pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + 1";
+
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 /// Rows of the log are in commit order, and one writer leaves no gap that another could fill.

@@ -8,6 +8,8 @@ mod dialect;
 mod hot;
 mod writer;
 
+#[path = "../sql/broadcasts.rs"]
+mod broadcasts;
 #[path = "../sql/contacts.rs"]
 mod contacts;
 #[path = "../sql/deliveries.rs"]
@@ -34,6 +36,8 @@ mod prices;
 mod profiles;
 #[path = "../sql/routing.rs"]
 mod routing;
+#[path = "../sql/templates.rs"]
+mod templates;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 
