@@ -64,6 +64,7 @@ impl Dispatch {
             registry: shared.registry.clone(),
             services: self.services(),
             sealer: shared.sealer.clone(),
+            public_url: String::new(), // no links are made here
         })
     }
 }
