@@ -101,6 +101,8 @@ fn base() -> OpenApi {
         tag("Webhooks", "Where events are posted to, and what became of it."),
         tag("Phone numbers", "Acquiring numbers, and assigning them to senders."),
         tag("Invitations", "Having a client set up a sender by itself."),
+        tag("Templates", "Texts with variables."),
+        tag("Broadcasts", "One content for many recipients."),
         tag("Account", "What an API key opens."),
     ];
     OpenApiBuilder::new().info(info.build()).components(Some(components())).tags(Some(tags)).build()

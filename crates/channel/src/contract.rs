@@ -249,6 +249,7 @@ pub fn message(account: &Account, to: &str, number: u8) -> Message {
             fallback_after_seconds: None,
             voice_language: None,
             attachments: Vec::new(),
+            template: None,
             scheduled_at: None,
             idempotency_key: None,
             routing: Routing::default(),

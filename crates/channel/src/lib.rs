@@ -14,7 +14,8 @@ use async_trait::async_trait;
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Cost, Failure, Message};
-use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageId, MessageType, Redacted, TenantId, Timestamp};
+use nuncio_domain::template::{Decision, Template};
+use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageId, MessageType, Redacted, TemplateId, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
 #[cfg(feature = "contract")]
@@ -122,6 +123,23 @@ pub trait Adapter: Debug + Send + Sync {
     fn profile(&self) -> Option<&dyn ProfileApi> {
         None
     }
+
+    /// The provider's own templates, if it has any.
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        None
+    }
+}
+
+/// Templates that the provider must approve before they can be sent. What it decides later comes as
+/// [`ProviderEvent::TemplateDecided`], or is asked for.
+#[async_trait]
+pub trait TemplateApi: Debug + Send + Sync {
+    /// Hands a template in, and answers the provider's id for it. May be called once more for the same name and language, if the first
+    /// answer was lost: then the id is that of the one that is there.
+    async fn submit(&self, template: &Template) -> Result<String, Failure>;
+
+    /// What the provider says of a template by now.
+    async fn status(&self, template: &Template) -> Result<Decision, Failure>;
 }
 
 /// Makes adapters of one kind.
@@ -202,6 +220,15 @@ pub enum ProviderEvent {
         tenant: TenantId,
         /// The message complained about.
         message: MessageId,
+    },
+    /// What became of a template that was handed in.
+    TemplateDecided {
+        /// The world.
+        tenant: TenantId,
+        /// The template.
+        template: TemplateId,
+        /// What the provider says.
+        decision: Decision,
     },
 }
 

@@ -28,6 +28,9 @@ pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderE
             store.transition(Transition { tenant, id: message, step, now }).await.map(Some)
         }
         ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound, now).await.map(|()| None),
+        ProviderEvent::TemplateDecided { tenant, template, decision } => {
+            crate::templates::decided(store, tenant, template, &decision, now).await.map(|()| None)
+        }
         ProviderEvent::Complaint { tenant, message } => complain(store, ids, tenant, message, now).await.map(|()| None),
     }
 }
@@ -173,6 +176,7 @@ fn request(requested_channel: RequestedChannel, text: String) -> Request {
         fallback_after_seconds: None,
         voice_language: None,
         attachments: Vec::new(),
+        template: None,
         scheduled_at: None,
         idempotency_key: None,
         routing: Routing::default(),

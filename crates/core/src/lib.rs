@@ -4,6 +4,7 @@
 //! named after the resource; callers parse and render, and decide nothing.
 
 pub mod billing;
+pub mod broadcasts;
 mod cache;
 mod compliance;
 mod connections;
@@ -24,10 +25,12 @@ mod patch;
 mod ports;
 mod prices;
 pub mod rate;
+mod review;
 mod secrets;
 pub mod senders;
 mod store_error;
 pub mod suppressions;
+pub mod templates;
 pub mod webhooks;
 
 use std::sync::Arc;

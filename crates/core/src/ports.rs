@@ -17,8 +17,11 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// This node's incarnation, which owns the attempts that it starts.
     fn node(&self) -> NodeId;
 
-    /// A permit for one attempt by `connection`, if one is free right now and nobody waits for it.
-    fn reserve(&self, tenant: TenantId, connection: &Connection) -> Option<Permit>;
+    /// A permit for one attempt by `connection`, if one is free right now and nobody waits for it. Some are kept from what is `bulk`.
+    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool) -> Option<Permit>;
+
+    /// How many more bulk messages may wait for `connection`: none while it rests.
+    fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize;
 
     /// Hands over a message whose attempt is durably started.
     fn started(&self, permit: Permit, message: Box<Message>);
@@ -107,4 +110,6 @@ pub struct Hint {
     pub fence: i64,
     /// The connection of its next attempt.
     pub connection: ConnectionId,
+    /// Whether others go first.
+    pub bulk: bool,
 }

@@ -66,7 +66,8 @@ impl Shared {
             if let Wait::Attempt { due_at } = state.wait
                 && due_at <= self.ids.clock.now()
             {
-                let hint = Hint { tenant: message.tenant, id: message.id, fence: state.fence, connection: state.route.connection };
+                let (fence, connection) = (state.fence, state.route.connection);
+                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk: false };
                 nuncio_core::Outbound::waiting(&crate::Dispatch { shared: Arc::clone(self) }, hint);
             }
         }

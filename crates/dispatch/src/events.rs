@@ -80,9 +80,9 @@ impl EventSink for Events {
 impl Shared {
     async fn apply(self: &Arc<Self>, event: ProviderEvent) {
         let tenant = match &event {
-            ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, .. }, .. } | ProviderEvent::Complaint { tenant, .. } => {
-                *tenant
-            }
+            ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, .. }, .. }
+            | ProviderEvent::Complaint { tenant, .. }
+            | ProviderEvent::TemplateDecided { tenant, .. } => *tenant,
             ProviderEvent::Inbound(inbound) => inbound.tenant,
         };
         loop {

@@ -17,6 +17,11 @@ use crate::{Shared, retry};
 /// The most hints of a lane. What does not fit is found by the scanner.
 const HINTS: usize = 10_000;
 
+/// The most hints of bulk messages. It is kept short: what was handed over goes out even if a broadcast is paused.
+const BULK: usize = 512;
+/// One part in so many of a window is kept from bulk messages, so that others find a place at once.
+const KEPT: usize = 8;
+
 /// The lane of one connection.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -26,6 +31,8 @@ pub(crate) struct Lane {
     /// What drives the provider, or why the account cannot be used.
     pub(crate) adapter: Result<Arc<dyn Adapter>, String>,
     window: Arc<Semaphore>,
+    /// Places of the window that bulk messages do not get.
+    kept: usize,
     state: Mutex<LaneState>,
     /// When it was opened, by the wall clock.
     opened_at: Timestamp,
@@ -35,6 +42,8 @@ pub(crate) struct Lane {
 #[derive(Debug, Default)]
 struct LaneState {
     hints: VecDeque<Hint>,
+    /// Those of bulk messages, which come after all others.
+    bulk: VecDeque<Hint>,
     hinted: HashSet<MessageId>,
     /// Failures of the whole connection in a row.
     failures: u32,
@@ -74,6 +83,7 @@ impl Lane {
             opened_from: connection.updated_at,
             adapter,
             window: Arc::new(Semaphore::new(window)),
+            kept: window / KEPT,
             state: Mutex::default(),
             opened_at: shared.ids.clock.now(),
             shared: Arc::downgrade(shared),
@@ -81,16 +91,23 @@ impl Lane {
     }
 
     /// A place, if one is free now and nobody waits for it.
-    pub(crate) fn reserve(self: &Arc<Self>, now: Duration) -> Option<Place> {
+    pub(crate) fn reserve(self: &Arc<Self>, now: Duration, bulk: bool) -> Option<Place> {
         let mut state = self.state.lock();
-        if !state.hints.is_empty() {
+        if !state.hints.is_empty() || (bulk && !state.bulk.is_empty()) {
             return None;
         }
-        self.place(&mut state, now)
+        self.place(&mut state, now, bulk)
     }
 
-    fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> Option<Place> {
-        if now < state.paused_until || state.probing {
+    /// How many more bulk messages may wait here.
+    pub(crate) fn bulk_room(&self, now: Duration) -> usize {
+        let state = self.state.lock();
+        let rests = self.adapter.is_err() || now < state.paused_until;
+        if rests { 0 } else { BULK.saturating_sub(state.bulk.len()) }
+    }
+
+    fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
+        if now < state.paused_until || state.probing || (bulk && self.window.available_permits() <= self.kept) {
             return None;
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
@@ -101,11 +118,13 @@ impl Lane {
     /// Remembers a message that waits; `false` when there is no room.
     pub(crate) fn hint(&self, hint: Hint) -> bool {
         let mut state = self.state.lock();
-        if state.hints.len() >= HINTS {
+        let (waiting, most) = if hint.bulk { (state.bulk.len(), 2 * BULK) } else { (state.hints.len(), HINTS) };
+        if waiting >= most {
             return false;
         }
         if state.hinted.insert(hint.id) {
-            state.hints.push_back(hint);
+            let queue = if hint.bulk { &mut state.bulk } else { &mut state.hints };
+            queue.push_back(hint);
         }
         true
     }
@@ -117,11 +136,13 @@ impl Lane {
         loop {
             let (place, hint) = {
                 let mut state = self.state.lock();
-                if state.hints.is_empty() || shared.is_stopping() {
+                let bulk = state.hints.is_empty();
+                if (bulk && state.bulk.is_empty()) || shared.is_stopping() {
                     return;
                 }
-                let Some(place) = self.place(&mut state, now) else { return };
-                let Some(hint) = state.hints.pop_front() else { return };
+                let Some(place) = self.place(&mut state, now, bulk) else { return };
+                let queue = if bulk { &mut state.bulk } else { &mut state.hints };
+                let Some(hint) = queue.pop_front() else { return };
                 state.hinted.remove(&hint.id);
                 (place, hint)
             };

@@ -8,6 +8,7 @@
 
 mod attachments;
 mod attempt;
+mod broadcasts;
 mod events;
 mod house;
 mod lane;
@@ -79,6 +80,8 @@ struct Shared {
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
+    /// Whether a round of broadcasts is under way.
+    broadcasting: AtomicBool,
     runtime: tokio::runtime::Handle,
 }
 
@@ -104,6 +107,7 @@ impl Dispatch {
             health: nodes::Health::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
+            broadcasting: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current(),
         });
         Ok(Self { shared })
@@ -140,6 +144,7 @@ impl Dispatch {
         let mut busy = shared.recover_dead().await?;
         busy |= shared.events.release_due();
         shared.pump_all();
+        busy |= self.look_after_broadcasts().await?;
         if shared.health.second_passed(shared.ids.clock.monotonic()) {
             shared.refresh_lanes().await?;
             shared.flush_tally().await?;

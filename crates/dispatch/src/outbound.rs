@@ -17,13 +17,20 @@ impl Outbound for Dispatch {
         self.shared.node()
     }
 
-    fn reserve(&self, tenant: TenantId, connection: &Connection) -> Option<Permit> {
+    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool) -> Option<Permit> {
         if self.shared.is_stopping() {
             return None;
         }
         let lane = self.shared.lane_of(tenant, connection);
-        let place = lane.reserve(self.shared.ids.clock.monotonic())?;
+        let place = lane.reserve(self.shared.ids.clock.monotonic(), bulk)?;
         Some(Permit(Box::new(place)))
+    }
+
+    fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize {
+        if self.shared.is_stopping() {
+            return 0;
+        }
+        self.shared.lane_of(tenant, connection).bulk_room(self.shared.ids.clock.monotonic())
     }
 
     fn started(&self, permit: Permit, message: Box<Message>) {

@@ -45,7 +45,8 @@ impl Shared {
                 tracing::warn!(message.id = %due.id, connection = %due.connection, "the connection of a waiting message was removed");
                 return Ok(false);
             };
-            let known = lane.hint(Hint { tenant: due.tenant, id: due.id, fence: due.fence, connection: due.connection });
+            let hint = Hint { tenant: due.tenant, id: due.id, fence: due.fence, connection: due.connection, bulk: false };
+            let known = lane.hint(hint);
             lane.pump();
             return Ok(known && !lane.is_resting(self.ids.clock.monotonic()));
         }

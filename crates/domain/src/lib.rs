@@ -4,6 +4,7 @@
 //! Heavy dependencies stay out, so that this crate checks in seconds and every other crate can lean on it.
 
 pub mod address;
+pub mod broadcast;
 pub mod channel;
 pub mod config;
 pub mod contact;
@@ -26,6 +27,7 @@ pub mod price;
 pub mod profile;
 pub mod redacted;
 pub mod sms;
+pub mod template;
 pub mod tenant;
 pub mod time;
 pub mod webhook;

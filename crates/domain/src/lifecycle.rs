@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::broadcast::Part;
 use crate::channel::Channel;
 use crate::id::ConnectionId;
 use crate::limits;
@@ -131,6 +132,9 @@ pub struct Detail {
     /// The recipient's data was erased.
     #[serde(rename = "er", default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
+    /// The broadcast that the message is part of.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub broadcast: Option<Part>,
 }
 
 fn is_default(value: &OnUnknown) -> bool {
@@ -447,6 +451,9 @@ impl State {
             }
             return Applied::Yes;
         };
+        if let Some(part) = &mut self.detail.broadcast {
+            part.no_receipts = !receipts;
+        }
         self.add_told_cost(*cost);
         if !*receipts {
             self.charge_taken();
@@ -627,9 +634,14 @@ impl State {
         Applied::Yes
     }
 
-    fn cancel(&mut self, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+    /// Whether no provider has it, and none is being called.
+    pub fn can_cancel(&self) -> bool {
         let unsent = self.detail.attempts.iter().all(|a| a.status == AttemptStatus::Failed);
-        if !unsent || !matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. }) || self.status > Status::Sending {
+        unsent && matches!(self.wait, Wait::Attempt { .. } | Wait::Held { .. }) && self.status <= Status::Sending
+    }
+
+    fn cancel(&mut self, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        if !self.can_cancel() {
             return Applied::Lost;
         }
         self.fence += 1;

@@ -146,3 +146,23 @@ pub const INVITATION_CODES: usize = 3;
 pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
 /// Countries that an invitation may name.
 pub const COUNTRIES: usize = 250;
+
+/// Name of a broadcast.
+pub const BROADCAST_NAME: usize = 200;
+/// Recipients of one call.
+pub const BROADCAST_CONTACTS: usize = 1_000;
+/// Furthest `scheduledAt` of a broadcast.
+pub const BROADCAST_AHEAD: Duration = Duration::from_secs(365 * 86_400);
+/// Automated reviews of one broadcast.
+pub const REVIEW_ATTEMPTS: u32 = 3;
+
+/// Name of a template. WhatsApp takes lower-case letters, digits and underscores only.
+pub const TEMPLATE_NAME: usize = 512;
+/// Body of a template.
+pub const TEMPLATE_BODY: usize = 1_024;
+/// Label of a template's button.
+pub const TEMPLATE_BUTTON: usize = 25;
+/// URL of a template's button, or an example of its variable.
+pub const TEMPLATE_URL: usize = 2_000;
+/// Value of a template's variable.
+pub const TEMPLATE_VALUE: usize = 1_024;

@@ -405,6 +405,9 @@ pub struct Request {
     /// Email attachments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
+    /// The template that it was made from, as it was then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<Box<crate::template::Used>>,
     /// When it shall go out.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
     pub scheduled_at: Option<Timestamp>,

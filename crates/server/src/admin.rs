@@ -84,6 +84,10 @@ pub enum Command {
     BalanceAdd { env: Environment, amount: String, reference: Option<String> },
     /// Switch the limit to what is available on or off.
     BalanceLimit { env: Environment, on: bool },
+    /// Show broadcasts that wait for a person's review.
+    ReviewsList,
+    /// Decide about one of them.
+    ReviewsDecide { id: String, approve: bool, reason: Option<String> },
     /// Look for what is wrong.
     Doctor,
 }
@@ -163,6 +167,8 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             money::balance_add(core, project.tenant(env), &amount, reference.as_deref()).await
         }
         Command::BalanceLimit { env, on } => Ok(money::balance(&core.limit_balance(project.tenant(env), on).await?)),
+        Command::ReviewsList => crate::reviews::list(core, &project).await,
+        Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
         Command::Doctor => crate::doctor::examine(core).await,
     }
 }

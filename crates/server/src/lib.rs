@@ -8,6 +8,7 @@ mod doctor;
 mod inventory;
 mod money;
 mod quickstart;
+mod reviews;
 mod serve;
 pub mod system;
 pub mod wiring;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use nuncio_domain::broadcast::{ContactStatus, Counts, Part};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
@@ -151,6 +152,40 @@ impl From<Birth<'_>> for Accepted {
     }
 }
 
+/// What a batch means for broadcasts: recipients who stand elsewhere now, and what that adds to the counts.
+#[derive(Debug, Default)]
+pub(crate) struct Moves {
+    pub(crate) contacts: Vec<Move>,
+    pub(crate) counts: BTreeMap<(i64, Uuid), Counts>,
+}
+
+/// A recipient who stands elsewhere now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    pub(crate) tenant: i64,
+    pub(crate) part: Part,
+    pub(crate) status: ContactStatus,
+    pub(crate) message: Uuid,
+}
+
+impl Moves {
+    /// A message of a broadcast came into the world.
+    pub(crate) fn born(&mut self, message: &Message) {
+        self.add(message.tenant.0, message.id.uuid(), (ContactStatus::Pending, Counts::default()), &message.state);
+    }
+
+    fn add(&mut self, tenant: i64, message: Uuid, before: (ContactStatus, Counts), state: &State) {
+        let Some(part) = state.detail.broadcast else { return };
+        let (status, counts) = (ContactStatus::of(state), Counts::of(state));
+        if status != before.0 {
+            self.contacts.push(Move { tenant, part, status, message });
+        }
+        if counts != before.1 {
+            self.counts.entry((tenant, part.broadcast.uuid())).or_default().add(&counts.since(&before.1));
+        }
+    }
+}
+
 /// Moves a request that is too large for the row into chunks. What lists filter by stays in the row.
 fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
     if born.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
@@ -185,6 +220,10 @@ pub(crate) struct Loaded {
     /// Present when a step of the batch may start an attempt.
     pub(crate) fixed: Option<FixedRow>,
     pub(crate) suppressed: bool,
+    /// The broadcast that it is part of was cancelled, so that no attempt may start.
+    pub(crate) cancelled: bool,
+    /// Where its recipient stood in the broadcast before.
+    stood: Option<(ContactStatus, Counts)>,
 }
 
 impl Loaded {
@@ -197,7 +236,26 @@ impl Loaded {
         suppressed: bool,
     ) -> Self {
         let (was_final, money) = (state.is_final(), state.detail.money.clone());
-        Self { row, address, state, idempotency_key, changes: Vec::new(), touched: false, money, was_final, fixed, suppressed }
+        let stood = state.detail.broadcast.map(|_| (ContactStatus::of(&state), Counts::of(&state)));
+        Self {
+            row,
+            address,
+            state,
+            idempotency_key,
+            changes: Vec::new(),
+            touched: false,
+            money,
+            was_final,
+            fixed,
+            suppressed,
+            cancelled: false,
+            stood,
+        }
+    }
+
+    /// The broadcast to ask before an attempt may start.
+    pub(crate) fn broadcast(&self) -> Option<Uuid> {
+        self.state.detail.broadcast.map(|part| part.broadcast.uuid())
     }
 
     /// Whether the message became final in this batch.
@@ -225,6 +283,7 @@ impl Fold {
         let Some(loaded) = self.loaded.get_mut(&Self::key(item)) else { return Ok(Transitioned::Missing) };
         let seen = loaded.changes.len();
         let step = match &item.step {
+            Step::Start { .. } if loaded.cancelled && loaded.state.can_cancel() => &Step::Cancel,
             Step::Start { node, fence, .. } => &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed },
             other => other,
         };
@@ -242,6 +301,23 @@ impl Fold {
             address: AddressId::from_uuid(loaded.address),
             message,
         })
+    }
+
+    /// The loaded messages of broadcasts that may start, with their key and broadcast.
+    pub(crate) fn starting_in_broadcasts(&mut self) -> impl Iterator<Item = ((i64, Uuid), &mut Loaded)> {
+        self.loaded.iter_mut().filter(|(_, l)| l.fixed.is_some()).filter_map(|(key, l)| l.broadcast().map(|b| ((key.0, b), l)))
+    }
+
+    /// What the batch means for broadcasts.
+    pub(crate) fn moves(&self) -> Moves {
+        let mut moves = Moves::default();
+        for ((tenant, id), loaded) in self.loaded.iter().filter(|(_, l)| l.touched) {
+            if let Some(stood) = loaded.stood {
+                moves.add(*tenant, *id, stood, &loaded.state);
+            }
+        }
+        moves.contacts.sort_unstable_by_key(|m| (m.tenant, m.part.broadcast, m.part.contact));
+        moves
     }
 
     /// What must be written, in key order.

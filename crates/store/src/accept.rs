@@ -118,4 +118,6 @@ pub enum Accepted {
     Stale,
     /// The message may cost more than is available; nothing was written, and its idempotency key is still free.
     Short(Shortage),
+    /// The message is part of a broadcast that is not being sent, or whose recipient was handed over before; nothing was written.
+    Closed,
 }

@@ -9,6 +9,7 @@
 use async_trait::async_trait;
 
 mod accept;
+mod broadcasts;
 mod contacts;
 mod deliveries;
 mod directory;
@@ -26,10 +27,12 @@ mod prices;
 mod profiles;
 mod routing;
 mod suppressions;
+mod templates;
 mod transition;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
+pub use broadcasts::{BroadcastRepo, DueBroadcast, NewBroadcastContact};
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
@@ -48,6 +51,7 @@ pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
+pub use templates::TemplateRepo;
 pub use transition::{Transition, Transitioned};
 pub use webhooks::WebhookRepo;
 
@@ -105,6 +109,8 @@ pub trait Tx:
     + WebhookRepo
     + NumberRepo
     + InvitationRepo
+    + TemplateRepo
+    + BroadcastRepo
     + Send
 {
     /// Makes the changes durable.

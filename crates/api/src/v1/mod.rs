@@ -1,6 +1,7 @@
 //! Version 1: a folder per resource, a file per operation. The handler's name is the operation's id.
 
 mod balance;
+mod broadcasts;
 mod contacts;
 pub(crate) mod events;
 mod introspect;
@@ -10,6 +11,7 @@ pub(crate) mod messages;
 mod numbers;
 mod senders;
 mod suppressions;
+mod templates;
 mod webhook;
 mod webhooks;
 
@@ -30,6 +32,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(webhooks::routes())
         .merge(numbers::routes())
         .merge(invitations::routes())
+        .merge(templates::routes())
+        .merge(broadcasts::routes())
         .routes(routes!(me::get_me))
         .routes(routes!(balance::get_balance))
 }

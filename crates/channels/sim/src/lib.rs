@@ -10,12 +10,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_channel::{
     Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProfileApi, ProviderEvent, ReceiptTarget, Scope,
-    SendRequest, Services, Settings, Verdict,
+    SendRequest, Services, Settings, TemplateApi, Verdict,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, ConnectionId, FieldError, MessageId, MessageType, RequestedChannel, TenantId};
+use nuncio_domain::template::{Decision, Template};
+use nuncio_domain::{Channel, ConnectionId, FieldError, MessageId, MessageType, RequestedChannel, TemplateId, TenantId};
 
 mod behaviour;
 mod profile;
@@ -110,6 +111,31 @@ impl Adapter for Sim {
     fn profile(&self) -> Option<&dyn ProfileApi> {
         (self.channel == Channel::Whatsapp).then_some(self)
     }
+
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        Some(self)
+    }
+}
+
+/// Approves every template but those with `reject` in their name, and says so at once.
+#[async_trait]
+impl TemplateApi for Sim {
+    async fn submit(&self, template: &Template) -> Result<String, Failure> {
+        let event = ProviderEvent::TemplateDecided { tenant: self.tenant, template: template.id, decision: decide(template) };
+        self.events.push(event, Duration::ZERO);
+        Ok(template.id.to_string().replacen(TemplateId::PREFIX, "sim", 1))
+    }
+
+    async fn status(&self, template: &Template) -> Result<Decision, Failure> {
+        Ok(decide(template))
+    }
+}
+
+fn decide(template: &Template) -> Decision {
+    if template.name.to_lowercase().contains("reject") {
+        return Decision::Rejected { reason: "simulated: the name asks for it".to_owned() };
+    }
+    Decision::Approved
 }
 
 impl Sim {

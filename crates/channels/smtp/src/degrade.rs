@@ -28,14 +28,15 @@ pub(crate) fn body(message: &Message) -> Result<Body, Failure> {
     let none = Content::default();
     let content = message.request.content.as_deref().unwrap_or(&none);
     let lines = match message.message_type {
-        MessageType::Text => Vec::new(),
+        // A template has become text before it comes here.
+        MessageType::Text | MessageType::Template => Vec::new(),
         MessageType::Image | MessageType::Video | MessageType::Audio | MessageType::Document => media(message.message_type, content)?,
         MessageType::Location => location(content),
         MessageType::Contact => contacts(content.contacts.as_deref().unwrap_or_default()),
         MessageType::Buttons => buttons(content),
         MessageType::List => list(content),
         MessageType::CtaUrl => cta(content),
-        MessageType::Sticker | MessageType::Reaction | MessageType::Template => {
+        MessageType::Sticker | MessageType::Reaction => {
             return Err(refused(format!("an email cannot carry a message of type {}", message.message_type)));
         }
     };
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_is_refused() {
-        for kind in [MessageType::Sticker, MessageType::Reaction, MessageType::Template, MessageType::Image] {
+        for kind in [MessageType::Sticker, MessageType::Reaction, MessageType::Image] {
             let mut message = message();
             message.message_type = kind;
             assert_eq!(body(&message).unwrap_err().code, FailureCode::ContentRejected, "{kind}");

@@ -45,6 +45,7 @@ static MESSAGE_TYPES: &[MessageType] = &[
     MessageType::Buttons,
     MessageType::List,
     MessageType::CtaUrl,
+    MessageType::Template,
 ];
 
 /// Building a mail with more content than this, in bytes, must not hold up other tasks.

@@ -39,7 +39,8 @@ impl Core {
             ));
         }
         if let Wait::Attempt { .. } = state.wait {
-            self.inner.outbound.waiting(Hint { tenant: caller.tenant, id, fence: state.fence, connection: state.route.connection });
+            let (fence, connection) = (state.fence, state.route.connection);
+            self.inner.outbound.waiting(Hint { tenant: caller.tenant, id, fence, connection, bulk: false });
         }
         self.message(caller, id).await
     }

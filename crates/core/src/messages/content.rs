@@ -24,7 +24,7 @@ const fn uses(message_type: MessageType) -> Uses {
 }
 
 /// Checks `content` against the type. Fields that the type does not use are faults, or dropped when `lenient`.
-pub(super) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
+pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>>, lenient: bool, errors: &mut Vec<FieldError>) {
     let Uses(required, optional) = uses(message_type);
     let present = content.as_deref().map(Content::present).unwrap_or_default();
     for group in required {
@@ -161,7 +161,7 @@ impl Faults<'_> {
         }
     }
 
-    pub(super) fn url(&mut self, path: &str, value: Option<&str>) {
+    pub(crate) fn url(&mut self, path: &str, value: Option<&str>) {
         let Some(value) = value else { return };
         let good =
             url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());

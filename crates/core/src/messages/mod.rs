@@ -3,14 +3,14 @@
 mod attachments;
 mod cancel;
 mod command;
-mod content;
+pub(crate) mod content;
 mod estimate;
 mod list;
-mod plan;
+pub(crate) mod plan;
 mod react;
-mod routing;
+pub(crate) mod routing;
 mod send;
-mod validate;
+pub(crate) mod validate;
 mod view;
 
 pub(crate) use attachments::Links;

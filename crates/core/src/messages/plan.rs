@@ -9,9 +9,10 @@ use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Detail, State, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Status};
+use nuncio_domain::message::{Attachment, AttachmentSource, Content, Direction, Message, Money, Quote, QuoteState, Request, Status};
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
+use nuncio_domain::template::{self, Template};
 use nuncio_domain::{
     Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, limits, plain,
 };
@@ -19,39 +20,42 @@ use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
 use super::routing::{Asked, Known};
-use super::{routing, validate};
+use super::{content, routing, validate};
 use crate::once;
+use crate::templates::render;
 
 /// How a message is planned.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PlanOptions {
+pub(crate) struct PlanOptions<'a> {
     /// Whether fields without a use are dropped.
-    pub(super) lenient: bool,
+    pub(crate) lenient: bool,
     /// Whether another good channel may be tried now and then.
-    pub(super) explores: bool,
+    pub(crate) explores: bool,
+    /// The template that it names.
+    pub(crate) template: Option<&'a Template>,
 }
 
 /// How long a message that found no permit waits in memory before anyone may start it.
-pub(super) const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// A planned message and the connection that carries it.
 #[derive(Debug)]
-pub(super) struct Planned {
-    pub(super) accept: Accept,
-    pub(super) connection: Connection,
+pub(crate) struct Planned {
+    pub(crate) accept: Accept,
+    pub(crate) connection: Connection,
     /// What it takes as SMS, should a route of it be SMS.
-    pub(super) measure: Option<Measure>,
+    pub(crate) measure: Option<Measure>,
 }
 
 /// Plans `command` as sent by `sender`. Everything that is wrong is told at once.
-pub(super) fn plan(
+pub(crate) fn plan(
     world: &Arc<World>,
     sender: &Sender,
     mut command: SendMessage,
     known: &Known,
     now: Timestamp,
     ids: &Ids,
-    options: PlanOptions,
+    options: PlanOptions<'_>,
 ) -> Result<Planned> {
     let message_type = command.message_type.unwrap_or_default();
     let parsed = match Parsed::parse(&command.to) {
@@ -68,8 +72,10 @@ pub(super) fn plan(
     let country = facts.as_ref().map_or_else(String::new, |facts| facts.country.clone());
     // Only what goes to a phone number may be SMS or speech; an email may be large.
     let (mut text, mut words) = (String::new(), String::new());
+    let approved = options.template.is_none_or(|t| t.status == template::Status::Approved);
+    let said = options.template.filter(|_| message_type == MessageType::Template).and_then(|t| in_words(t, command.content.as_deref()));
     if facts.is_some() {
-        text = command.text.clone().unwrap_or_default();
+        text = said.clone().or_else(|| command.text.clone()).unwrap_or_default();
         words = plain::text(message_type, Some(&text), command.content.as_deref()).into_owned();
     }
     let measure = facts.is_some().then(|| sms::measure(&words));
@@ -87,6 +93,7 @@ pub(super) fn plan(
         explores: options.explores && world.environment == Environment::Live && command.fallback_enabled.unwrap_or(true),
         dice: dice(id),
         now,
+        approved,
     };
     let choice = routing::choose(world, &asked, known)?;
     let channel = choice.connection.channel;
@@ -102,8 +109,19 @@ pub(super) fn plan(
     if !errors.is_empty() {
         return Err(Error::invalid(errors));
     }
-    if message_type == MessageType::Template {
-        return Err(Error::not_found("template"));
+    let template = match (message_type, options.template) {
+        (MessageType::Template, None) => return Err(Error::not_found("template")),
+        (MessageType::Template, Some(template)) => Some(template),
+        _ => None,
+    };
+    if let Some(template) = template
+        && let faults = render::check(template, &render::values(command.content.as_deref()), "content.")
+        && !faults.is_empty()
+    {
+        return Err(Error::invalid(faults));
+    }
+    if channel == Channel::Whatsapp && !approved {
+        return Err(routing::not_approved());
     }
     let mut notes = choice.routing;
     if facts.is_some_and(|facts| !facts.assigned) {
@@ -124,6 +142,9 @@ pub(super) fn plan(
         Some(Quote { channel, cost, state: QuoteState::Open })
     });
     let quotes: Vec<Quote> = quotes.collect();
+    if let Some(template) = template {
+        command.text = Some(rendered(template, command.content.as_deref(), channel)?);
+    }
     let detail = Detail {
         money: (!quotes.is_empty()).then(|| Money {
             quotes,
@@ -175,6 +196,7 @@ pub(super) fn plan(
             fallback_after_seconds: command.fallback_after_seconds,
             voice_language: command.voice_language,
             attachments,
+            template: template.map(|t| Box::new(t.into())),
             scheduled_at,
             idempotency_key: command.idempotency_key,
             routing: notes,
@@ -202,17 +224,34 @@ fn dice(id: MessageId) -> u16 {
     u16::from_be_bytes([bytes[12], bytes[13]])
 }
 
+/// What a template says as SMS, if all values are there.
+fn in_words(template: &Template, content: Option<&Content>) -> Option<String> {
+    let values = render::values(content);
+    render::check(template, &values, "").is_empty().then(|| render::render(template, Channel::Sms, &values))
+}
+
+/// The text of a template where the channel has no templates of its own. WhatsApp has; there it is what a fallback says.
+fn rendered(template: &Template, content: Option<&Content>, channel: Channel) -> Result<String> {
+    let by = if channel == Channel::Whatsapp { Channel::Sms } else { channel };
+    let text = render::render(template, by, &render::values(content));
+    let mut errors = Vec::new();
+    if channel != Channel::Whatsapp {
+        validate::length(&mut content::Faults { errors: &mut errors }, "content.templateVariables", &text, channel, false);
+    }
+    if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
+}
+
 /// Whether WhatsApp's conversation window matters for this message.
-pub(super) fn needs_window(planned: &Planned) -> bool {
+pub(crate) fn needs_window(planned: &Planned) -> bool {
     planned.connection.channel == Channel::Whatsapp && planned.accept.message.message_type != MessageType::Template
 }
 
 /// The sandbox's window is open for everyone but this recipient.
-pub(super) fn sandbox_window_closed(recipient: &Recipient) -> bool {
+pub(crate) fn sandbox_window_closed(recipient: &Recipient) -> bool {
     recipient.identifier.ends_with("5550009")
 }
 
-pub(super) fn window_closed() -> Error {
+pub(crate) fn window_closed() -> Error {
     let message = "the recipient has not written within the last 24 hours; outside that window WhatsApp carries templates only";
     Error::new(ErrorCode::WhatsappWindowClosed, message)
 }

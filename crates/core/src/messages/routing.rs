@@ -15,52 +15,54 @@ use super::estimate::{Estimate, GOOD};
 use super::plan::window_closed;
 
 /// How long the recipient's last message counts for the choice of the channel, and keeps WhatsApp's window open.
-pub(super) const RECENT: Duration = Duration::from_secs(86_400);
+pub(crate) const RECENT: Duration = Duration::from_secs(86_400);
 /// One message in so many goes by another good channel, to learn how that one does.
 const EXPLORE: u16 = 64;
 
 /// What was chosen.
 #[derive(Debug)]
-pub(super) struct Choice<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) routing: Routing,
+pub(crate) struct Choice<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) routing: Routing,
 }
 
 /// What a message asks of a channel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
-    pub(super) sender: &'a Sender,
-    pub(super) to: &'a Parsed,
-    pub(super) channel: RequestedChannel,
-    pub(super) message_type: MessageType,
+pub(crate) struct Asked<'a> {
+    pub(crate) sender: &'a Sender,
+    pub(crate) to: &'a Parsed,
+    pub(crate) channel: RequestedChannel,
+    pub(crate) message_type: MessageType,
     /// The text as it was given.
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
     /// The message in words alone; for phone numbers.
-    pub(super) words: &'a str,
+    pub(crate) words: &'a str,
     /// Whether its media is known to the provider of an app only.
-    pub(super) media_is_bound: bool,
+    pub(crate) media_is_bound: bool,
     /// Country of a phone number; `""` if unknown.
-    pub(super) country: &'a str,
-    pub(super) quantity: Quantity,
+    pub(crate) country: &'a str,
+    pub(crate) quantity: Quantity,
     /// Whether another good channel may be tried now and then.
-    pub(super) explores: bool,
+    pub(crate) explores: bool,
     /// Random.
-    pub(super) dice: u16,
-    pub(super) now: Timestamp,
+    pub(crate) dice: u16,
+    pub(crate) now: Timestamp,
+    /// Whether WhatsApp has approved the template, if it is one.
+    pub(crate) approved: bool,
 }
 
 /// What is known of a recipient and of its kind.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    pub(super) metrics: Vec<ChannelMetrics>,
-    pub(super) countries: Arc<Vec<CountryMetrics>>,
-    pub(super) window: Window,
-    pub(super) prices: Arc<PriceBook>,
+pub(crate) struct Known {
+    pub(crate) metrics: Vec<ChannelMetrics>,
+    pub(crate) countries: Arc<Vec<CountryMetrics>>,
+    pub(crate) window: Window,
+    pub(crate) prices: Arc<PriceBook>,
 }
 
 /// WhatsApp's conversation window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Window {
+pub(crate) enum Window {
     /// Only templates go through.
     #[default]
     Closed,
@@ -81,6 +83,8 @@ enum Refusal {
     Window,
     /// A better one of its kind is there.
     Spare,
+    /// Its provider has not approved the template.
+    Unapproved,
 }
 
 impl Refusal {
@@ -91,6 +95,7 @@ impl Refusal {
             Self::Content(fault) => fault.message.clone(),
             Self::Window => "its 24-hour window is closed: the recipient has not written lately".to_owned(),
             Self::Spare => "sms is connected, which can be answered".to_owned(),
+            Self::Unapproved => "the template is not approved".to_owned(),
         }
     }
 }
@@ -120,7 +125,7 @@ impl Candidate<'_> {
 }
 
 /// Whether what is known of the recipient matters to the choice or to WhatsApp's window.
-pub(super) fn needs_knowledge(world: &World, sender: &Sender, asked: RequestedChannel, message_type: MessageType) -> bool {
+pub(crate) fn needs_knowledge(world: &World, sender: &Sender, asked: RequestedChannel, message_type: MessageType) -> bool {
     match asked {
         RequestedChannel::Auto => world.connection(sender.id, Channel::Whatsapp).is_some(),
         RequestedChannel::Only(channel) => channel == Channel::Whatsapp && message_type != MessageType::Template,
@@ -128,7 +133,7 @@ pub(super) fn needs_knowledge(world: &World, sender: &Sender, asked: RequestedCh
 }
 
 /// Chooses the channel of a message from what was asked, what the recipient is, what is known of it, and what the sender has connected.
-pub(super) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice<'a>> {
+pub(crate) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice<'a>> {
     match (asked.channel, asked.to) {
         (RequestedChannel::Only(channel), _) => only(world, asked.sender, channel, "the channel was asked for"),
         (RequestedChannel::Auto, Parsed::Email(_)) => only(world, asked.sender, Channel::Email, "the recipient is an email address"),
@@ -172,6 +177,9 @@ fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Chan
     if let Some(fault) = misfit(channel, asked) {
         return Err(Refusal::Content(fault));
     }
+    if channel == Channel::Whatsapp && asked.message_type == MessageType::Template && !asked.approved {
+        return Err(Refusal::Unapproved);
+    }
     if channel == Channel::Whatsapp && asked.message_type != MessageType::Template && known.window == Window::Closed {
         return Err(Refusal::Window);
     }
@@ -182,10 +190,11 @@ fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Chan
 }
 
 /// Why the content does not go by a channel that carries its type.
-pub(super) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> {
+pub(crate) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> {
+    let path = if asked.message_type == MessageType::Template { "content.templateVariables" } else { "text" };
     let long = |text: &str, most: usize| {
         let length = text.chars().count();
-        (length > most).then(|| FieldError::new("text", format!("takes {length} characters by {channel}; at most {most} fit")))
+        (length > most).then(|| FieldError::new(path, format!("takes {length} characters by {channel}; at most {most} fit")))
     };
     match channel {
         Channel::Sms | Channel::SmsOneway if asked.media_is_bound => {
@@ -193,6 +202,8 @@ pub(super) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> 
         }
         Channel::Sms | Channel::SmsOneway => long(asked.words, limits::SMS_TEXT),
         Channel::Whatsapp if asked.message_type == MessageType::Text => long(asked.text, limits::CHAT_TEXT),
+        // Its provider has the template and measures it itself.
+        Channel::Whatsapp if asked.message_type == MessageType::Template => None,
         Channel::Whatsapp => long(asked.text, limits::CAPTION),
         _ => None,
     }
@@ -250,6 +261,7 @@ fn nothing_fits<'a>(world: &'a World, sender: &Sender, order: &[Channel], refuse
     match unfit {
         Some((channel, _)) => only(world, sender, *channel, "no channel can carry the content"),
         None if closed => Err(window_closed()),
+        None if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Unapproved)) => Err(not_approved()),
         None => Err(not_configured(sender, order)),
     }
 }
@@ -257,6 +269,12 @@ fn nothing_fits<'a>(world: &'a World, sender: &Sender, order: &[Channel], refuse
 fn only<'a>(world: &'a World, sender: &Sender, channel: Channel, reason: &str) -> Result<Choice<'a>> {
     let connection = world.connection(sender.id, channel).ok_or_else(|| not_configured(sender, &[channel]))?;
     Ok(Choice { connection, routing: Routing { reason: reason.to_owned(), considered: Vec::new(), warnings: Vec::new() } })
+}
+
+/// `400 template_not_approved`.
+pub(crate) fn not_approved() -> Error {
+    let message = "the template is not approved by WhatsApp; submit it and wait for its status to become approved";
+    Error::new(ErrorCode::TemplateNotApproved, message)
 }
 
 fn not_configured(sender: &Sender, channels: &[Channel]) -> Error {
@@ -269,21 +287,19 @@ fn not_configured(sender: &Sender, channels: &[Channel]) -> Error {
 }
 
 /// Whether a channel carries a message type, natively or as text that says the same.
-pub(super) const fn carries(channel: Channel, message_type: MessageType) -> bool {
+pub(crate) const fn carries(channel: Channel, message_type: MessageType) -> bool {
     match message_type {
         MessageType::Sticker => matches!(channel, Channel::Whatsapp | Channel::Telegram | Channel::Instagram),
         MessageType::Reaction => matches!(channel, Channel::Whatsapp | Channel::Telegram | Channel::Instagram),
         MessageType::Image | MessageType::Video | MessageType::Document => !matches!(channel, Channel::Voice),
         MessageType::Location => true,
-        MessageType::Contact | MessageType::Buttons | MessageType::List | MessageType::CtaUrl | MessageType::Template => {
-            !matches!(channel, Channel::Voice)
-        }
-        MessageType::Text | MessageType::Audio => true,
+        MessageType::Contact | MessageType::Buttons | MessageType::List | MessageType::CtaUrl => !matches!(channel, Channel::Voice),
+        MessageType::Text | MessageType::Audio | MessageType::Template => true,
     }
 }
 
 /// What becomes of content that a channel does not carry as such; `None` when it goes as it is.
-pub(super) fn degraded(channel: Channel, message_type: MessageType) -> Option<String> {
+pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<String> {
     if channel.is_app() || message_type == MessageType::Template {
         return None;
     }
@@ -303,7 +319,7 @@ pub(super) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
 }
 
 /// Where a message of a messaging app goes when the app fails, or why it cannot go anywhere else.
-pub(super) fn fallback(world: &World, asked: &Asked<'_>, channel: Channel, warnings: &mut Vec<String>) -> Option<Route> {
+pub(crate) fn fallback(world: &World, asked: &Asked<'_>, channel: Channel, warnings: &mut Vec<String>) -> Option<Route> {
     if !channel.is_app() || !matches!(asked.to, Parsed::Phone(_)) {
         return None;
     }
@@ -317,7 +333,7 @@ pub(super) fn fallback(world: &World, asked: &Asked<'_>, channel: Channel, warni
 }
 
 /// The route of a connection.
-pub(super) fn route(connection: &Connection) -> Route {
+pub(crate) fn route(connection: &Connection) -> Route {
     Route { channel: connection.channel, connection: connection.id, provider: connection.kind.clone() }
 }
 

@@ -57,6 +57,7 @@ fn picked(sms: (i64, i64), whatsapp: (i64, i64), explores: bool, dice: u16) -> C
         explores,
         dice,
         now: Timestamp::default(),
+        approved: true,
     };
     pick(&candidates, &asked).0.channel()
 }

@@ -7,8 +7,10 @@ use nuncio_domain::config::{Sender, World};
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{Cost, Message, Money};
+use nuncio_domain::template::Template;
 use nuncio_domain::{
-    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, Micros, Permission, Recipient, Result, SenderId, TenantId, Timestamp,
+    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Recipient, Result, SenderId,
+    TenantId, Timestamp,
 };
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Operation, Shortage};
 use serde::Serialize;
@@ -172,6 +174,7 @@ impl Core {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
                 Accepted::Stale => self.forget_world(caller.tenant),
                 Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
+                Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
                     return Err(once::conflict("message", &original, same_request));
@@ -226,7 +229,8 @@ impl Core {
         let world = self.world(caller.tenant).await?;
         let sender = sender(&world, options.sender.as_deref())?;
         let known = self.known(&world, sender, &command, now).await?;
-        let options = PlanOptions { lenient: options.lenient, explores };
+        let template = self.template_of(caller.tenant, &command).await?;
+        let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
         let planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
         if plan::needs_window(&planned) && known.window == Window::Closed {
             return Err(plan::window_closed());
@@ -234,8 +238,19 @@ impl Core {
         Ok(Plotted { world, planned, window: known.window })
     }
 
+    /// The template that a message is made from, if it is made from one that there is.
+    async fn template_of(&self, tenant: TenantId, command: &SendMessage) -> Result<Option<Template>> {
+        let id = command.content.as_deref().and_then(|c| c.template_id.as_deref()).and_then(|id| id.parse().ok());
+        match id {
+            Some(id) if command.message_type == Some(MessageType::Template) => {
+                self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// What the plan rests on beside the world. Only where it may matter is the recipient looked up.
-    async fn known(&self, world: &World, sender: &Sender, command: &SendMessage, now: Timestamp) -> Result<Known> {
+    pub(crate) async fn known(&self, world: &World, sender: &Sender, command: &SendMessage, now: Timestamp) -> Result<Known> {
         let prices = self.price_book(world).await?;
         let (asked, message_type) = (command.channel.unwrap_or_default(), command.message_type.unwrap_or_default());
         let nothing = Known { prices: Arc::clone(&prices), ..Known::default() };
@@ -266,7 +281,7 @@ impl Core {
     }
 
     /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.
-    async fn keep_within_the_day(&self, world: &World, accept: &Accept) -> Result<()> {
+    pub(crate) async fn keep_within_the_day(&self, world: &World, accept: &Accept) -> Result<()> {
         let message = &accept.message;
         let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
         let Some(limit) = world.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
@@ -280,7 +295,7 @@ impl Core {
     }
 
     /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, somebody must send it.
-    async fn accept(&self, planned: Planned) -> Result<Accepted> {
+    pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
         let (reply, answer) = oneshot::channel();
         let core = self.clone();
         tokio::spawn(async move {
@@ -288,7 +303,8 @@ impl Core {
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let waits_for_its_time = matches!(accept.message.state.wait, Wait::Attempt { due_at } if due_at > accept.now.plus(plan::GRACE));
             let outbound = &core.inner.outbound;
-            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection) };
+            let bulk = accept.message.state.detail.broadcast.is_some();
+            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
             accept.claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
             let accepted = core.inner.store.accept(accept).await;
             let handed = if let Ok(Accepted::New { message, .. }) = &accepted { Some(message.clone()) } else { None };
@@ -312,6 +328,7 @@ impl Core {
                 id: message.id,
                 fence: message.state.fence,
                 connection: message.state.route.connection,
+                bulk: message.state.detail.broadcast.is_some(),
             }),
             _ => {}
         }

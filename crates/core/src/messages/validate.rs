@@ -9,12 +9,12 @@ use super::command::{AttachmentIn, SendMessage};
 use super::content::{self, Faults};
 
 /// Gathers every fault of `command` on `channel`. With `lenient`, fields without a use are dropped instead.
-pub(super) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {
+pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let message_type = command.message_type.unwrap_or_default();
     content::check(message_type, &mut command.content, lenient, &mut errors);
     only_for_email(command, channel, lenient, &mut errors);
-    text(command, channel, message_type, &mut errors);
+    text(command, channel, message_type, lenient, &mut errors);
     email(command, channel, &mut errors);
     common(command, channel, now, &mut errors);
     errors
@@ -62,7 +62,13 @@ fn only_for_email(command: &mut SendMessage, channel: Channel, lenient: bool, er
     }
 }
 
-fn text(command: &SendMessage, channel: Channel, message_type: MessageType, errors: &mut Vec<FieldError>) {
+fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, lenient: bool, errors: &mut Vec<FieldError>) {
+    if message_type == MessageType::Template && command.text.is_some() {
+        if !lenient {
+            errors.push(FieldError::new("text", "messageType template takes its text from the template"));
+        }
+        command.text = None;
+    }
     let mut faults = Faults { errors };
     let text = command.text.as_deref().unwrap_or_default();
     let needs_words = matches!(message_type, MessageType::Text | MessageType::Buttons | MessageType::List | MessageType::CtaUrl);
@@ -75,14 +81,18 @@ fn text(command: &SendMessage, channel: Channel, message_type: MessageType, erro
     if wordless && !text.is_empty() && channel != Channel::Email {
         faults.push("text", format!("messageType {message_type} has no text"));
     }
-    let interactive = message_type != MessageType::Text;
+    length(&mut faults, "text", text, channel, message_type != MessageType::Text);
+}
+
+/// Checks what a channel limits a text to.
+pub(crate) fn length(faults: &mut Faults<'_>, path: &str, text: &str, channel: Channel, interactive: bool) {
     match channel {
-        Channel::Email => bytes(&mut faults, "text", text, limits::EMAIL_TEXT_BYTES),
-        Channel::Voice => faults.length("text", Some(text), 0, limits::VOICE_TEXT),
-        Channel::Sms | Channel::SmsOneway => faults.length("text", Some(text), 0, limits::SMS_TEXT),
-        Channel::Instagram => bytes(&mut faults, "text", text, limits::INSTAGRAM_TEXT_BYTES),
-        Channel::Whatsapp | Channel::Telegram if interactive => faults.length("text", Some(text), 0, limits::CAPTION),
-        Channel::Whatsapp | Channel::Telegram => faults.length("text", Some(text), 0, limits::CHAT_TEXT),
+        Channel::Email => bytes(faults, path, text, limits::EMAIL_TEXT_BYTES),
+        Channel::Voice => faults.length(path, Some(text), 0, limits::VOICE_TEXT),
+        Channel::Sms | Channel::SmsOneway => faults.length(path, Some(text), 0, limits::SMS_TEXT),
+        Channel::Instagram => bytes(faults, path, text, limits::INSTAGRAM_TEXT_BYTES),
+        Channel::Whatsapp | Channel::Telegram if interactive => faults.length(path, Some(text), 0, limits::CAPTION),
+        Channel::Whatsapp | Channel::Telegram => faults.length(path, Some(text), 0, limits::CHAT_TEXT),
     }
 }
 

@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{Attempt, AttemptStatus, Content, Direction, FailureCode, HeldReason, Message, Request, Status};
-use nuncio_domain::{Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
+use nuncio_domain::{BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -43,6 +43,10 @@ pub struct MessageView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub contact_id: Option<ContactId>,
+    /// The broadcast that it is part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub broadcast_id: Option<BroadcastId>,
     /// Text, caption or spoken words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -226,6 +230,7 @@ impl MessageView {
             direction: message.direction.as_str(),
             environment: environment.as_str(),
             contact_id: contact,
+            broadcast_id: detail.broadcast.map(|part| part.broadcast),
             text: request.text.clone(),
             content: request.content.clone(),
             subject: request.subject.clone(),

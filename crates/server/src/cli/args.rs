@@ -82,6 +82,11 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: BalanceAction,
     },
+    /// Broadcasts that wait for a person's review.
+    Reviews {
+        #[command(subcommand)]
+        action: ReviewsAction,
+    },
     /// The configuration.
     Config {
         #[command(subcommand)]
@@ -291,6 +296,28 @@ pub(super) enum MessagesAction {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(super) enum ReviewsAction {
+    /// Show broadcasts that were escalated, with what the automated review found.
+    List,
+    /// Let an escalated broadcast go out.
+    Approve {
+        /// The broadcast.
+        id: String,
+        /// Why; shown to whoever made it.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Refuse an escalated broadcast for good.
+    Refuse {
+        /// The broadcast.
+        id: String,
+        /// Why; shown to whoever made it.
+        #[arg(long)]
+        reason: Option<String>,
+    },
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Decision {
     /// Send it (again).
@@ -396,6 +423,9 @@ impl Action {
             }
             Self::Prices { action: PricesAction::List { own } } => Command::PricesList { own },
             Self::Balance { action } => action.into(),
+            Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
+            Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
+            Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },
             Self::Doctor => Command::Doctor,
             Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => {
                 bail!("this command does not go to an installation")

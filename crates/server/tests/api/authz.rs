@@ -99,6 +99,39 @@ const ROWS: &[Row] = &[
     row("list_invitations", "GET", "/v1/invitations", None, Some("invitations:read")),
     row("get_invitation", "GET", "/v1/invitations/{invitation}", None, Some("invitations:read")),
     row("cancel_invitation", "POST", "/v1/invitations/{invitation}/cancel", None, Some("invitations:write")),
+    row("list_templates", "GET", "/v1/templates", None, Some("templates:read")),
+    row("create_template", "POST", "/v1/templates", Some(r#"{"name":"other","language":"en","body":"x"}"#), Some("templates:write")),
+    row("get_template", "GET", "/v1/templates/{template}", None, Some("templates:read")),
+    row("delete_template", "DELETE", "/v1/templates/{template}", None, Some("templates:write")),
+    row("submit_template", "POST", "/v1/templates/{template}/submit", Some(r#"{"senderId":"{sender}"}"#), Some("templates:write")),
+    row("list_broadcasts", "GET", "/v1/broadcasts", None, Some("broadcasts:read")),
+    row("create_broadcast", "POST", "/v1/broadcasts", Some(r#"{"name":"x","channel":"sms","text":"x"}"#), Some("broadcasts:write")),
+    row("get_broadcast", "GET", "/v1/broadcasts/{broadcast}", None, Some("broadcasts:read")),
+    row("update_broadcast", "PATCH", "/v1/broadcasts/{broadcast}", Some(r#"{"name":"y"}"#), Some("broadcasts:write")),
+    row("delete_broadcast", "DELETE", "/v1/broadcasts/{broadcast}", None, Some("broadcasts:write")),
+    row(
+        "add_broadcast_contacts",
+        "POST",
+        "/v1/broadcasts/{broadcast}/contacts",
+        Some(r#"{"contacts":[{"recipient":"+34600111223"}]}"#),
+        Some("broadcasts:write"),
+    ),
+    row("list_broadcast_contacts", "GET", "/v1/broadcasts/{broadcast}/contacts", None, Some("broadcasts:read")),
+    row("delete_broadcast_contact", "DELETE", "/v1/broadcasts/{broadcast}/contacts/{broadcastContact}", None, Some("broadcasts:write")),
+    row("get_broadcast_progress", "GET", "/v1/broadcasts/{broadcast}/progress", None, Some("broadcasts:read")),
+    row("send_broadcast", "POST", "/v1/broadcasts/{broadcast}/send", None, Some("broadcasts:send")),
+    row(
+        "schedule_broadcast",
+        "PATCH",
+        "/v1/broadcasts/{broadcast}/schedule",
+        Some(r#"{"scheduledAt":"2026-01-02T00:00:00Z"}"#),
+        Some("broadcasts:send"),
+    ),
+    row("pause_broadcast", "POST", "/v1/broadcasts/{broadcast}/pause", None, Some("broadcasts:send")),
+    row("resume_broadcast", "POST", "/v1/broadcasts/{broadcast}/resume", None, Some("broadcasts:send")),
+    row("cancel_broadcast", "POST", "/v1/broadcasts/{broadcast}/cancel", None, Some("broadcasts:send")),
+    row("escalate_broadcast", "POST", "/v1/broadcasts/{broadcast}/escalate", None, Some("broadcasts:send")),
+    row("retry_broadcast_review", "POST", "/v1/broadcasts/{broadcast}/retry-review", None, Some("broadcasts:send")),
     row("get_me", "GET", "/v1/me", None, None),
 ];
 
@@ -126,7 +159,8 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
         make(json!([{"channel": "sms", "identifier": phone}, {"channel": "email", "identifier": format!("a{number}@example.org")}])).await;
     let source = make(json!([{"channel": "telegram", "identifier": format!("1{number}")}])).await;
     let suppression = app.post("/v1/suppressions", json!({"identifier": format!("s{number}@example.org")})).await.expect(201).json();
-    vec![
+    let template = app.post("/v1/templates", json!({"name": message, "language": "en", "body": "x"})).await.expect(201).json();
+    let mut fixtures = vec![
         ("message", message),
         ("sender", sender),
         ("delivery", delivery),
@@ -139,7 +173,10 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
         ("phone", phone),
         ("source", text(&source["id"])),
         ("suppression", text(&suppression["id"])),
-    ]
+        ("template", template["id"].as_str().expect("an id").to_owned()),
+    ];
+    fixtures.extend(broadcast(app).await);
+    fixtures
 }
 
 /// A number that was in no inventory yet, in that of the test world.
@@ -149,6 +186,16 @@ async fn stock(app: &TestApp) -> String {
     let number = ImportedNumber { phone_number: phone_number.clone(), capabilities: "sms".to_owned(), ..ImportedNumber::default() };
     app.node.core.import_numbers(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
     phone_number
+}
+
+/// A draft with one recipient.
+async fn broadcast(app: &TestApp) -> Vec<(&'static str, String)> {
+    let made = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
+    let id = made["broadcast"]["id"].as_str().expect("an id").to_owned();
+    let path = format!("/v1/broadcasts/{id}/contacts");
+    app.post(&path, json!({"contacts": [{"recipient": "+34600111222"}]})).await.expect(201);
+    let contact = app.get(&path).await.json()["items"][0]["id"].as_str().expect("an id").to_owned();
+    vec![("broadcast", id), ("broadcastContact", contact)]
 }
 
 async fn call(app: &TestApp, row: &Row, fixtures: &[(&str, String)], key: Option<&str>) -> (u16, Value) {
@@ -203,11 +250,12 @@ async fn without_a_good_key_nothing_is_told() {
 #[tokio::test]
 async fn each_operation_needs_its_permission() {
     let app = TestApp::start().await;
-    let weak = app.key(Environment::Test, &["templates:read"]).await;
+    let weak = [app.key(Environment::Test, &["templates:read"]).await, app.key(Environment::Test, &["numbers:read"]).await];
     for row in ROWS {
+        let weak = &weak[usize::from(row.permission == Some("templates:read"))];
         // Made anew for each row: operations change and delete them.
         let fixtures = fixtures(&app).await;
-        let (status, body) = call(&app, row, &fixtures, Some(&weak)).await;
+        let (status, body) = call(&app, row, &fixtures, Some(weak)).await;
         let Some(permission) = row.permission else {
             assert_eq!(status, 200, "{}", row.operation);
             continue;

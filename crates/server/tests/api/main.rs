@@ -2,6 +2,7 @@
 
 mod attachments;
 mod authz;
+mod broadcasts;
 mod channels;
 mod contacts;
 mod contract;
@@ -21,6 +22,7 @@ mod sandbox;
 mod scheduling;
 mod senders;
 mod suppressions;
+mod templates;
 mod validation;
 mod webhook;
 mod webhooks;

@@ -13,6 +13,12 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, 
 
 /// Ends a query whose rows nobody else may change until the transaction ends.
 pub(super) const LOCK: &str = " FOR UPDATE";
+/// Locked, so that what is read cannot change before the transaction ends.
+pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3 FOR SHARE";
+
+pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, 1, 0, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + 1";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 

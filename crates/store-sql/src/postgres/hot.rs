@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use nuncio_domain::broadcast::{ContactStatus, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
@@ -14,7 +15,7 @@ use uuid::Uuid;
 use super::lanes::Trouble;
 use super::recent::{Known, Recent};
 use crate::SqlxResult as _;
-use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, shard, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Loaded, Moves, Prepared, TransitionOp, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
 use crate::till::{Till, is_open, sets_aside};
 
@@ -112,6 +113,24 @@ const PUT_DELIVERIES: &str = "INSERT INTO deliveries AS d (tenant_id, id, sender
 const FENCE: &str = "SELECT fence FROM webhook_cursors WHERE tenant_id = $1 AND fence = $2 FOR UPDATE";
 
 const ADVANCE: &str = "UPDATE webhook_cursors SET position = $2, entry = $3 WHERE tenant_id = $1";
+/// Recipients who were not handed over, of broadcasts that are being sent. Both rows are locked, so that the answer holds until the
+/// transaction ends.
+const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($1::bigint[], $2::uuid[], $3::uuid[]) AS u (tenant_id, broadcast_id, id) \
+     JOIN broadcast_contacts c ON c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id \
+     JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $4 AND b.status = $5 \
+     ORDER BY c.tenant_id, c.broadcast_id, c.id FOR UPDATE OF c FOR SHARE OF b";
+
+const WITH_STATUS: &str = "SELECT b.tenant_id, b.id FROM unnest($1::bigint[], $2::uuid[]) AS u (tenant_id, id) \
+     JOIN broadcasts b ON b.tenant_id = u.tenant_id AND b.id = u.id WHERE b.status = $3";
+
+const MOVE_CONTACTS: &str = "UPDATE broadcast_contacts c SET status = u.status, message_id = u.message_id \
+     FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[]) AS u (tenant_id, broadcast_id, id, status, message_id) \
+     WHERE c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id";
+
+const ADD_COUNTS: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost) \
+     SELECT u.tenant_id, u.broadcast_id, CAST(pg_backend_pid() % 16 AS SMALLINT), u.queued, u.sending, u.sent, u.delivered, u.failed, u.skipped, u.awaited, u.taken, u.cost \
+     FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]) AS u (tenant_id, broadcast_id, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET queued = k.queued + excluded.queued, sending = k.sending + excluded.sending, sent = k.sent + excluded.sent, delivered = k.delivered + excluded.delivered, failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped, awaited = k.awaited + excluded.awaited, taken = k.taken + excluded.taken, cost = k.cost + excluded.cost";
 
 const ADD_METRICS: &str = "INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) \
@@ -197,9 +216,11 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         items.map(|(n, (op, found))| (n, &*op.item, *found)).collect()
     };
     let costs = all.iter().any(|p| sets_aside(&p.item.message) > 0);
-    let (written, by) = if costs || all.iter().any(|p| p.item.idempotency.is_some()) {
+    let plain = |p: &&Prepared| p.item.idempotency.is_none() && p.item.message.state.detail.broadcast.is_none();
+    let (written, by) = if costs || !all.iter().all(plain) {
         let mut tx = conn.begin().await.store()?;
         claim_keys(&mut tx, ops, &mut answers).await?;
+        claim_contacts(&mut tx, ops, &mut answers).await?;
         let till = if costs { reserve(&mut tx, ops, &found, &mut answers).await? } else { Till::default() };
         let open = open(&answers);
         let born = births(&open)?;
@@ -208,6 +229,9 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         let ended: Vec<_> =
             ended.filter_map(|b| Some((b.fixed.tenant_id, b.fixed.id, b.fixed.idempotency_key.clone()?, b.state.updated_at))).collect();
         end_keys(&mut tx, &ended).await?;
+        let mut moves = Moves::default();
+        born.iter().for_each(|b| moves.born(&b.born.message));
+        write_moves(&mut tx, &moves).await?;
         book(&mut tx, &till).await?;
         tx.commit().await.map_err(Trouble::of_commit)?;
         (open.into_iter().zip(born).collect::<Vec<_>>(), by)
@@ -359,6 +383,87 @@ async fn claim_keys(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Op
             let same_request = fingerprint.as_slice() == mine.fingerprint;
             answers[n] = Some(Accepted::Duplicate { original: MessageId::from_uuid(*id), same_request });
         }
+    }
+    Ok(())
+}
+
+/// Takes the recipients of broadcasts that a batch hands over. Who was handed over before, and who is in a broadcast that is not being
+/// sent, is answered so.
+async fn claim_contacts(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut [Option<Accepted>]) -> Result<()> {
+    let part = |op: &AcceptOp| op.item.item.message.state.detail.broadcast;
+    let parts: Vec<_> = ops.iter().enumerate().filter_map(|(n, op)| Some((n, op.item.item.message.tenant, part(op)?))).collect();
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let open: Vec<(Uuid,)> = sqlx::query_as(CLAIM_CONTACTS)
+        .bind(column(&parts, |(_, tenant, _)| tenant.0))
+        .bind(column(&parts, |(.., part)| part.broadcast.uuid()))
+        .bind(column(&parts, |(.., part)| part.contact.uuid()))
+        .bind(ContactStatus::Pending.number())
+        .bind(Status::Sending.number())
+        .fetch_all(conn)
+        .await
+        .store()?;
+    // Each is taken out once: the same recipient may come twice in a batch.
+    let mut open: HashSet<Uuid> = open.into_iter().map(|(id,)| id).collect();
+    for (n, _, part) in parts.into_iter().filter(|(n, ..)| answers[*n].is_none()).collect::<Vec<_>>() {
+        if !open.remove(&part.contact.uuid()) {
+            answers[n] = Some(Accepted::Closed);
+        }
+    }
+    Ok(())
+}
+
+async fn write_moves(conn: &mut PgConnection, moves: &Moves) -> Result<()> {
+    if !moves.contacts.is_empty() {
+        sqlx::query(MOVE_CONTACTS)
+            .bind(column(&moves.contacts, |m| m.tenant))
+            .bind(column(&moves.contacts, |m| m.part.broadcast.uuid()))
+            .bind(column(&moves.contacts, |m| m.part.contact.uuid()))
+            .bind(column(&moves.contacts, |m| m.status.number()))
+            .bind(column(&moves.contacts, |m| m.message))
+            .execute(&mut *conn)
+            .await
+            .store()?;
+    }
+    let counts: Vec<_> = moves.counts.iter().collect();
+    if counts.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(ADD_COUNTS)
+        .bind(column(&counts, |((tenant, _), _)| *tenant))
+        .bind(column(&counts, |((_, broadcast), _)| *broadcast))
+        .bind(column(&counts, |(_, c)| c.queued))
+        .bind(column(&counts, |(_, c)| c.sending))
+        .bind(column(&counts, |(_, c)| c.sent))
+        .bind(column(&counts, |(_, c)| c.delivered))
+        .bind(column(&counts, |(_, c)| c.failed))
+        .bind(column(&counts, |(_, c)| c.skipped))
+        .bind(column(&counts, |(_, c)| c.awaited))
+        .bind(column(&counts, |(_, c)| c.taken))
+        .bind(column(&counts, |(_, c)| c.cost))
+        .execute(conn)
+        .await
+        .store()?;
+    Ok(())
+}
+
+/// Finds out which of the messages that may start are part of a cancelled broadcast.
+async fn mark_cancelled(conn: &mut PgConnection, fold: &mut Fold) -> Result<()> {
+    let keys: std::collections::BTreeSet<_> = fold.starting_in_broadcasts().map(|(key, _)| key).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<_> = keys.into_iter().collect();
+    let cancelled: Vec<(i64, Uuid)> = sqlx::query_as(WITH_STATUS)
+        .bind(column(&keys, |key| key.0))
+        .bind(column(&keys, |key| key.1))
+        .bind(Status::Cancelled.number())
+        .fetch_all(conn)
+        .await
+        .store()?;
+    for (key, loaded) in fold.starting_in_broadcasts() {
+        loaded.cancelled = cancelled.contains(&key);
     }
     Ok(())
 }
@@ -588,13 +693,16 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
         }
         fold.insert(key, Loaded::new(0, fixed.address_id, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
     }
+    mark_cancelled(conn, &mut fold).await?;
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
     let touched = fold.touched();
     let written = write(conn, &touched, |_| None).await.map_err(Trouble::into_store)?;
     let mut till = Till::default();
     touched.iter().for_each(|(key, loaded)| till.settle(*key, loaded));
+    let known = written.known(&touched);
+    write_moves(conn, &fold.moves()).await?;
     book(conn, &till).await?;
-    Ok((answers, written.known(&touched)))
+    Ok((answers, known))
 }
 
 /// What an update wrote.

@@ -5,6 +5,8 @@ mod hot;
 mod lanes;
 mod recent;
 
+#[path = "../sql/broadcasts.rs"]
+mod broadcasts;
 #[path = "../sql/contacts.rs"]
 mod contacts;
 #[path = "../sql/deliveries.rs"]
@@ -37,6 +39,8 @@ mod profiles;
 mod routing;
 #[path = "../sql/suppressions.rs"]
 mod suppressions;
+#[path = "../sql/templates.rs"]
+mod templates;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

@@ -31,7 +31,10 @@ impl Recent {
     /// Remembers rows that will hear of a result or a receipt soon.
     pub(super) fn put(&self, rows: impl Iterator<Item = ((i64, Uuid), Known)>) {
         let mut known = self.0.lock();
-        for (key, row) in rows.filter(|(_, row)| matches!(row.state.wait, Wait::Owned { .. } | Wait::Receipt { .. })) {
+        // What is part of a broadcast also changes its counts, in a transaction.
+        let soon =
+            |row: &Known| matches!(row.state.wait, Wait::Owned { .. } | Wait::Receipt { .. }) && row.state.detail.broadcast.is_none();
+        for (key, row) in rows.filter(|(_, row)| soon(row)) {
             if known.len() >= ROWS {
                 known.clear();
             }

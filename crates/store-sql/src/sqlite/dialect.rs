@@ -11,6 +11,12 @@ pub(super) const INSERT_EVENT: &str =
 
 /// There is one writer: whoever writes has locked everything.
 pub(super) const LOCK: &str = "";
+/// One writer at a time: what it reads cannot change before its transaction ends.
+pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3";
+
+pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + 1";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 

@@ -1,5 +1,6 @@
 //! The hot statements: prepared once, run in a loop.
 
+use nuncio_domain::broadcast::{ContactStatus, Counts, Part, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
@@ -9,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::rusqlite_error as failed;
-use crate::hot::{AcceptOp, Birth, Fold, Loaded, Prepared, TransitionOp, tenants, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Loaded, Move, Moves, Prepared, TransitionOp, tenants, unspool};
 use crate::row::{FixedRow, StateRow, first_sequence, json};
 use crate::till::{Till, sets_aside};
 
@@ -41,6 +42,14 @@ const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id,
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
 const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
      channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
+const OPEN_CONTACT: &str = "SELECT 1 FROM broadcast_contacts c JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id \
+     WHERE c.tenant_id = ?1 AND c.broadcast_id = ?2 AND c.id = ?3 AND c.status = ?4 AND b.status = ?5";
+const HAS_STATUS: &str = "SELECT 1 FROM broadcasts WHERE tenant_id = ?1 AND id = ?2 AND status = ?3";
+const MOVE_CONTACT: &str =
+    "UPDATE broadcast_contacts SET status = ?4, message_id = ?5 WHERE tenant_id = ?1 AND broadcast_id = ?2 AND id = ?3";
+const ADD_COUNTS: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost) \
+     VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET \
+     queued = queued + excluded.queued, sending = sending + excluded.sending, sent = sent + excluded.sent, delivered = delivered + excluded.delivered, failed = failed + excluded.failed, skipped = skipped + excluded.skipped, awaited = awaited + excluded.awaited, taken = taken + excluded.taken, cost = cost + excluded.cost";
 
 const PUT_DELIVERY: &str = "INSERT INTO deliveries (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, \
      attempts, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (tenant_id, id) DO UPDATE SET \
@@ -120,14 +129,16 @@ pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted
         epochs.push((tenant, epoch));
     }
     let mut till = till(conn, ops).map_err(failed)?;
+    let mut moves = Moves::default();
     let accepted = ops
         .iter()
         .map(|op| {
             let prepared = &op.item;
             let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
-            if known { accept_one(conn, prepared, &mut till).map_err(failed)? } else { Ok(Accepted::Stale) }
+            if known { accept_one(conn, prepared, &mut till, &mut moves).map_err(failed)? } else { Ok(Accepted::Stale) }
         })
-        .collect::<Result<_>>()?;
+        .collect::<Result<Vec<_>>>()?;
+    add_counts(conn, &moves).map_err(failed)?;
     book(conn, &till).map_err(failed)?;
     Ok(accepted)
 }
@@ -174,8 +185,13 @@ fn book(conn: &Connection, till: &Till) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till) -> rusqlite::Result<Result<Accepted>> {
+fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till, moves: &mut Moves) -> rusqlite::Result<Result<Accepted>> {
     let item = &prepared.item;
+    if let Some(part) = item.message.state.detail.broadcast
+        && !is_open(conn, item.message.tenant.0, part)?
+    {
+        return Ok(Ok(Accepted::Closed));
+    }
     if let Some(key) = &item.idempotency
         && let Some(original) = claim_key(conn, prepared, key)?
     {
@@ -201,10 +217,51 @@ fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till) -> rusqli
         Err(error) => return Ok(Err(error)),
     };
     insert(conn, &birth)?;
+    if message.state.detail.broadcast.is_some() {
+        // Written at once: the same recipient may come twice in a batch.
+        moves.born(&birth.born.message);
+        for moved in moves.contacts.drain(..) {
+            move_contact(conn, &moved)?;
+        }
+    }
     if suppressed && let Some(key) = &item.idempotency {
         end_key(conn, (message.tenant.0, message.id.uuid()), &key.key, birth.born.state.updated_at)?;
     }
     Ok(Ok(birth.into()))
+}
+
+/// Whether a recipient was not handed over yet, and their broadcast is being sent.
+fn is_open(conn: &Connection, tenant: i64, part: Part) -> rusqlite::Result<bool> {
+    let (pending, sending) = (ContactStatus::Pending.number(), Status::Sending.number());
+    let key = (part.broadcast.uuid(), part.contact.uuid());
+    conn.prepare_cached(OPEN_CONTACT)?.exists(params![tenant, key.0.as_bytes(), key.1.as_bytes(), pending, sending])
+}
+
+fn move_contact(conn: &Connection, moved: &Move) -> rusqlite::Result<()> {
+    let key = (moved.part.broadcast.uuid(), moved.part.contact.uuid());
+    let values = params![moved.tenant, key.0.as_bytes(), key.1.as_bytes(), moved.status.number(), moved.message.as_bytes()];
+    conn.prepare_cached(MOVE_CONTACT)?.execute(values)?;
+    Ok(())
+}
+
+fn add_counts(conn: &Connection, moves: &Moves) -> rusqlite::Result<()> {
+    for ((tenant, broadcast), counts) in &moves.counts {
+        let Counts { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost } = counts;
+        conn.prepare_cached(ADD_COUNTS)?.execute(params![
+            tenant,
+            broadcast.as_bytes(),
+            queued,
+            sending,
+            sent,
+            delivered,
+            failed,
+            skipped,
+            awaited,
+            taken,
+            cost
+        ])?;
+    }
+    Ok(())
 }
 
 /// Takes the idempotency key, or answers the message that has it.
@@ -330,6 +387,9 @@ pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<
         write(conn, tenant, id, loaded)?;
         till.settle((tenant, id), loaded);
     }
+    let moves = fold.moves();
+    moves.contacts.iter().try_for_each(|moved| move_contact(conn, moved)).map_err(failed)?;
+    add_counts(conn, &moves).map_err(failed)?;
     book(conn, &till).map_err(failed)?;
     Ok(answers)
 }
@@ -363,7 +423,14 @@ fn load(conn: &Connection, (tenant, id): (i64, Uuid), ops: &[TransitionOp]) -> R
     let Some((rowid, state, idempotency_key, address)) = row else { return Ok(None) };
     let starting = ops.iter().any(|op| matches!(op.item.step, Step::Start { .. }) && Fold::key(&op.item) == (tenant, id));
     let (fixed, suppressed) = if starting { load_fixed(conn, rowid, tenant, id)? } else { (None, false) };
-    Ok(Some(Loaded::new(rowid, address, state.decode()?, idempotency_key, fixed, suppressed)))
+    let mut loaded = Loaded::new(rowid, address, state.decode()?, idempotency_key, fixed, suppressed);
+    if starting && let Some(broadcast) = loaded.broadcast() {
+        let status = Status::Cancelled.number();
+        let cancelled =
+            conn.prepare_cached(HAS_STATUS).and_then(|mut statement| statement.exists(params![tenant, broadcast.as_bytes(), status]));
+        loaded.cancelled = cancelled.map_err(failed)?;
+    }
+    Ok(Some(loaded))
 }
 
 fn load_fixed(conn: &Connection, rowid: i64, tenant: i64, id: Uuid) -> Result<(Option<FixedRow>, bool)> {

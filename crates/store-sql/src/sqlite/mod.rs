@@ -8,6 +8,8 @@ mod dialect;
 mod hot;
 mod writer;
 
+#[path = "../sql/broadcasts.rs"]
+mod broadcasts;
 #[path = "../sql/contacts.rs"]
 mod contacts;
 #[path = "../sql/deliveries.rs"]
@@ -40,6 +42,8 @@ mod profiles;
 mod routing;
 #[path = "../sql/suppressions.rs"]
 mod suppressions;
+#[path = "../sql/templates.rs"]
+mod templates;
 #[path = "../sql/webhooks.rs"]
 mod webhooks;
 

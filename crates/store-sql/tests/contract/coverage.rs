@@ -82,6 +82,24 @@ const COVERED: &[(&str, &[&str])] = &[
         "what_is_erased_leaves_no_trace_but_the_books",
         &["insert_erasure", "list_erasures", "delete_erasure", "messages_to_erase", "erase_messages", "erase_events"],
     ),
+    (
+        "a_template_comes_back_as_it_was",
+        &["insert_template", "find_template", "list_templates", "update_template", "delete_template", "due_templates"],
+    ),
+    ("a_broadcast_comes_back_as_it_was", &["insert_broadcast", "find_broadcast", "list_broadcasts", "update_broadcast"]),
+    (
+        "recipients_of_a_draft_come_and_go",
+        &[
+            "delete_draft_broadcast",
+            "insert_broadcast_contacts",
+            "list_broadcast_contacts",
+            "delete_broadcast_contact",
+            "pending_broadcast_contacts",
+        ],
+    ),
+    ("counts_follow_the_messages", &["fail_broadcast_contact"]),
+    ("what_is_cancelled_does_not_start", &["unsent_broadcast_messages"]),
+    ("a_broadcast_that_is_due_is_taken_by_one", &["due_broadcasts", "claim_broadcast"]),
 ];
 
 fn sources(dir: &Path) -> String {

@@ -4,6 +4,7 @@
 //! given and taken databases (`scripts/postgres.sh start` prints one); without it that half is skipped, and says so.
 
 mod accept;
+mod broadcasts;
 mod budget;
 mod contacts;
 mod coverage;
@@ -22,6 +23,7 @@ mod numbers;
 mod people;
 mod schema;
 mod suppressions;
+mod templates;
 mod transition;
 mod webhooks;
 
@@ -149,6 +151,18 @@ cases! {
             an_invitation_that_ended_is_expired,
             a_number_is_set_aside_while_its_invitation_is_open,
         }
+        templates {
+            a_template_comes_back_as_it_was,
+        }
+        broadcasts {
+            a_broadcast_comes_back_as_it_was,
+            recipients_of_a_draft_come_and_go,
+            a_recipient_is_handed_over_once,
+            nobody_is_handed_over_by_a_broadcast_that_does_not_send,
+            counts_follow_the_messages,
+            what_is_cancelled_does_not_start,
+            a_broadcast_that_is_due_is_taken_by_one,
+        }
         nodes {
             a_node_lives_while_its_counter_moves,
             a_node_that_owns_something_is_not_forgotten,
@@ -180,6 +194,9 @@ cases! {
         }
         money {
             two_nodes_spend_no_more_than_there_is,
+        }
+        broadcasts {
+            two_nodes_hand_over_each_recipient_once,
         }
         load {
             two_nodes_change_the_same_messages,

@@ -82,6 +82,7 @@ impl World {
                 assert_eq!((*whose, *which), (tenant, message));
                 "complaint".to_owned()
             }
+            ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),
         }
     }
 }

@@ -1,0 +1,88 @@
+//! What can be done with a broadcast without saying more: pause, resume, cancel, escalate, retry the review.
+
+use axum::extract::State;
+use nuncio_core::Core;
+
+use super::BroadcastBody;
+use crate::extract::{Auth, NoBody, Path};
+use crate::reply::{Reply, Result};
+
+/// Pause a broadcast
+///
+/// Nobody more is handed over. What was handed over already, a few hundred messages at most, still goes out.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/pause", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
+)]
+pub(crate) async fn pause_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    _: NoBody,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::ok(core.pause_broadcast(&caller, &id).await?.into()))
+}
+
+/// Resume a broadcast
+///
+/// Goes on where it was paused.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/resume", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
+)]
+pub(crate) async fn resume_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    _: NoBody,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::ok(core.resume_broadcast(&caller, &id).await?.into()))
+}
+
+/// Cancel a broadcast
+///
+/// Whoever was not handed over is skipped, and messages that no provider has yet are cancelled.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/cancel", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
+)]
+pub(crate) async fn cancel_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    _: NoBody,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::ok(core.cancel_broadcast(&caller, &id).await?.into()))
+}
+
+/// Escalate a rejected broadcast
+///
+/// Asks the operator to look at a broadcast that the automated review rejected.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/escalate", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
+)]
+pub(crate) async fn escalate_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    _: NoBody,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::ok(core.escalate_broadcast(&caller, &id).await?.into()))
+}
+
+/// Retry the review of a broadcast
+///
+/// For a rejected broadcast whose content was edited; it is reviewed three times at most.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
+)]
+pub(crate) async fn retry_broadcast_review(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    _: NoBody,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::ok(core.retry_broadcast_review(&caller, &id).await?.into()))
+}

@@ -1,0 +1,63 @@
+//! `POST`, `GET` and `DELETE /v1/broadcasts/{id}/contacts`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::broadcasts::{AddBroadcastContacts, AddedContacts, BroadcastContactView, ListBroadcastContacts};
+
+use crate::extract::{Auth, Body, Path, Query};
+use crate::reply::{NoContent, Reply, Result, page};
+
+page! {
+    /// A page of recipients.
+    BroadcastContactPage of BroadcastContactView
+}
+
+/// Add recipients to a broadcast
+///
+/// While it is a draft, at most 1000 a call. Recipients that it has already are counted and left out; those that cannot be reached by
+/// its channel, or lack a variable of its template, are told in `errors`.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 201, description = "What became of them.", body = AddedContacts)),
+)]
+pub(crate) async fn add_broadcast_contacts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Body { value, .. }: Body<AddBroadcastContacts>,
+) -> Result<Reply<AddedContacts>> {
+    Ok(Reply::created(core.add_broadcast_contacts(&caller, &id, value).await?))
+}
+
+/// List the recipients of a broadcast
+///
+/// Newest first.
+#[utoipa::path(
+    get, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ListBroadcastContacts),
+    responses((status = 200, description = "A page of recipients.", body = BroadcastContactPage)),
+)]
+pub(crate) async fn list_broadcast_contacts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Query(list): Query<ListBroadcastContacts>,
+) -> Result<Reply<BroadcastContactPage>> {
+    Ok(Reply::ok(core.list_broadcast_contacts(&caller, &id, &list).await?.into()))
+}
+
+/// Remove a recipient from a broadcast
+///
+/// While it is a draft.
+#[utoipa::path(
+    delete, path = "/v1/broadcasts/{id}/contacts/{contactId}", tag = "Broadcasts",
+    params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ("contactId" = String, Path, description = "The recipient in it.", example = "bct_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 204, description = "It is gone.")),
+)]
+pub(crate) async fn delete_broadcast_contact(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path((id, contact)): Path<(String, String)>,
+) -> Result<NoContent> {
+    core.delete_broadcast_contact(&caller, &id, &contact).await?;
+    Ok(NoContent)
+}

@@ -1,0 +1,50 @@
+//! `POST /v1/broadcasts`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::broadcasts::{BroadcastView, CreateBroadcast};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::BroadcastBody;
+use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::reply::{Reply, Result};
+
+/// The broadcast that an idempotency key was used for.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BroadcastConflict {
+    /// The original broadcast.
+    broadcast: BroadcastView,
+    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
+    #[schema(value_type = Code)]
+    code: &'static str,
+    /// In words.
+    message: String,
+    details: Details,
+    error: ErrorObject,
+}
+
+/// Make a broadcast
+///
+/// A draft without recipients. Its content is held to the limits of its channel, as that of a message is.
+#[utoipa::path(
+    post, path = "/v1/broadcasts", tag = "Broadcasts", request_body = CreateBroadcast, params(IdempotencyKey),
+    responses(
+        (status = 201, description = "The broadcast, a draft.", body = BroadcastBody, links(
+            ("get" = (operation_id = "get_broadcast", parameters(("id" = "$response.body#/broadcast/id")))),
+            ("add" = (operation_id = "add_broadcast_contacts", parameters(("id" = "$response.body#/broadcast/id")))),
+            ("send" = (operation_id = "send_broadcast", parameters(("id" = "$response.body#/broadcast/id")))),
+        )),
+        (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = ErrorBody),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
+    ),
+)]
+pub(crate) async fn create_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value, .. }: Body<CreateBroadcast>,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::created(core.create_broadcast(&caller, value, key).await?.into()))
+}

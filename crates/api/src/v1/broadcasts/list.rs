@@ -1,0 +1,28 @@
+//! `GET /v1/broadcasts`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::broadcasts::{BroadcastView, ListBroadcasts};
+
+use crate::extract::{Auth, Query};
+use crate::reply::{Reply, Result, page};
+
+page! {
+    /// A page of broadcasts.
+    BroadcastPage of BroadcastView
+}
+
+/// List broadcasts
+///
+/// Newest first.
+#[utoipa::path(
+    get, path = "/v1/broadcasts", tag = "Broadcasts", params(ListBroadcasts),
+    responses((status = 200, description = "A page of broadcasts.", body = BroadcastPage)),
+)]
+pub(crate) async fn list_broadcasts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Query(list): Query<ListBroadcasts>,
+) -> Result<Reply<BroadcastPage>> {
+    Ok(Reply::ok(core.list_broadcasts(&caller, &list).await?.into()))
+}

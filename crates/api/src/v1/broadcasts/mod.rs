@@ -1,0 +1,49 @@
+//! Broadcasts.
+
+mod act;
+mod contacts;
+mod create;
+mod delete;
+mod get;
+mod list;
+mod progress;
+mod schedule;
+mod send;
+mod update;
+
+use nuncio_core::broadcasts::BroadcastView;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(create::create_broadcast, list::list_broadcasts))
+        .routes(routes!(get::get_broadcast, update::update_broadcast, delete::delete_broadcast))
+        .routes(routes!(contacts::add_broadcast_contacts, contacts::list_broadcast_contacts))
+        .routes(routes!(contacts::delete_broadcast_contact))
+        .routes(routes!(send::send_broadcast))
+        .routes(routes!(schedule::schedule_broadcast))
+        .routes(routes!(progress::get_broadcast_progress))
+        .routes(routes!(act::pause_broadcast))
+        .routes(routes!(act::resume_broadcast))
+        .routes(routes!(act::cancel_broadcast))
+        .routes(routes!(act::escalate_broadcast))
+        .routes(routes!(act::retry_broadcast_review))
+}
+
+/// A broadcast under its name.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OneBroadcast)]
+pub(crate) struct BroadcastBody {
+    broadcast: BroadcastView,
+}
+
+impl From<BroadcastView> for BroadcastBody {
+    fn from(broadcast: BroadcastView) -> Self {
+        Self { broadcast }
+    }
+}

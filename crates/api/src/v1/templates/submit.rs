@@ -1,0 +1,25 @@
+//! `POST /v1/templates/{id}/submit`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::templates::{SubmitTemplate, TemplateView};
+
+use crate::extract::{Auth, Body, Path};
+use crate::reply::{Reply, Result};
+
+/// Submit a template
+///
+/// Hands it in to the WhatsApp account of a sender. What WhatsApp decides is told by the event `template.status_changed`.
+#[utoipa::path(
+    post, path = "/v1/templates/{id}/submit", tag = "Templates", request_body = SubmitTemplate,
+    params(("id" = String, Path, description = "The template.", example = "tpl_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 202, description = "The template, pending.", body = TemplateView)),
+)]
+pub(crate) async fn submit_template(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Body { value, .. }: Body<SubmitTemplate>,
+) -> Result<Reply<TemplateView>> {
+    Ok(Reply::accepted(core.submit_template(&caller, &id, value).await?))
+}

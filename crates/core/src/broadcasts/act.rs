@@ -1,0 +1,154 @@
+//! What can be done with a broadcast: send, schedule, pause, resume, cancel, escalate, retry the review; and what an operator decides.
+
+use nuncio_domain::broadcast::{Broadcast, Operation, Status};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::template::Status as TemplateStatus;
+use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Result, TenantId, Timestamp, limits};
+
+use super::command::{ScheduleBroadcast, SendBroadcast};
+use super::view::BroadcastView;
+use crate::messages::routing;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// Escalated broadcasts that are shown to an operator at once.
+const ESCALATED: u32 = 100;
+
+impl Core {
+    /// Begins the way of a draft: review, then its time, then its recipients.
+    pub async fn send_broadcast(&self, caller: &Caller, id: &str, command: SendBroadcast) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        if let Some(at) = command.scheduled_at {
+            self.check_broadcast_time(at)?;
+        }
+        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        if broadcast.status == Status::Draft && broadcast.total > 0 {
+            self.broadcast_can_go(&broadcast).await?;
+        }
+        self.act_on_broadcast(caller, id, Operation::Send, |broadcast, _| {
+            broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
+            count_review(broadcast);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Fails when nothing of it could go out.
+    async fn broadcast_can_go(&self, broadcast: &Broadcast) -> Result<()> {
+        let world = self.world(broadcast.tenant).await?;
+        let template = self.template_of_broadcast(broadcast).await?;
+        if world.sender(broadcast.sender).is_none() {
+            return Err(Error::not_found("sender"));
+        }
+        let RequestedChannel::Only(channel) = broadcast.channel.requested() else { return Ok(()) };
+        if world.connection(broadcast.sender, channel).is_none() {
+            let message = format!("the sender of the broadcast has no provider connected for {channel}");
+            return Err(Error::new(ErrorCode::SenderNotConfigured, message));
+        }
+        let approved = template.is_none_or(|t| t.status == TemplateStatus::Approved);
+        if channel == Channel::Whatsapp && !approved { Err(routing::not_approved()) } else { Ok(()) }
+    }
+
+    /// Sends a scheduled broadcast at another time.
+    pub async fn schedule_broadcast(&self, caller: &Caller, id: &str, command: ScheduleBroadcast) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        let at = command.scheduled_at;
+        self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        self.check_broadcast_time(at)?;
+        if at <= self.ids().clock.now() {
+            return Err(Error::field("scheduledAt", format!("{at} has passed; must be in the future")));
+        }
+        self.act_on_broadcast(caller, id, Operation::Schedule, |broadcast, _| {
+            broadcast.body.scheduled_at = Some(at);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Stops handing over.
+    pub async fn pause_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        self.act_on_broadcast(caller, id, Operation::Pause, |_, _| Ok(())).await
+    }
+
+    /// Goes on handing over.
+    pub async fn resume_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        self.act_on_broadcast(caller, id, Operation::Resume, |_, _| Ok(())).await
+    }
+
+    /// Stops for good. What was handed over and no provider has yet is taken back.
+    pub async fn cancel_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        self.act_on_broadcast(caller, id, Operation::Cancel, |_, _| Ok(())).await
+    }
+
+    /// Asks for a person to look at a rejected broadcast.
+    pub async fn escalate_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        self.act_on_broadcast(caller, id, Operation::Escalate, |_, _| Ok(())).await
+    }
+
+    /// Has the edited content of a rejected broadcast reviewed.
+    pub async fn retry_broadcast_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsSend)?;
+        self.act_on_broadcast(caller, id, Operation::RetryReview, |broadcast, _| {
+            count_review(broadcast);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn act_on_broadcast(
+        &self,
+        caller: &Caller,
+        id: &str,
+        operation: Operation,
+        edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
+    ) -> Result<BroadcastView> {
+        let id = parse_id(id, "broadcast")?;
+        Ok(BroadcastView::from(&self.change_broadcast(caller.tenant, id, operation, edit).await?))
+    }
+
+    fn check_broadcast_time(&self, at: Timestamp) -> Result<()> {
+        if at > self.ids().clock.now().plus(limits::BROADCAST_AHEAD) {
+            return Err(Error::field("scheduledAt", format!("{at} is more than 365 days ahead")));
+        }
+        Ok(())
+    }
+
+    /// Broadcasts of a world that wait for an operator, newest first.
+    pub async fn escalated_broadcasts(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
+        let page = PageRequest { limit: ESCALATED, before: None };
+        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(tenant, &[Status::Escalated], page).await.or_fail()?;
+        Ok(page.items.iter().map(BroadcastView::from).collect())
+    }
+
+    /// An operator lets an escalated broadcast through, or refuses it for good. `reason` is shown to whoever made it.
+    pub async fn decide_review(&self, tenant: TenantId, id: &str, approve: bool, reason: Option<&str>) -> Result<BroadcastView> {
+        let id = parse_id(id, "broadcast")?;
+        let operation = |broadcast: &Broadcast| {
+            let now = self.ids().clock.now();
+            if approve { Operation::Approve { ahead: is_ahead(broadcast, now) } } else { Operation::Refuse }
+        };
+        let changed = self
+            .change_broadcast_as(tenant, id, operation, |broadcast, now| {
+                if let Some(review) = &mut broadcast.body.review {
+                    let verdict = if approve { "Approved by a person" } else { "Refused by a person" };
+                    review.reasoning = reason.map_or_else(|| format!("{verdict}."), |reason| format!("{verdict}: {reason}"));
+                    review.reviewed_at = now;
+                }
+                Ok(())
+            })
+            .await?;
+        Ok(BroadcastView::from(&changed))
+    }
+}
+
+/// Whether its time is still to come.
+pub(super) fn is_ahead(broadcast: &Broadcast, now: Timestamp) -> bool {
+    broadcast.body.scheduled_at.is_some_and(|at| at > now)
+}
+
+fn count_review(broadcast: &mut Broadcast) {
+    broadcast.body.review_attempts += 1;
+}

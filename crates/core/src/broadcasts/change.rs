@@ -1,0 +1,116 @@
+//! Changing a broadcast: the state machine, money and events in one transaction, on the newest state.
+
+use nuncio_domain::broadcast::{Broadcast, Operation, Status, apply};
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{BroadcastId, Error, Result, TenantId, Timestamp};
+use nuncio_store::{NewEvent, Occurrence};
+use serde_json::{Map, Value};
+
+use super::money;
+use super::view::BroadcastView;
+use crate::{Core, StoreResultExt as _, once};
+
+/// How often a change that lost a race is made again.
+const TRIES: usize = 5;
+
+/// A hash of the content that a review looks at.
+pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
+    let body = &broadcast.body;
+    let bytes = once::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html));
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Core {
+    pub(crate) async fn find_broadcast(&self, tenant: TenantId, id: BroadcastId) -> Result<Broadcast> {
+        let found = self.inner.store.read().await.or_fail()?.find_broadcast(tenant, id).await.or_fail()?;
+        found.ok_or_else(|| Error::not_found("broadcast"))
+    }
+
+    /// Carries out an operation, with `edit` applied to what it leads to. Of two at once the second one finds the first one done.
+    pub(super) async fn change_broadcast(
+        &self,
+        tenant: TenantId,
+        id: BroadcastId,
+        operation: Operation,
+        edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
+    ) -> Result<Broadcast> {
+        self.change_broadcast_as(tenant, id, |_| operation, edit).await
+    }
+
+    /// The same for an operation that depends on the newest state.
+    pub(super) async fn change_broadcast_as(
+        &self,
+        tenant: TenantId,
+        id: BroadcastId,
+        operation: impl Fn(&Broadcast) -> Operation + Send + Sync,
+        edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
+    ) -> Result<Broadcast> {
+        for _ in 0..TRIES {
+            let now = self.ids().clock.now();
+            let mut tx = self.inner.store.begin().await.or_fail()?;
+            let before = tx.find_broadcast(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("broadcast"))?;
+            let operation = operation(&before);
+            let path = apply(before.standing(&fingerprint(&before)), operation)?;
+            let mut broadcast = before.clone();
+            broadcast.updated_at = now;
+            broadcast.version += path.len().max(1) as i64;
+            edit(&mut broadcast, now)?;
+            if let Some(status) = path.last() {
+                enter(&mut broadcast, *status, now);
+            }
+            match operation {
+                Operation::Send | Operation::RetryReview | Operation::Approve { .. } => money::reserve(&mut *tx, &mut broadcast).await?,
+                Operation::Reject => money::release(&mut *tx, &mut broadcast).await?,
+                _ if broadcast.status.is_final() => money::release(&mut *tx, &mut broadcast).await?,
+                _ => {}
+            }
+            if !tx.update_broadcast(&broadcast, before.version).await.or_fail()? {
+                continue;
+            }
+            if !path.is_empty() {
+                tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await.or_fail()?;
+            }
+            tx.commit().await.or_fail()?;
+            self.inner.outbound.told(tenant);
+            return Ok(broadcast);
+        }
+        Err(Error::unavailable("the broadcast keeps changing; try again"))
+    }
+}
+
+/// What a new status means for the rest.
+fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
+    broadcast.status = status;
+    if status == Status::Sending {
+        broadcast.body.started_at.get_or_insert(now);
+        broadcast.body.past_due = false;
+    }
+    if status.is_final() {
+        broadcast.body.completed_at = Some(now);
+    }
+    broadcast.due_at = match status {
+        Status::PendingReview | Status::Sending => Some(now),
+        Status::Scheduled => broadcast.body.scheduled_at,
+        // What was handed over and no provider has yet is taken back.
+        Status::Cancelled if broadcast.counts.handled() > 0 => Some(now),
+        _ => None,
+    };
+}
+
+/// One occurrence for each status on the way.
+fn event(broadcast: &Broadcast, version: i64, from: Status, path: &[Status]) -> NewEvent {
+    let previous = std::iter::once(&from).chain(path);
+    let occurrence = |(previous, status): (&Status, &Status)| {
+        let view = BroadcastView { status: status.as_str(), ..BroadcastView::from(broadcast) };
+        let view = serde_json::to_value(view).unwrap_or_default();
+        let data = Map::from_iter([("broadcast".to_owned(), view), ("previousStatus".to_owned(), Value::from(previous.as_str()))]);
+        Occurrence { kind: EventType::BroadcastStatusChanged, sender: Some(broadcast.sender), data }
+    };
+    NewEvent {
+        kind: ResourceKind::Broadcast,
+        resource: broadcast.id.uuid(),
+        sequence: version + 1,
+        occurrences: previous.zip(path).map(occurrence).collect(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Whether a broadcast can be sent by its channel: everything that is wrong, at once.
+
+use nuncio_domain::broadcast::{Broadcast, BroadcastType};
+use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
+
+use crate::messages::content::Faults;
+use crate::messages::{SendMessage, routing, validate};
+
+/// A message of the broadcast, without a recipient.
+pub(super) fn message(broadcast: &Broadcast) -> SendMessage {
+    SendMessage {
+        to: String::new(),
+        channel: Some(broadcast.channel.requested()),
+        message_type: Some(broadcast.message_type.message_type()),
+        text: broadcast.body.text.clone(),
+        content: broadcast.body.content.clone(),
+        subject: None,
+        html_body: None,
+        reply_to: None,
+        idempotency_key: None,
+        metadata: None,
+        fallback_enabled: None,
+        fallback_after_seconds: None,
+        voice_language: None,
+        attachments: None,
+        scheduled_at: None,
+        validity_seconds: None,
+        on_unknown: None,
+    }
+}
+
+/// Gathers every fault. A smart broadcast must be good for SMS, which most of its recipients may get, and for email if it has a subject
+/// or HTML.
+pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut faults = Faults { errors: &mut errors };
+    faults.length("name", Some(&broadcast.body.name), 1, limits::BROADCAST_NAME);
+    if broadcast.body.scheduled_at.is_some_and(|at| at > now.plus(limits::BROADCAST_AHEAD)) {
+        faults.push("scheduledAt", "is more than 365 days ahead");
+    }
+    let mails = broadcast.body.email_subject.is_some() || broadcast.html.is_some();
+    match broadcast.channel.requested() {
+        RequestedChannel::Only(channel) => errors.extend(on_channel(broadcast, channel, mails || channel == Channel::Email, now)),
+        RequestedChannel::Auto => {
+            errors.extend(on_channel(broadcast, Channel::Sms, false, now));
+            if mails {
+                errors.extend(on_channel(broadcast, Channel::Email, true, now));
+            }
+        }
+    }
+    validate::metadata(broadcast.body.metadata.as_ref(), &mut errors);
+    let mut seen = Vec::new();
+    errors.retain(|error| {
+        let new = !seen.contains(&error.path);
+        seen.push(error.path.clone());
+        new
+    });
+    errors
+}
+
+fn on_channel(broadcast: &Broadcast, channel: Channel, mails: bool, now: Timestamp) -> Vec<FieldError> {
+    let mut command = message(broadcast);
+    if mails {
+        command.subject.clone_from(&broadcast.body.email_subject);
+        command.html_body.clone_from(&broadcast.html);
+    }
+    let mut errors = validate::check(&mut command, channel, now, false);
+    if !routing::carries(channel, broadcast.message_type.message_type()) {
+        errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {}", broadcast.message_type)));
+    }
+    for error in &mut errors {
+        match error.path.as_str() {
+            "subject" => error.path = "emailSubject".to_owned(),
+            "htmlBody" => error.path = "emailHtmlBody".to_owned(),
+            _ => {}
+        }
+    }
+    errors
+}
+
+/// Whether it is made from a template.
+pub(super) fn is_template(broadcast: &Broadcast) -> bool {
+    broadcast.message_type == BroadcastType::Template
+}

@@ -1,0 +1,164 @@
+//! What a caller asks of broadcasts.
+
+use std::collections::BTreeMap;
+
+use nuncio_domain::Timestamp;
+use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, ContactStatus, Status};
+use nuncio_domain::message::Content;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+/// A broadcast to make.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateBroadcast {
+    /// A name for people.
+    #[schema(min_length = 1, max_length = 200, example = "Spring sale")]
+    pub name: String,
+    /// How the recipients are reached.
+    pub channel: BroadcastChannel,
+    /// What kind of content it has. Default `text`.
+    #[serde(default)]
+    pub message_type: Option<BroadcastType>,
+    /// Text, caption, or the words of a call.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Extra content of types other than `text`.
+    #[serde(default)]
+    #[schema(value_type = Option<Content>)]
+    pub content: Option<Box<Content>>,
+    /// Who sends it; by default the world's default sender.
+    #[serde(default)]
+    pub sender_id: Option<String>,
+    /// Subject of emails; required for channel `email`.
+    #[serde(default)]
+    #[schema(max_length = 998)]
+    pub email_subject: Option<String>,
+    /// HTML body of emails.
+    #[serde(default)]
+    pub email_html_body: Option<String>,
+    /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub scheduled_at: Option<Timestamp>,
+    /// Your own data, returned unchanged: at most 50 keys, 16 KB, 5 levels.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
+    /// Makes at most one broadcast per key. Same as the header `Idempotency-Key`.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 255)]
+    pub idempotency_key: Option<String>,
+}
+
+/// What shall change about a broadcast. What is left out stays; null clears what may be absent.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct UpdateBroadcast {
+    /// A name for people.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = String, required = false, nullable = false, min_length = 1, max_length = 200)]
+    pub name: Option<String>,
+    /// Text, caption, or the words of a call.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub text: Option<Option<String>>,
+    /// Extra content, replaced whole.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<Content>)]
+    pub content: Option<Option<Box<Content>>>,
+    /// Subject of emails.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 998)]
+    pub email_subject: Option<Option<String>>,
+    /// HTML body of emails.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub email_html_body: Option<Option<String>>,
+    /// Your own data, replaced whole.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Option<Map<String, Value>>>,
+}
+
+/// Tells what is null from what is absent.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Recipients to add.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddBroadcastContacts {
+    /// The recipients.
+    #[schema(min_items = 1, max_items = 1000)]
+    pub contacts: Vec<NewContact>,
+}
+
+/// One recipient to add.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[schema(as = NewBroadcastContact)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewContact {
+    /// An E.164 phone number, an email address, or a numeric chat id (channels telegram and instagram).
+    #[schema(example = "+34600111222")]
+    pub recipient: String,
+    /// Values of the template's variables for this recipient. They go before those of the broadcast.
+    #[serde(default)]
+    pub template_variables: Option<BTreeMap<String, String>>,
+    /// The same for its buttons, by index.
+    #[serde(default)]
+    pub template_button_variables: Option<BTreeMap<String, String>>,
+    /// The same for its header.
+    #[serde(default)]
+    pub template_header_variables: Option<BTreeMap<String, String>>,
+}
+
+/// How to send a broadcast.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SendBroadcast {
+    /// When to send, in place of what the broadcast says so far. A moment that has passed sends at once.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub scheduled_at: Option<Timestamp>,
+}
+
+/// When to send a broadcast that is scheduled.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ScheduleBroadcast {
+    /// The new moment: in the future, at most 365 days ahead.
+    #[schema(value_type = String, format = DateTime)]
+    pub scheduled_at: Timestamp,
+}
+
+/// Which broadcasts are asked for: the query of `GET /v1/broadcasts`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListBroadcasts {
+    /// Comma-joined statuses.
+    #[param(value_type = Option<Vec<Status>>, style = Form, explode = false, min_items = 1)]
+    pub status: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before, with the same filter.
+    pub cursor: Option<String>,
+}
+
+/// Which recipients are asked for: the query of `GET /v1/broadcasts/{id}/contacts`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ListBroadcastContacts {
+    /// Comma-joined statuses.
+    #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode = false, min_items = 1)]
+    pub status: Option<String>,
+    /// Page size; 50 when absent.
+    #[param(minimum = 1, maximum = 100)]
+    pub limit: Option<u32>,
+    /// Where to continue: the `nextCursor` of the page before, with the same filter.
+    pub cursor: Option<String>,
+}

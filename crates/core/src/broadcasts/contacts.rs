@@ -1,0 +1,189 @@
+//! The recipients of a broadcast.
+
+use std::collections::HashSet;
+
+use nuncio_domain::address::Parsed;
+use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
+use nuncio_domain::message::Content;
+use nuncio_domain::template::Template;
+use nuncio_domain::{AddressKind, Channel, Error, Permission, Recipient, RequestedChannel, Result, limits};
+use nuncio_store::NewBroadcastContact;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
+use super::view::BroadcastContactView;
+use crate::list::{self, Listed};
+use crate::templates::render;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// What became of recipients that were to be added.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AddedContacts {
+    /// How many were added.
+    pub added: u64,
+    /// How many the broadcast has already, or came twice.
+    pub duplicates: u64,
+    /// How many cannot be recipients of it.
+    pub invalid: u64,
+    /// Why not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<RefusedContact>,
+}
+
+/// A recipient that was not added.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedContact {
+    /// As it was given.
+    pub recipient: String,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Core {
+    /// Adds recipients to a draft. Those that cannot be are told, and do not keep the others out.
+    pub async fn add_broadcast_contacts(&self, caller: &Caller, id: &str, command: AddBroadcastContacts) -> Result<AddedContacts> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let id = parse_id(id, "broadcast")?;
+        let broadcast = self.find_broadcast(caller.tenant, id).await?;
+        apply(broadcast.standing(""), Operation::Prepare)?;
+        let count = command.contacts.len();
+        if !(1..=limits::BROADCAST_CONTACTS).contains(&count) {
+            let message = format!("has {count} items; must have 1 to {}", limits::BROADCAST_CONTACTS);
+            return Err(Error::field("contacts", message));
+        }
+        let template = self.template_of_broadcast(&broadcast).await?;
+        let now = self.ids().clock.now();
+        let (mut outcome, mut new, mut seen) = (AddedContacts::default(), Vec::new(), HashSet::new());
+        for contact in command.contacts {
+            let given = contact.recipient.clone();
+            match read(&broadcast, template.as_ref(), contact) {
+                Ok((recipient, variables)) if seen.insert(recipient.clone()) => {
+                    new.push(NewBroadcastContact { id: self.ids().at(now), recipient, variables });
+                }
+                Ok(_) => outcome.duplicates += 1,
+                Err(reason) => {
+                    let recipient = given.chars().take(320).collect();
+                    outcome.errors.push(RefusedContact { recipient, reason });
+                }
+            }
+        }
+        // In this order they are also handed over.
+        new.sort_unstable_by_key(|contact| contact.id);
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await.or_fail()? else {
+            drop(tx);
+            return Err(self.no_draft(caller, id).await);
+        };
+        tx.commit().await.or_fail()?;
+        outcome.added = added;
+        outcome.duplicates += new.len() as u64 - added;
+        outcome.invalid = outcome.errors.len() as u64;
+        Ok(outcome)
+    }
+
+    /// A page of recipients.
+    pub async fn list_broadcast_contacts(
+        &self,
+        caller: &Caller,
+        id: &str,
+        asked: &ListBroadcastContacts,
+    ) -> Result<Listed<BroadcastContactView>> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let mut errors = Vec::new();
+        let limit = list::limit(asked.limit, &mut errors);
+        let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("broadcasts/{}/contacts?{status:?}", broadcast.id);
+        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, page).await.or_fail()?;
+        let items = page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &broadcast)).collect();
+        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+    }
+
+    /// Removes a recipient from a draft.
+    pub async fn delete_broadcast_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let id = parse_id(id, "broadcast")?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let contact = parse_id(contact, "contact of the broadcast");
+        let deleted = match &contact {
+            Ok(contact) => tx.delete_broadcast_contact(caller.tenant, id, *contact).await.or_fail()?,
+            Err(_) => Some(false),
+        };
+        tx.commit().await.or_fail()?;
+        match deleted {
+            Some(true) => Ok(()),
+            Some(false) => Err(Error::not_found("contact of the broadcast")),
+            None => Err(self.no_draft(caller, id).await),
+        }
+    }
+}
+
+/// The statuses as they are stored: in a cancelled broadcast nobody is pending, and who was is skipped. `None` for those of nobody.
+fn stored(asked: &[ContactStatus], broadcast: &Broadcast) -> Option<Vec<ContactStatus>> {
+    let mut status = asked.to_vec();
+    if broadcast.status == Status::Cancelled && !asked.is_empty() {
+        status.retain(|s| *s != ContactStatus::Pending);
+        if status.contains(&ContactStatus::Skipped) {
+            status.push(ContactStatus::Pending);
+        }
+        if status.is_empty() {
+            return None;
+        }
+    }
+    Some(status)
+}
+
+/// Reads one recipient, or tells why it cannot be one.
+fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact) -> Result<(Recipient, Variables), String> {
+    let parsed = Parsed::parse(&contact.recipient).map_err(|e| e.to_string())?;
+    let channel = match (broadcast.channel.requested(), &parsed) {
+        (RequestedChannel::Only(channel), _) => channel,
+        (RequestedChannel::Auto, Parsed::Email(_)) => Channel::Email,
+        (RequestedChannel::Auto, Parsed::Phone(_)) => Channel::Sms,
+        (RequestedChannel::Auto, Parsed::Digits(id)) => {
+            return Err(format!("{id:?} is a chat id, which channel smart cannot reach; for a phone number write +{id}"));
+        }
+    };
+    let recipient = Recipient::on(&parsed, channel).map_err(|e| e.to_string())?;
+    if recipient.kind == AddressKind::Email && broadcast.body.email_subject.is_none() {
+        return Err("an email needs a subject; set emailSubject of the broadcast".to_owned());
+    }
+    let variables = Variables {
+        template_variables: contact.template_variables,
+        template_button_variables: contact.template_button_variables,
+        template_header_variables: contact.template_header_variables,
+    };
+    let faults = match template {
+        Some(template) => render::check(template, &render::values(Some(&merged(broadcast, &variables))), ""),
+        None if variables.is_empty() => Vec::new(),
+        None => return Err("variables are for broadcasts of messageType template".to_owned()),
+    };
+    if faults.is_empty() {
+        return Ok((recipient, variables));
+    }
+    Err(faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
+}
+
+/// The content of the message to one recipient: their own values go before those of the broadcast.
+pub(super) fn merged(broadcast: &Broadcast, variables: &Variables) -> Content {
+    let mut content = broadcast.body.content.as_deref().cloned().unwrap_or_default();
+    let merge = |into: &mut Option<_>, own: &Option<std::collections::BTreeMap<String, String>>| {
+        if let Some(own) = own {
+            into.get_or_insert_with(std::collections::BTreeMap::new).extend(own.clone());
+        }
+    };
+    merge(&mut content.template_variables, &variables.template_variables);
+    merge(&mut content.template_button_variables, &variables.template_button_variables);
+    merge(&mut content.template_header_variables, &variables.template_header_variables);
+    content
+}

@@ -1,0 +1,190 @@
+//! Handing the recipients of a broadcast over: each becomes a message by the way of all messages.
+//!
+//! The transaction that accepts the message also takes the recipient, if nobody did before and the broadcast still is being sent. So
+//! nobody gets two, whoever dies when, and nobody is handed over after a pause or a cancel was answered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nuncio_domain::broadcast::{Broadcast, Part};
+use nuncio_domain::config::{Sender, World};
+use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
+use nuncio_domain::template::Template;
+use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, Result, Timestamp};
+use nuncio_store::{Accepted, NewBroadcastContact};
+
+use super::check;
+use super::contacts::merged;
+use crate::messages::SendMessage;
+use crate::messages::plan::{self, PlanOptions, Planned};
+use crate::messages::routing::Window;
+use crate::{Core, StoreResultExt as _};
+
+/// Recipients of one step, and steps of one round.
+const CHUNK: u32 = 200;
+const STEPS: usize = 5;
+
+/// How a round ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Round {
+    /// There may be more to hand over.
+    More,
+    /// There is more, but no room for it.
+    Crowded,
+    /// Nobody is left who could be handed over.
+    Through,
+}
+
+/// What messages of a broadcast are made from.
+struct Mould<'a> {
+    broadcast: &'a Broadcast,
+    world: Arc<World>,
+    sender: Sender,
+    template: Option<Template>,
+}
+
+/// What became of planning one recipient.
+enum Fate {
+    Planned(Box<Planned>),
+    Failed(Failure),
+    /// Not now: the sender has spent what it may spend a day.
+    Later,
+}
+
+impl Core {
+    /// Hands over as many recipients as there is room for.
+    pub(super) async fn hand_over_broadcast(&self, broadcast: &Broadcast) -> Result<Round> {
+        let (mut after, mut any) = (None, false);
+        for _ in 0..STEPS {
+            let mut tx = self.inner.store.read().await.or_fail()?;
+            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, CHUNK).await.or_fail()?;
+            drop(tx);
+            let Some(last) = chunk.last() else { return Ok(if after.is_none() { Round::Through } else { pace(any) }) };
+            after = Some(last.id);
+            any |= self.hand_over_chunk(broadcast, chunk).await?;
+        }
+        Ok(pace(any))
+    }
+
+    /// Answers whether anybody was handed over.
+    async fn hand_over_chunk(&self, broadcast: &Broadcast, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
+        let Some(now) = self.inner.outbound.accepting() else { return Ok(false) };
+        let mould = self.broadcast_mould(broadcast).await?;
+        let (mut room, mut accepts) = (HashMap::<ConnectionId, usize>::new(), Vec::new());
+        let mut any = false;
+        for contact in chunk {
+            let fate = match &mould {
+                Ok(mould) => self.broadcast_fate(mould, &contact, now).await?,
+                Err(failure) => Fate::Failed(failure.clone()),
+            };
+            match fate {
+                Fate::Later => {}
+                Fate::Failed(failure) => any |= self.broadcast_fail_contact(broadcast, contact.id, &failure, now).await?,
+                Fate::Planned(planned) => {
+                    let connection = &planned.connection;
+                    let left = room.entry(connection.id).or_insert_with(|| self.inner.outbound.bulk_room(broadcast.tenant, connection));
+                    if *left == 0 {
+                        continue;
+                    }
+                    *left -= 1;
+                    let core = self.clone();
+                    accepts.push(tokio::spawn(async move { core.accept(*planned).await }));
+                }
+            }
+        }
+        // All of them are waited for before anything is said of one: each may be written.
+        let mut answers = Vec::with_capacity(accepts.len());
+        for accept in accepts {
+            answers.push(accept.await.map_err(Error::internal)?);
+        }
+        for answer in answers {
+            match answer? {
+                Accepted::New { .. } => any = true,
+                Accepted::Stale => self.forget_world(broadcast.tenant),
+                // Short of money they stay pending, and are tried again.
+                Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) => {}
+            }
+        }
+        Ok(any)
+    }
+
+    /// The inner error is what becomes of every recipient.
+    async fn broadcast_mould<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Mould<'a>, Failure>> {
+        let world = self.world(broadcast.tenant).await?;
+        let Some(sender) = world.sender(broadcast.sender).cloned() else {
+            return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
+        };
+        match self.template_of_broadcast(broadcast).await {
+            Ok(template) => Ok(Ok(Mould { broadcast, world, sender, template })),
+            Err(error) if error.code() == ErrorCode::NotFound => {
+                Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn broadcast_fate(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Fate> {
+        match self.broadcast_plan_contact(mould, contact, now).await {
+            Ok(planned) => Ok(Fate::Planned(Box::new(planned))),
+            Err(error) if error.code() == ErrorCode::InsufficientBalance => Ok(Fate::Later),
+            Err(error) if error.code().status() < 500 => Ok(Fate::Failed(failure(&error))),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn broadcast_plan_contact(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Planned> {
+        let command = command(mould, contact);
+        let known = self.known(&mould.world, &mould.sender, &command, now).await?;
+        let options = PlanOptions { lenient: false, explores: true, template: mould.template.as_ref() };
+        let mut planned = plan::plan(&mould.world, &mould.sender, command, &known, now, self.ids(), options)?;
+        if plan::needs_window(&planned) && known.window == Window::Closed {
+            return Err(plan::window_closed());
+        }
+        self.keep_within_the_day(&mould.world, &planned.accept).await?;
+        let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts: false };
+        planned.accept.message.state.detail.broadcast = Some(part);
+        Ok(planned)
+    }
+
+    async fn broadcast_fail_contact(
+        &self,
+        broadcast: &Broadcast,
+        contact: BroadcastContactId,
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let failed = tx.fail_broadcast_contact(broadcast.tenant, broadcast.id, contact, failure, now).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(failed)
+    }
+}
+
+/// The message to one recipient, as a caller would ask for it.
+fn command(mould: &Mould<'_>, contact: &NewBroadcastContact) -> SendMessage {
+    let mut command = check::message(mould.broadcast);
+    command.to.clone_from(&contact.recipient.identifier);
+    command.on_unknown = Some(OnUnknown::Hold);
+    if mould.template.is_some() {
+        command.content = Some(Box::new(merged(mould.broadcast, &contact.variables)));
+    }
+    if contact.recipient.kind == AddressKind::Email {
+        command.subject.clone_from(&mould.broadcast.body.email_subject);
+        command.html_body.clone_from(&mould.broadcast.html);
+    }
+    command
+}
+
+const fn pace(any: bool) -> Round {
+    if any { Round::More } else { Round::Crowded }
+}
+
+/// Why a recipient cannot be sent to, from the error that a message to them would have met.
+fn failure(error: &Error) -> Failure {
+    let code = match error.code() {
+        ErrorCode::WhatsappWindowClosed => FailureCode::WindowClosed,
+        ErrorCode::SenderNotConfigured => FailureCode::Undeliverable,
+        _ => FailureCode::ContentRejected,
+    };
+    Failure::own(code, error.message())
+}

@@ -1,0 +1,191 @@
+//! Making, reading, editing and deleting broadcasts.
+
+use nuncio_domain::broadcast::{Body, Broadcast, Counts, Operation, Status};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::template::Template;
+use nuncio_domain::{BroadcastId, Error, ErrorCode, Permission, Result, limits};
+use nuncio_store::{KeyClaim, Operation as Guarded};
+
+use super::check;
+use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
+use super::view::{BroadcastProgress, BroadcastView};
+use crate::list::{self, Listed};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+
+/// Recipients that are deleted with a draft in one transaction.
+const DELETED: u32 = 2_000;
+
+impl Core {
+    /// Makes a draft. All faults are told at once.
+    pub async fn create_broadcast(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let key = once::key(command.idempotency_key.take(), key.as_deref())?;
+        let guard = once::guard(Guarded::CreateBroadcast, key, &command);
+        let now = self.ids().clock.now();
+        let world = self.world(caller.tenant).await?;
+        let sender = match &command.sender_id {
+            Some(id) => id.parse().ok().and_then(|id| world.sender(id)).ok_or_else(|| Error::not_found("sender"))?,
+            None => world
+                .default_sender()
+                .ok_or_else(|| Error::new(ErrorCode::SenderNotConfigured, "this world has no default sender; name one in senderId"))?,
+        };
+        let broadcast = Broadcast {
+            tenant: caller.tenant,
+            id: self.ids().at(now),
+            status: Status::Draft,
+            channel: command.channel,
+            message_type: command.message_type.unwrap_or_default(),
+            sender: sender.id,
+            version: 0,
+            due_at: None,
+            total: 0,
+            html: command.email_html_body,
+            body: Body {
+                name: command.name,
+                text: command.text,
+                content: command.content,
+                email_subject: command.email_subject,
+                metadata: command.metadata,
+                scheduled_at: command.scheduled_at,
+                ..Body::default()
+            },
+            updated_at: now,
+            counts: Counts::default(),
+        };
+        self.check_broadcast(&broadcast).await?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(guard) = guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claim = tx.claim_idempotency_key(caller.tenant, &guard, broadcast.id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                let original = self.find_broadcast(caller.tenant, BroadcastId::from_uuid(original)).await?;
+                return Err(once::conflict("broadcast", &BroadcastView::from(&original), same_request));
+            }
+        }
+        tx.insert_broadcast(&broadcast).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(BroadcastView::from(&broadcast))
+    }
+
+    async fn check_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
+        let faults = check::check(broadcast, self.ids().clock.now());
+        if !faults.is_empty() {
+            return Err(Error::invalid(faults));
+        }
+        self.template_of_broadcast(broadcast).await.map(drop)
+    }
+
+    /// The template of a broadcast that is made from one; a 404 when it is gone.
+    pub(super) async fn template_of_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
+        if !check::is_template(broadcast) {
+            return Ok(None);
+        }
+        let id = broadcast.body.content.as_deref().and_then(|c| c.template_id.as_deref()).unwrap_or_default();
+        self.find_template(broadcast.tenant, parse_id(id, "template")?).await.map(Some)
+    }
+
+    /// One broadcast.
+    pub async fn get_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsRead)?;
+        Ok(BroadcastView::from(&self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?))
+    }
+
+    /// How far a broadcast is.
+    pub async fn broadcast_progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        Ok(BroadcastProgress::new(&broadcast, self.ids().clock.now()))
+    }
+
+    /// A page of broadcasts.
+    pub async fn list_broadcasts(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
+        caller.require(Permission::BroadcastsRead)?;
+        let mut errors = Vec::new();
+        let limit = list::limit(asked.limit, &mut errors);
+        let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("broadcasts?{status:?}");
+        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(caller.tenant, &status, page).await.or_fail()?;
+        Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+    }
+
+    /// Changes a draft or a rejected broadcast.
+    pub async fn update_broadcast(&self, caller: &Caller, id: &str, command: UpdateBroadcast) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let id = parse_id(id, "broadcast")?;
+        let now = self.ids().clock.now();
+        let mut wanted = self.find_broadcast(caller.tenant, id).await?;
+        command.apply(&mut wanted);
+        // A state that forbids it goes before what is wrong with the content, and a template that is not there before both.
+        let editable = matches!(wanted.status, Status::Draft | Status::Rejected);
+        if editable && check::check(&wanted, now).is_empty() {
+            self.template_of_broadcast(&wanted).await?;
+        }
+        let changed = self
+            .change_broadcast(caller.tenant, id, Operation::Edit, |broadcast, now| {
+                command.apply(broadcast);
+                let faults = check::check(broadcast, now);
+                if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
+            })
+            .await?;
+        Ok(BroadcastView::from(&changed))
+    }
+
+    /// Removes a draft with its recipients.
+    pub async fn delete_broadcast(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let id = parse_id(id, "broadcast")?;
+        // In steps, so that no transaction is long. A crash in between leaves a draft with fewer recipients.
+        loop {
+            let mut tx = self.inner.store.begin().await.or_fail()?;
+            let deleted = tx.delete_draft_broadcast(caller.tenant, id, DELETED).await.or_fail()?;
+            if deleted.is_none() {
+                drop(tx);
+                return Err(self.no_draft(caller, id).await);
+            }
+            tx.commit().await.or_fail()?;
+            if deleted == Some(true) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Why a broadcast that should be a draft is none.
+    pub(super) async fn no_draft(&self, caller: &Caller, id: BroadcastId) -> Error {
+        match self.find_broadcast(caller.tenant, id).await {
+            Err(error) => error,
+            Ok(broadcast) => match nuncio_domain::broadcast::apply(broadcast.standing(""), Operation::Prepare) {
+                Err(error) => error,
+                Ok(_) => Error::unavailable("the broadcast keeps changing; try again"),
+            },
+        }
+    }
+}
+
+impl UpdateBroadcast {
+    fn apply(&self, broadcast: &mut Broadcast) {
+        let body = &mut broadcast.body;
+        if let Some(name) = &self.name {
+            body.name.clone_from(name);
+        }
+        if let Some(text) = &self.text {
+            body.text.clone_from(text);
+        }
+        if let Some(content) = &self.content {
+            body.content.clone_from(content);
+        }
+        if let Some(subject) = &self.email_subject {
+            body.email_subject.clone_from(subject);
+        }
+        if let Some(html) = &self.email_html_body {
+            broadcast.html.clone_from(html);
+        }
+        if let Some(metadata) = &self.metadata {
+            body.metadata.clone_from(metadata);
+        }
+    }
+}

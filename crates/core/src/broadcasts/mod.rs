@@ -1,0 +1,20 @@
+//! Broadcasts: making, reviewing, sending.
+
+mod act;
+mod change;
+mod check;
+mod command;
+mod contacts;
+mod hand_over;
+mod manage;
+mod money;
+mod reviewing;
+mod run;
+mod view;
+
+pub use command::{
+    AddBroadcastContacts, CreateBroadcast, ListBroadcastContacts, ListBroadcasts, NewContact, ScheduleBroadcast, SendBroadcast,
+    UpdateBroadcast,
+};
+pub use contacts::AddedContacts;
+pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};

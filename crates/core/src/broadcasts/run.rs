@@ -1,0 +1,126 @@
+//! What a node does for broadcasts when nobody asks: reviews, schedules, hand-over, the end.
+//!
+//! A broadcast that needs something has `due_at`. Whoever takes it raises its fence and sets it due again a few seconds ahead, so that
+//! others leave it alone meanwhile and go on if this node dies. Nothing rests on being alone, though: who is handed over is decided by
+//! the transaction that accepts the message, and statuses change by compare-and-set.
+
+use std::time::Duration;
+
+use nuncio_domain::broadcast::{Broadcast, Operation, Status};
+use nuncio_domain::lifecycle::Step;
+use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
+use nuncio_store::{DueBroadcast, Transition};
+
+use super::hand_over::Round;
+use crate::{Core, StoreResultExt as _};
+
+/// For how long a node has a broadcast to itself.
+const LEASE: Duration = Duration::from_secs(5);
+/// How soon a broadcast is looked at again whose connections have no room, and one that waits for receipts: a tenth of its age.
+const CROWDED: Duration = Duration::from_millis(500);
+const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Messages that are taken back in one step.
+const TAKEN_BACK: u32 = 200;
+
+impl Core {
+    /// Looks after one broadcast that is due.
+    pub async fn look_after_broadcast(&self, due: DueBroadcast) -> Result<()> {
+        let Some(now) = self.inner.outbound.accepting() else { return Ok(()) };
+        if !self.claim_broadcast(due, due.fence, Some(now.plus(LEASE))).await? {
+            return Ok(());
+        }
+        let broadcast = self.find_broadcast(due.tenant, due.id).await?;
+        let late = now.since(due.due_at) > limits::PAST_DUE;
+        // Somebody is still to be handed over, and may have been by the original of this copy.
+        let doubtful = late && broadcast.waiting() > 0;
+        let next = match broadcast.status {
+            Status::Scheduled | Status::Sending if doubtful => return settled(self.hold_broadcast(&broadcast).await),
+            Status::PendingReview => {
+                settled(self.review_broadcast(&broadcast).await)?;
+                return if doubtful { settled(self.hold_broadcast(&broadcast).await) } else { Ok(()) };
+            }
+            Status::Scheduled => return settled(self.begin_broadcast(&broadcast).await),
+            Status::Sending => self.go_on_with_broadcast(&broadcast, now).await?,
+            Status::Cancelled => self.take_back_broadcast(&broadcast).await?,
+            _ => Some(None),
+        };
+        match next {
+            Some(next) => self.claim_broadcast(due, due.fence + 1, next).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    async fn claim_broadcast(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let claimed = tx.claim_broadcast(due.tenant, due.id, fence, next).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(claimed)
+    }
+
+    async fn begin_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
+        self.change_broadcast(broadcast.tenant, broadcast.id, Operation::Begin, |_, _| Ok(())).await.map(drop)
+    }
+
+    /// More than an hour late: this may be a restored copy of what went out long ago. A person resumes or cancels it.
+    async fn hold_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
+        tracing::warn!(broadcast.id = %broadcast.id, "a broadcast was found more than an hour late; it is paused until somebody resumes it");
+        self.change_broadcast(broadcast.tenant, broadcast.id, Operation::Hold, |broadcast, _| {
+            broadcast.body.past_due = true;
+            Ok(())
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Hands over what there is room for, or ends the broadcast. Answers when to look again, or nothing if it changed its status.
+    async fn go_on_with_broadcast(&self, broadcast: &Broadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
+        match self.hand_over_broadcast(broadcast).await? {
+            Round::More => return Ok(Some(Some(now))),
+            Round::Crowded => return Ok(Some(Some(now.plus(CROWDED)))),
+            Round::Through => {}
+        }
+        let fresh = self.find_broadcast(broadcast.tenant, broadcast.id).await?;
+        if fresh.status != Status::Sending {
+            return Ok(None);
+        }
+        if fresh.counts.awaited > 0 || fresh.waiting() > 0 {
+            let age = fresh.body.started_at.map_or(Duration::ZERO, |at| now.since(at));
+            return Ok(Some(Some(now.plus((age / 10).clamp(WAITING.0, WAITING.1)))));
+        }
+        let counts = fresh.counts;
+        let nothing_went_out = counts.taken == 0 && counts.failed > 0;
+        let operation = if nothing_went_out { Operation::Fail } else { Operation::Complete };
+        settled(self.change_broadcast(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
+        Ok(None)
+    }
+
+    /// Cancels the messages of a cancelled broadcast that no provider has. One whose attempt is under way is stopped at its next start.
+    async fn take_back_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
+        let mut after = None;
+        loop {
+            let mut tx = self.inner.store.read().await.or_fail()?;
+            let page = tx.unsent_broadcast_messages(broadcast.tenant, broadcast.id, after, TAKEN_BACK).await.or_fail()?;
+            drop(tx);
+            let Some((last, _)) = page.last() else { return Ok(Some(None)) };
+            after = Some(*last);
+            let steps: Vec<_> = page
+                .into_iter()
+                .map(|(_, id)| {
+                    let (core, tenant, now) = (self.clone(), broadcast.tenant, self.ids().clock.now());
+                    tokio::spawn(async move { core.inner.store.transition(Transition { tenant, id, step: Step::Cancel, now }).await })
+                })
+                .collect();
+            for step in steps {
+                step.await.map_err(Error::internal)?.or_fail()?;
+            }
+        }
+    }
+}
+
+/// Somebody else was faster: nothing is left to do.
+fn settled<T: Default>(outcome: Result<T>) -> Result<T> {
+    match outcome {
+        Err(error) if error.code() == ErrorCode::InvalidRequest => Ok(T::default()),
+        outcome => outcome,
+    }
+}

@@ -1,0 +1,283 @@
+//! How a broadcast looks from outside.
+
+use std::time::Duration;
+
+use nuncio_domain::broadcast::{
+    Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, ContactStatus, ReviewResult, Status, Variables,
+};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::message::{Content, FailureCode, HeldReason};
+use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Micros, SenderId, Timestamp};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// A broadcast.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Broadcast)]
+pub struct BroadcastView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: BroadcastId,
+    /// A name for people.
+    pub name: String,
+    /// Where it stands.
+    #[schema(value_type = Status)]
+    pub status: &'static str,
+    /// How its recipients are reached.
+    #[schema(value_type = BroadcastChannel)]
+    pub channel: &'static str,
+    /// What kind of content it has.
+    #[schema(value_type = BroadcastType)]
+    pub message_type: &'static str,
+    /// How many recipients it has: the sum of `pendingCount`, `sendingCount`, `deliveredCount`, `failedCount` and `skippedCount`.
+    pub total_contacts: i64,
+    /// Text, caption, or the words of a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Extra content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Content>)]
+    pub content: Option<Box<Content>>,
+    /// Who sends it.
+    #[schema(value_type = String)]
+    pub sender_id: SenderId,
+    /// Subject of emails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_subject: Option<String>,
+    /// Recipients who were not handed over, or wait for their first attempt.
+    pub pending_count: i64,
+    /// Recipients to whom it is under way, `sentCount` included.
+    pub sending_count: i64,
+    /// Of those, who were handed to a provider that has told nothing more.
+    pub sent_count: i64,
+    /// Recipients who got it.
+    pub delivered_count: i64,
+    /// Recipients who did not.
+    pub failed_count: i64,
+    /// Recipients to whom nothing was sent.
+    pub skipped_count: i64,
+    /// What it is expected to cost, in US dollars; absent before it is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub estimated_cost: Option<Micros>,
+    /// What is set aside for it, in US dollars.
+    #[schema(value_type = f64)]
+    pub reserved_amount: Micros,
+    /// What it cost so far, in US dollars.
+    #[schema(value_type = f64)]
+    pub actual_cost: Micros,
+    /// When it shall go out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub scheduled_at: Option<Timestamp>,
+    /// When it began to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it ended, in whatever way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub completed_at: Option<Timestamp>,
+    /// Your own data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub metadata: Option<Map<String, Value>>,
+    /// What the newest review found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_result: Option<ReviewResult>,
+    /// Automated reviews so far.
+    pub review_attempts: u32,
+    /// Why it was paused, if not by a caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<HeldReason>)]
+    pub held_reason: Option<&'static str>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed; what becomes of its messages does not count.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+impl From<&Broadcast> for BroadcastView {
+    fn from(broadcast: &Broadcast) -> Self {
+        let (body, counts) = (&broadcast.body, &broadcast.counts);
+        Self {
+            id: broadcast.id,
+            name: body.name.clone(),
+            status: broadcast.status.as_str(),
+            channel: broadcast.channel.as_str(),
+            message_type: broadcast.message_type.as_str(),
+            total_contacts: broadcast.total,
+            text: body.text.clone(),
+            content: body.content.clone(),
+            sender_id: broadcast.sender,
+            email_subject: body.email_subject.clone(),
+            pending_count: broadcast.pending(),
+            sending_count: counts.sending,
+            sent_count: counts.sent,
+            delivered_count: counts.delivered,
+            failed_count: counts.failed,
+            skipped_count: broadcast.skipped(),
+            estimated_cost: body.estimated_cost.map(Micros),
+            reserved_amount: Micros(body.reserved),
+            actual_cost: Micros(counts.cost),
+            scheduled_at: body.scheduled_at,
+            started_at: body.started_at,
+            completed_at: body.completed_at,
+            metadata: body.metadata.clone(),
+            review_result: body.review.clone(),
+            review_attempts: body.review_attempts,
+            held_reason: (broadcast.status == Status::Paused && body.past_due).then(|| HeldReason::PastDue.as_str()),
+            created_at: broadcast.id.created_at(),
+            updated_at: broadcast.updated_at,
+        }
+    }
+}
+
+/// How far a broadcast is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BroadcastProgress {
+    /// The broadcast.
+    #[schema(value_type = String)]
+    pub broadcast_id: BroadcastId,
+    /// Where it stands.
+    #[schema(value_type = Status)]
+    pub status: &'static str,
+    /// Recipients in all.
+    pub total: i64,
+    /// Not handed over, or waiting for their first attempt.
+    pub pending: i64,
+    /// Under way.
+    pub sending: i64,
+    /// Arrived.
+    pub delivered: i64,
+    /// Not arrived.
+    pub failed: i64,
+    /// Nothing was sent.
+    pub skipped: i64,
+    /// Recipients of whom no more work is to be done, in percent.
+    #[schema(minimum = 0, maximum = 100)]
+    pub percent_complete: i64,
+    /// What it is expected to cost, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub estimated_cost: Option<Micros>,
+    /// What is set aside for it, in US dollars.
+    #[schema(value_type = f64)]
+    pub reserved_amount: Micros,
+    /// What it cost so far, in US dollars.
+    #[schema(value_type = f64)]
+    pub actual_cost: Micros,
+    /// When it began to go out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    /// When it will be through if it goes on like this; while it is being sent and enough is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub estimated_completion_at: Option<Timestamp>,
+}
+
+impl BroadcastProgress {
+    pub(super) fn new(broadcast: &Broadcast, now: Timestamp) -> Self {
+        let counts = &broadcast.counts;
+        let through = counts.sent + counts.delivered + counts.failed + broadcast.skipped();
+        let percent = match broadcast.status {
+            Status::Completed | Status::Failed | Status::Cancelled => 100,
+            _ if broadcast.total == 0 => 0,
+            _ => through * 100 / broadcast.total,
+        };
+        Self {
+            broadcast_id: broadcast.id,
+            status: broadcast.status.as_str(),
+            total: broadcast.total,
+            pending: broadcast.pending(),
+            sending: counts.sending,
+            delivered: counts.delivered,
+            failed: counts.failed,
+            skipped: broadcast.skipped(),
+            percent_complete: percent,
+            estimated_cost: broadcast.body.estimated_cost.map(Micros),
+            reserved_amount: Micros(broadcast.body.reserved),
+            actual_cost: Micros(counts.cost),
+            started_at: broadcast.body.started_at,
+            estimated_completion_at: estimate(broadcast, through, now),
+        }
+    }
+}
+
+/// What is left takes as long for each as what is through took.
+fn estimate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<Timestamp> {
+    let started = broadcast.body.started_at.filter(|_| broadcast.status == Status::Sending && through > 0)?;
+    let left = (broadcast.total - through).max(0) as u128;
+    let millis = now.since(started).as_millis() * left / through as u128;
+    Some(now.plus(Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))))
+}
+
+/// One recipient of a broadcast.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = BroadcastContact)]
+pub struct BroadcastContactView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: BroadcastContactId,
+    /// The recipient in canonical form.
+    pub recipient: String,
+    /// `phone`, `email` or `chat_id`.
+    pub recipient_type: &'static str,
+    /// Where it stands.
+    #[schema(value_type = ContactStatus)]
+    pub status: &'static str,
+    /// Values of template variables for this recipient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Variables>,
+    /// The message to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub message_id: Option<MessageId>,
+    /// Why nothing arrived, from a closed list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<FailureCode>)]
+    pub error_code: Option<&'static str>,
+    /// Why nothing arrived, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// What it cost, in US dollars; absent until known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub cost: Option<Micros>,
+    /// Since when it stands where it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub processed_at: Option<Timestamp>,
+    /// When it was added.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}
+
+impl BroadcastContactView {
+    /// Of a cancelled broadcast, whoever was not handed over is skipped.
+    pub(super) fn new(contact: BroadcastContact, broadcast: &Broadcast) -> Self {
+        let kind = contact.kind();
+        let dropped = broadcast.status == Status::Cancelled && contact.status == ContactStatus::Pending;
+        let status = if dropped { ContactStatus::Skipped } else { contact.status };
+        Self {
+            id: contact.id,
+            recipient: contact.recipient.identifier,
+            recipient_type: kind,
+            status: status.as_str(),
+            variables: Some(contact.variables).filter(|v| !v.is_empty()),
+            message_id: contact.message,
+            error_code: contact.failure.as_ref().map(|f| f.code.as_str()),
+            error_message: contact.failure.map(|f| f.message),
+            cost: contact.cost,
+            processed_at: contact.processed_at.or(broadcast.body.completed_at.filter(|_| dropped)),
+            created_at: contact.id.created_at(),
+        }
+    }
+}

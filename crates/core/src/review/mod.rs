@@ -1,0 +1,194 @@
+//! The automated review of broadcasts: from texts to a score with reasons. Pure, and the same every time.
+//!
+//! It knows what spam and fraud look like, not what they mean; whoever is refused wrongly can have a person look. Everything that
+//! calls it goes through [`review`], so that something better can take its place.
+
+mod links;
+mod words;
+
+use nuncio_domain::Timestamp;
+use nuncio_domain::broadcast::ReviewResult;
+
+/// What is offended against, and how much one finding weighs. A score below [`PASS`] fails.
+const CATEGORIES: &[(Category, &str, f64)] = &[
+    (Category::Phishing, "phishing", 0.6),
+    (Category::Credentials, "credential_request", 0.6),
+    (Category::Forbidden, "forbidden_goods", 0.6),
+    (Category::Hate, "hate_or_threat", 0.7),
+    (Category::ShortLink, "shortened_link", 0.3),
+    (Category::Spam, "spam", 0.15),
+    (Category::Anonymous, "missing_identification", 0.1),
+];
+
+/// The score from which on a broadcast passes.
+const PASS: f64 = 0.6;
+/// However often a text offends in one way, it counts no more than so many times.
+const COUNTED: usize = 3;
+/// The most fragments that are shown, and the most characters of one.
+const FLAGGED: usize = 20;
+const FRAGMENT: usize = 200;
+
+/// What a text offends against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Category {
+    /// A link that pretends to be somebody else's.
+    Phishing,
+    /// Asks for passwords, codes or payment data.
+    Credentials,
+    /// Goods that no provider carries.
+    Forbidden,
+    /// Hate, or a threat.
+    Hate,
+    /// A link that hides where it leads.
+    ShortLink,
+    /// Looks like spam.
+    Spam,
+    /// Offers something and does not say who speaks.
+    Anonymous,
+}
+
+/// One finding: what, and the words that it is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Finding(Category, String);
+
+/// What is to be reviewed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Subject {
+    /// Every text that recipients see.
+    pub(crate) texts: Vec<String>,
+    /// HTML that recipients see.
+    pub(crate) html: Option<String>,
+    /// Links beside the texts.
+    pub(crate) links: Vec<String>,
+    /// The name that the recipients know the sender by; `""` if none.
+    pub(crate) sender: String,
+}
+
+/// Whether what was found lets a broadcast through.
+pub(crate) fn passes(result: &ReviewResult) -> bool {
+    result.score >= PASS
+}
+
+/// Reviews texts.
+pub(crate) fn review(subject: &Subject, now: Timestamp) -> ReviewResult {
+    let mut texts = subject.texts.clone();
+    texts.extend(subject.html.as_deref().map(links::visible_text));
+    let mut findings = Vec::new();
+    for text in &texts {
+        links::in_text(text, &mut findings);
+        words::in_text(text, &mut findings);
+    }
+    subject.links.iter().for_each(|link| links::in_text(link, &mut findings));
+    if let Some(html) = &subject.html {
+        links::in_html(html, &mut findings);
+    }
+    words::identification(&texts, &subject.sender, &mut findings);
+    result(&findings, now)
+}
+
+fn result(findings: &[Finding], now: Timestamp) -> ReviewResult {
+    let (mut score, mut categories, mut parts) = (1.0, Vec::new(), Vec::new());
+    for (category, name, weight) in CATEGORIES {
+        let count = findings.iter().filter(|Finding(c, _)| c == category).count();
+        if count == 0 {
+            continue;
+        }
+        score -= weight * count.min(COUNTED) as f64;
+        categories.push((*name).to_owned());
+        parts.push(format!("{} ({count})", words_for(*category)));
+    }
+    let score = (score.max(0.0) * 100.0_f64).round() / 100.0;
+    let verdict = if score >= PASS { "Passed" } else { "Not passed" };
+    let reasoning = match parts.as_slice() {
+        [] => "Passed: nothing was found.".to_owned(),
+        parts => format!("{verdict} with a score of {score} (needed: {PASS}). Found: {}.", parts.join("; ")),
+    };
+    let mut flagged: Vec<String> = Vec::new();
+    for Finding(_, fragment) in findings.iter().filter(|Finding(_, fragment)| !fragment.is_empty()) {
+        let fragment: String = fragment.chars().take(FRAGMENT).collect();
+        if flagged.len() < FLAGGED && !flagged.contains(&fragment) {
+            flagged.push(fragment);
+        }
+    }
+    ReviewResult { score, categories, reasoning, reviewed_at: now, flagged_content: flagged }
+}
+
+const fn words_for(category: Category) -> &'static str {
+    match category {
+        Category::Phishing => "links that pretend to lead elsewhere",
+        Category::Credentials => "requests for passwords, codes or payment data",
+        Category::Forbidden => "goods or services that may not be offered",
+        Category::Hate => "hateful or threatening words",
+        Category::ShortLink => "links that hide where they lead",
+        Category::Spam => "signs of spam",
+        Category::Anonymous => "an offer that does not say who makes it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> ReviewResult {
+        let subject = Subject { texts: vec![text.to_owned()], sender: "Acme".to_owned(), ..Subject::default() };
+        review(&subject, Timestamp::from_millis(0))
+    }
+
+    #[test]
+    fn ordinary_messages_pass() {
+        for text in [
+            "Hello Ada, your order 77 left our house today. Track it: https://acme.example/t/77",
+            "Acme: your verification code is 123456. Never share it, and do not give anybody your password.",
+            "Reminder from Dr. Lee: your appointment is tomorrow at 9:30. Reply YES to confirm.",
+            "SUMMER SALE at Acme! 20% off everything until Sunday: https://acme.example/sale Reply STOP to opt out.",
+            "Your invoice is ready. Please update your address in the app before Friday. Acme",
+            "",
+        ] {
+            let result = of(text);
+            assert!(passes(&result), "{text}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn fraud_and_abuse_do_not_and_the_words_are_shown() {
+        for (text, category, fragment) in [
+            ("Your account is locked, log in: http://paypa1-secure.com/login", "phishing", "http://paypa1-secure.com/login"),
+            ("Verify at https://paypal.com.verify-id.net/x", "phishing", "https://paypal.com.verify-id.net/x"),
+            ("Log in at http://185.220.101.4/bank", "phishing", "http://185.220.101.4/bank"),
+            ("Please reply with your password and PIN.", "credential_request", "Please reply with your password and PIN."),
+            ("Confirme su contraseña aquí", "credential_request", "Confirme su contraseña aquí"),
+            (
+                "Enter your credit card number to receive the parcel",
+                "credential_request",
+                "Enter your credit card number to receive the parcel",
+            ),
+            ("Buy cocaine online, discreet delivery", "forbidden_goods", "Buy cocaine online, discreet delivery"),
+            ("I will kill you", "hate_or_threat", "I will kill you"),
+        ] {
+            let result = of(text);
+            assert!(!passes(&result), "{text}: {result:?}");
+            assert!(result.categories.iter().any(|c| c == category), "{text}: {result:?}");
+            assert!(result.flagged_content.iter().any(|f| f == fragment), "{text}: {result:?}");
+            assert!(text.contains(&result.flagged_content[0]), "{text}: fragments are exact");
+        }
+    }
+
+    #[test]
+    fn signs_of_spam_add_up() {
+        assert!(passes(&of("Act now! The offer of Acme ends tomorrow.")));
+        let loud = of("ACT NOW!!! YOU HAVE WON A FREE PRIZE, CLICK HERE: https://bit.ly/x1");
+        assert!(!passes(&loud), "{loud:?}");
+        assert!(loud.categories.contains(&"shortened_link".to_owned()), "{loud:?}");
+    }
+
+    #[test]
+    fn a_link_in_html_must_lead_where_it_says() {
+        let html = r#"<p>Your bank</p><a href="https://evil.example/x">https://mybank.example/login</a>"#;
+        let subject = Subject { html: Some(html.to_owned()), sender: "Acme".to_owned(), ..Subject::default() };
+        let result = review(&subject, Timestamp::from_millis(0));
+        assert!(!passes(&result), "{result:?}");
+        let good = r#"<a href="https://acme.example/x">Our <b>page</b></a>"#;
+        let subject = Subject { html: Some(good.to_owned()), sender: "Acme".to_owned(), ..Subject::default() };
+        assert!(passes(&review(&subject, Timestamp::from_millis(0))));
+    }
+}

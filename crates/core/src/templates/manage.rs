@@ -1,0 +1,96 @@
+//! `GET`, `POST` and `DELETE /v1/templates`.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::template::{Content, Status, Template};
+use nuncio_domain::{Error, ErrorCode, Permission, Result, TemplateId, TenantId, limits};
+use nuncio_store::{KeyClaim, Operation};
+
+use super::check;
+use super::command::{CreateTemplate, ListTemplates};
+use super::view::TemplateView;
+use crate::list::Listed;
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+
+const SCOPE: &str = "templates";
+
+impl Core {
+    /// Makes a template. All faults are told at once.
+    pub async fn create_template(&self, caller: &Caller, command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
+        caller.require(Permission::TemplatesWrite)?;
+        let key = once::key(None, key.as_deref())?;
+        let faults = check::check(&command);
+        if !faults.is_empty() {
+            return Err(Error::invalid(faults));
+        }
+        let guard = once::guard(Operation::CreateTemplate, key, &command);
+        let now = self.ids().clock.now();
+        let template = Template {
+            tenant: caller.tenant,
+            id: self.ids().at(now),
+            status: Status::Draft,
+            version: 0,
+            due_at: None,
+            updated_at: now,
+            content: Content {
+                variables: command.variables.clone().unwrap_or_else(|| check::used(&command)),
+                body: command.body,
+                sms_body: command.sms_body,
+                telegram_body: command.telegram_body,
+                instagram_body: command.instagram_body,
+                category: Some(command.whatsapp_category.unwrap_or_default()),
+                header_type: command.header_type,
+                header_content: command.header_content,
+                footer: command.footer,
+                buttons: command.buttons.unwrap_or_default(),
+                ..Content::default()
+            },
+            name: command.name,
+            language: command.language,
+        };
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(guard) = guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claim = tx.claim_idempotency_key(caller.tenant, &guard, template.id.uuid(), purge_after).await.or_fail()?;
+            if let KeyClaim::Lost { original, same_request } = claim {
+                drop(tx);
+                let original = self.find_template(caller.tenant, TemplateId::from_uuid(original)).await?;
+                return Err(once::conflict("template", &TemplateView::from(&original), same_request));
+            }
+        }
+        if !tx.insert_template(&template).await.or_fail()? {
+            let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);
+            return Err(Error::new(ErrorCode::Conflict, message));
+        }
+        tx.commit().await.or_fail()?;
+        Ok(TemplateView::from(&template))
+    }
+
+    /// One template.
+    pub async fn get_template(&self, caller: &Caller, id: &str) -> Result<TemplateView> {
+        caller.require(Permission::TemplatesRead)?;
+        Ok(TemplateView::from(&self.find_template(caller.tenant, parse_id(id, "template")?).await?))
+    }
+
+    /// A page of templates.
+    pub async fn list_templates(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
+        caller.require(Permission::TemplatesRead)?;
+        let page = self.plain_page(caller.tenant, SCOPE, asked.limit, asked.cursor.as_deref())?;
+        let page = self.inner.store.read().await.or_fail()?.list_templates(caller.tenant, page).await.or_fail()?;
+        Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, SCOPE, page.next)))
+    }
+
+    /// Removes a template. What WhatsApp knows of it stays there.
+    pub async fn delete_template(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id = parse_id(id, "template")?;
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let deleted = tx.delete_template(caller.tenant, id).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        if deleted { Ok(()) } else { Err(Error::not_found("template")) }
+    }
+
+    pub(crate) async fn find_template(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {
+        let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+        found.ok_or_else(|| Error::not_found("template"))
+    }
+}

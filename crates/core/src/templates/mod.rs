@@ -1,0 +1,12 @@
+//! Templates: making, reading, submitting, and turning them into text.
+
+mod check;
+mod command;
+mod manage;
+pub(crate) mod render;
+mod submit;
+mod view;
+
+pub use command::{CreateTemplate, ListTemplates, SubmitTemplate};
+pub(crate) use submit::decided;
+pub use view::TemplateView;

@@ -1,0 +1,225 @@
+//! `POST /v1/templates/{id}/submit`, and what WhatsApp says of it.
+//!
+//! A template is written as `pending` before the provider is called. Whatever happens then, it is due again a while later, and is handed
+//! in once more if the provider's id for it was never written, or asked about if it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{Account, Adapter, TemplateApi};
+use nuncio_domain::event::{EventType, ResourceKind};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::message::Failure;
+use nuncio_domain::template::{Decision, Status, Template};
+use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Permission, Result, TemplateId, TenantId, Timestamp};
+use nuncio_store::{NewEvent, Occurrence, Store};
+use serde_json::{Map, Value};
+
+use super::command::SubmitTemplate;
+use super::view::TemplateView;
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// When a template that was handed in is asked about first, and then again.
+const FIRST_LOOK: Duration = Duration::from_secs(60);
+const NEXT_LOOK: Duration = Duration::from_secs(900);
+
+/// How often a change that lost a race is made again.
+const TRIES: usize = 5;
+
+impl Core {
+    /// Hands a template in to the WhatsApp account of a sender.
+    pub async fn submit_template(&self, caller: &Caller, id: &str, command: SubmitTemplate) -> Result<TemplateView> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id = parse_id(id, "template")?;
+        let template = self.find_template(caller.tenant, id).await?;
+        let world = self.world(caller.tenant).await?;
+        let sender = command.sender_id.parse().ok().and_then(|id| world.sender(id)).ok_or_else(|| Error::not_found("sender"))?;
+        let connection = world.connection(sender.id, Channel::Whatsapp).ok_or_else(|| {
+            let message = format!("sender {} ({}) has no WhatsApp account connected", sender.id, sender.name);
+            Error::new(ErrorCode::SenderNotConfigured, message)
+        })?;
+        check_name(&template)?;
+        self.template_api(caller.tenant, connection.id).await?;
+        let now = self.ids().clock.now();
+        let pending = change(&*self.inner.store, caller.tenant, id, now, |template| {
+            if !matches!(template.status, Status::Draft | Status::Rejected) {
+                let message = format!("a template that is {} cannot be submitted", template.status);
+                return Err(Error::wrong_state(message, template.status.as_str(), &["draft", "rejected"]));
+            }
+            template.status = Status::Pending;
+            template.due_at = Some(now.plus(FIRST_LOOK));
+            let content = &mut template.content;
+            (content.sender, content.connection) = (Some(sender.id), Some(connection.id));
+            (content.provider_id, content.rejection_reason, content.submitted_at) = (None, None, Some(now));
+            content.category = command.category.or(content.category);
+            Ok(true)
+        })
+        .await?;
+        self.inner.outbound.told(caller.tenant);
+        if let Err(failure) = self.hand_in(&pending).await? {
+            tracing::warn!(template.id = %id, %failure, "a template could not be handed in; it is tried again");
+        }
+        Ok(TemplateView::from(&pending))
+    }
+
+    /// Looks after templates that wait for the provider.
+    pub async fn look_after_template(&self, template: &Template) -> Result<()> {
+        let now = self.ids().clock.now();
+        let again = change(&*self.inner.store, template.tenant, template.id, now, |fresh| {
+            let ours = fresh.due_at == template.due_at;
+            fresh.due_at = (fresh.status == Status::Pending).then(|| now.plus(NEXT_LOOK));
+            Ok(ours)
+        })
+        .await?;
+        if again.status != Status::Pending {
+            return Ok(());
+        }
+        let asked = if again.content.provider_id.is_some() { self.ask_about(&again).await? } else { self.hand_in(&again).await? };
+        if let Err(failure) = asked {
+            tracing::warn!(template.id = %template.id, %failure, "the provider could not be asked about a template; it is tried again");
+        }
+        Ok(())
+    }
+
+    /// The outer error is ours, the inner one the provider's. A refusal is the template's end, anything else may pass.
+    async fn hand_in(&self, template: &Template) -> Result<Result<(), String>> {
+        let Some(connection) = template.content.connection else { return Ok(Ok(())) };
+        let adapter = match self.template_api(template.tenant, connection).await {
+            Ok(adapter) => adapter,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let now = self.ids().clock.now();
+        match api(&adapter)?.submit(template).await {
+            Ok(provider_id) => {
+                change(&*self.inner.store, template.tenant, template.id, now, |template| {
+                    template.content.provider_id = Some(provider_id.clone());
+                    Ok(true)
+                })
+                .await?;
+                Ok(Ok(()))
+            }
+            Err(failure) if is_final(&failure) => {
+                let decision = Decision::Rejected { reason: failure.message };
+                decided(&*self.inner.store, template.tenant, template.id, &decision, now).await.or_fail()?;
+                Ok(Ok(()))
+            }
+            Err(failure) => Ok(Err(failure.message)),
+        }
+    }
+
+    async fn ask_about(&self, template: &Template) -> Result<Result<(), String>> {
+        let Some(connection) = template.content.connection else { return Ok(Ok(())) };
+        let adapter = match self.template_api(template.tenant, connection).await {
+            Ok(adapter) => adapter,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        match api(&adapter)?.status(template).await {
+            Ok(decision) => {
+                let now = self.ids().clock.now();
+                decided(&*self.inner.store, template.tenant, template.id, &decision, now).await.or_fail()?;
+                Ok(Ok(()))
+            }
+            Err(failure) => Ok(Err(failure.message)),
+        }
+    }
+
+    /// The adapter of a connection that has templates of its own.
+    async fn template_api(&self, tenant: TenantId, id: nuncio_domain::ConnectionId) -> Result<Arc<dyn Adapter>> {
+        let world = self.world(tenant).await?;
+        let connection = world.connections.iter().find(|c| c.id == id).ok_or_else(|| Error::not_found("connection"))?;
+        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
+        let adapter = self.inner.registry.open(&connection.kind, &account, &self.inner.services).map_err(Error::invalid)?;
+        api(&adapter)?;
+        Ok(adapter)
+    }
+}
+
+fn api(adapter: &Arc<dyn Adapter>) -> Result<&dyn TemplateApi> {
+    adapter.templates().ok_or_else(|| Error::field("senderId", "the provider behind its WhatsApp account has no templates of its own"))
+}
+
+/// WhatsApp's own rule for names.
+fn check_name(template: &Template) -> Result<()> {
+    if template.name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_') {
+        return Ok(());
+    }
+    let message = format!("{:?} cannot be submitted; WhatsApp takes lower-case letters, digits and underscores", template.name);
+    Err(Error::invalid(vec![FieldError::new("name", message)]))
+}
+
+/// Whether trying again is of no use.
+fn is_final(failure: &Failure) -> bool {
+    use nuncio_domain::message::FailureCode as Code;
+    matches!(failure.code, Code::ContentRejected | Code::ProviderRejected)
+}
+
+/// Writes what the provider says. Of a template that was deleted or withdrawn nothing is written.
+pub(crate) async fn decided(
+    store: &dyn Store,
+    tenant: TenantId,
+    id: TemplateId,
+    decision: &Decision,
+    now: Timestamp,
+) -> nuncio_store::Result<()> {
+    for _ in 0..TRIES {
+        let mut tx = store.begin().await?;
+        let Some(before) = tx.find_template(tenant, id).await? else { return Ok(()) };
+        let mut template = before.clone();
+        let (status, reason) = match decision {
+            Decision::Pending => return Ok(()),
+            Decision::Approved => (Status::Approved, None),
+            Decision::Rejected { reason } => (Status::Rejected, Some(reason.clone())),
+        };
+        if before.status == Status::Draft || before.status == status {
+            return Ok(());
+        }
+        (template.status, template.due_at, template.updated_at) = (status, None, now);
+        template.content.rejection_reason = reason;
+        template.version += 1;
+        if tx.update_template(&template, before.version).await? {
+            tx.insert_event(tenant, &event(&template, before.status), now).await?;
+            return tx.commit().await;
+        }
+    }
+    Err(nuncio_store::StoreError::Busy("the template keeps changing".to_owned()))
+}
+
+/// Changes a template with its event, on its newest state. `edit` answers whether there is anything to write.
+async fn change(
+    store: &dyn Store,
+    tenant: TenantId,
+    id: TemplateId,
+    now: Timestamp,
+    edit: impl Fn(&mut Template) -> Result<bool> + Send + Sync,
+) -> Result<Template> {
+    for _ in 0..TRIES {
+        let mut tx = store.begin().await.or_fail()?;
+        let before = tx.find_template(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("template"))?;
+        let mut template = before.clone();
+        if !edit(&mut template)? {
+            return Ok(before);
+        }
+        template.version += 1;
+        template.updated_at = now;
+        if !tx.update_template(&template, before.version).await.or_fail()? {
+            continue;
+        }
+        if template.status != before.status {
+            tx.insert_event(tenant, &event(&template, before.status), now).await.or_fail()?;
+        }
+        tx.commit().await.or_fail()?;
+        return Ok(template);
+    }
+    Err(Error::unavailable("the template keeps changing; try again"))
+}
+
+fn event(template: &Template, previous: Status) -> NewEvent {
+    let view = serde_json::to_value(TemplateView::from(template)).unwrap_or_default();
+    let data = Map::from_iter([("template".to_owned(), view), ("previousStatus".to_owned(), Value::from(previous.as_str()))]);
+    NewEvent {
+        kind: ResourceKind::Template,
+        resource: template.id.uuid(),
+        sequence: template.version,
+        occurrences: vec![Occurrence { kind: EventType::TemplateStatusChanged, sender: template.content.sender, data }],
+    }
+}

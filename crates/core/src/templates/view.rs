@@ -1,0 +1,94 @@
+//! How a template looks from outside.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::template::{Button, Category, HeaderType, Status, Template};
+use nuncio_domain::{SenderId, TemplateId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A template.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Template)]
+pub struct TemplateView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: TemplateId,
+    /// Its name.
+    pub name: String,
+    /// Its language.
+    pub language: String,
+    /// The text.
+    pub body: String,
+    /// The text for SMS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sms_body: Option<String>,
+    /// The text for Telegram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telegram_body: Option<String>,
+    /// The text for Instagram.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instagram_body: Option<String>,
+    /// What it is for, in WhatsApp's terms.
+    pub category: Category,
+    /// Where it stands with WhatsApp.
+    #[schema(value_type = Status)]
+    pub status: &'static str,
+    /// Why WhatsApp refused it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejection_reason: Option<String>,
+    /// What stands above the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_type: Option<HeaderType>,
+    /// Words, or the URL of the media.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header_content: Option<String>,
+    /// Small print below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footer: Option<String>,
+    /// Names of the variables.
+    pub variables: Vec<String>,
+    /// Buttons.
+    pub buttons: Vec<Button>,
+    /// The sender that it was submitted for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub sender_id: Option<SenderId>,
+    /// When it was submitted last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub submitted_at: Option<Timestamp>,
+    /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When it last changed.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+}
+
+impl From<&Template> for TemplateView {
+    fn from(template: &Template) -> Self {
+        let content = template.content.clone();
+        Self {
+            id: template.id,
+            name: template.name.clone(),
+            language: template.language.clone(),
+            body: content.body,
+            sms_body: content.sms_body,
+            telegram_body: content.telegram_body,
+            instagram_body: content.instagram_body,
+            category: content.category.unwrap_or_default(),
+            status: template.status.as_str(),
+            rejection_reason: content.rejection_reason.filter(|_| template.status == Status::Rejected),
+            header_type: content.header_type,
+            header_content: content.header_content,
+            footer: content.footer,
+            variables: content.variables,
+            buttons: content.buttons,
+            sender_id: content.sender,
+            submitted_at: content.submitted_at,
+            created_at: template.id.created_at(),
+            updated_at: template.updated_at,
+        }
+    }
+}

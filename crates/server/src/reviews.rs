@@ -1,0 +1,51 @@
+//! `nuncio reviews`: broadcasts that a person has to decide about.
+
+use nuncio_core::Core;
+use nuncio_core::broadcasts::BroadcastView;
+use nuncio_domain::config::Project;
+use nuncio_domain::{Environment, Error, ErrorCode, Result};
+use serde_json::json;
+
+use crate::admin::{Answer, lines};
+
+const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
+
+/// Shows what was escalated in both worlds.
+pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
+    let (mut json, mut text) = (Vec::new(), Vec::new());
+    for environment in WORLDS {
+        for broadcast in core.escalated_broadcasts(project.tenant(environment)).await? {
+            text.push(describe(&broadcast, environment));
+            json.push(json!({"environment": environment, "broadcast": broadcast}));
+        }
+    }
+    Ok(Answer::new(json.into(), lines(text.into_iter(), "nothing waits for a review")))
+}
+
+fn describe(broadcast: &BroadcastView, environment: Environment) -> String {
+    let BroadcastView { id, name, channel, total_contacts, .. } = broadcast;
+    let mut out = format!("{id}  {}  {name:?}  {channel}, {total_contacts} contacts", environment.as_str());
+    if let Some(text) = &broadcast.text {
+        out.push_str(&format!("\n  text: {text:?}"));
+    }
+    if let Some(review) = &broadcast.review_result {
+        out.push_str(&format!("\n  review: {}", review.reasoning));
+        review.flagged_content.iter().for_each(|fragment| out.push_str(&format!("\n  flagged: {fragment:?}")));
+    }
+    out
+}
+
+/// Lets a broadcast through, or refuses it for good.
+pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bool, reason: Option<&str>) -> Result<Answer> {
+    for environment in WORLDS {
+        match core.decide_review(project.tenant(environment), id, approve, reason).await {
+            Ok(broadcast) => {
+                let text = format!("{} is {} now", broadcast.id, broadcast.status);
+                return Ok(Answer::new(json!({"broadcast": broadcast}), text));
+            }
+            Err(error) if error.code() == ErrorCode::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::not_found("broadcast"))
+}

@@ -1,0 +1,236 @@
+//! Templates: making them, having them approved, and sending messages made from them.
+
+use std::time::Duration;
+
+use nuncio_domain::Environment;
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::id::Id as _;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+async fn make(app: &TestApp, body: Value) -> String {
+    app.post("/v1/templates", body).await.expect(201).json()["id"].as_str().expect("an id").to_owned()
+}
+
+fn order() -> Value {
+    json!({
+        "name": "order_shipped", "language": "en_US", "body": "Hello {{1}}, order {{2}} left.", "smsBody": "{{1}}: {{2}} left",
+        "headerType": "text", "headerContent": "News for {{name}}", "footer": "Acme", "whatsappCategory": "MARKETING",
+        "buttons": [{"type": "url", "text": "Track", "url": "https://example.com/t/{{1}}", "example": "https://example.com/t/7"}],
+    })
+}
+
+async fn sender(app: &TestApp) -> String {
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    world.default_sender().expect("a sender").id.to_string()
+}
+
+async fn submit(app: &TestApp, id: &str) -> Value {
+    let sender = sender(app).await;
+    let answer = app.post(&format!("/v1/templates/{id}/submit"), json!({"senderId": sender})).await.expect(202).json();
+    app.drain().await;
+    answer
+}
+
+fn paths(answer: &Value) -> Vec<String> {
+    let errors = answer["details"]["errors"].as_array().cloned().unwrap_or_default();
+    errors.iter().map(|e| e["path"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+// holds: templates.list, templates.create, templates.get, templates.delete
+#[tokio::test]
+async fn a_template_is_made_read_listed_and_deleted() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = make(&app, order()).await;
+        let template = app.get(&format!("/v1/templates/{id}")).await.expect(200).json();
+        assert_eq!((template["status"].as_str(), template["category"].as_str()), (Some("draft"), Some("MARKETING")));
+        assert_eq!(template["variables"], json!(["1", "2"]));
+        assert_eq!(template["buttons"][0]["type"], "url");
+        assert_eq!(app.post("/v1/templates", order()).await.expect(409).json()["code"], "conflict");
+        app.clock.advance(Duration::from_millis(1));
+        let other = make(&app, json!({"name": "order_shipped", "language": "es", "body": "Hola"})).await;
+        let first = app.get("/v1/templates?limit=1").await.expect(200).json();
+        assert_eq!(first["items"][0]["id"], other.as_str());
+        let next = format!("/v1/templates?limit=1&cursor={}", first["nextCursor"].as_str().expect("a cursor"));
+        let second = app.get(&next).await.expect(200).json();
+        assert_eq!((second["items"][0]["id"].as_str(), &second["nextCursor"]), (Some(id.as_str()), &Value::Null));
+        app.get("/v1/templates?limit=101").await.expect(400);
+        app.request("DELETE", &format!("/v1/templates/{id}"), None).await.expect(204);
+        app.get(&format!("/v1/templates/{id}")).await.expect(404);
+        app.request("DELETE", &format!("/v1/templates/{id}"), None).await.expect(404);
+        make(&app, order()).await;
+    }
+}
+
+#[tokio::test]
+async fn one_key_makes_one_template() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+    let made = app.send("POST", "/v1/templates", &headers, Some(order())).await.expect(201).json();
+    let repeat = app.send("POST", "/v1/templates", &headers, Some(order())).await.expect(409).json();
+    assert_eq!((&repeat["template"]["id"], repeat["code"].as_str()), (&made["id"], Some("idempotency_conflict")));
+    let mut other = order();
+    other["body"] = "Bye {{1}} {{2}}".into();
+    let reused = app.send("POST", "/v1/templates", &headers, Some(other)).await.expect(409).json();
+    assert_eq!(reused["code"], "idempotency_key_reused");
+}
+
+// holds: templates.limits, templates.variables
+#[tokio::test]
+async fn every_fault_of_a_template_is_told() {
+    let app = TestApp::start().await;
+    let wrong = json!({
+        "name": " x", "language": "English", "body": "{{1}} {{3}} {{0}}", "smsBody": "{{name}}", "variables": ["1", "9", "1"],
+        "headerType": "image", "headerContent": "no url", "footer": "{{1}}",
+        "buttons": [
+            {"type": "url", "text": "x", "url": "https://example.com/{{1}}/x"},
+            {"type": "phone", "text": "x", "phoneNumber": "123"},
+            {"type": "quick_reply", "text": "x", "url": "https://example.com"},
+        ],
+    });
+    let found = paths(&app.post("/v1/templates", wrong).await.expect(400).json());
+    for path in [
+        "name",
+        "language",
+        "body",
+        "variables[1]",
+        "variables[2]",
+        "variables",
+        "headerContent",
+        "footer",
+        "buttons[0].url",
+        "buttons[1].phoneNumber",
+        "buttons[2].url",
+    ] {
+        assert!(found.iter().any(|p| p == path), "{path}: {found:?}");
+    }
+    let long = json!({"name": "x", "language": "en", "body": "x".repeat(1_025), "footer": "x".repeat(61), "colour": "red",
+        "buttons": [{"type": "otp", "text": "x".repeat(26)}]});
+    let found = paths(&app.post("/v1/templates", long).await.expect(400).json());
+    assert_eq!(found.len(), 4, "{found:?}");
+    let header = json!({"name": "x", "language": "en", "body": "x", "headerType": "text"});
+    assert_eq!(paths(&app.post("/v1/templates", header).await.expect(400).json()), ["headerContent"]);
+}
+
+// holds: templates.submit
+#[tokio::test]
+async fn a_submitted_template_is_decided_and_told() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = make(&app, order()).await;
+        assert_eq!(submit(&app, &id).await["status"], "pending");
+        let template = app.get(&format!("/v1/templates/{id}")).await.json();
+        assert_eq!((template["status"].as_str(), template["senderId"].as_str()), (Some("approved"), Some(sender(&app).await.as_str())));
+        let again = app.post(&format!("/v1/templates/{id}/submit"), json!({"senderId": sender(&app).await})).await.expect(400).json();
+        assert_eq!(again["details"], json!({"currentStatus": "approved", "allowedFrom": ["draft", "rejected"]}));
+        let refused = make(&app, json!({"name": "reject_me", "language": "en", "body": "x"})).await;
+        submit(&app, &refused).await;
+        let template = app.get(&format!("/v1/templates/{refused}")).await.json();
+        assert_eq!(template["status"], "rejected");
+        assert!(template["rejectionReason"].is_string(), "{template}");
+        submit(&app, &refused).await; // may be handed in again
+        let uuid = id.parse::<nuncio_domain::TemplateId>().expect("an id").uuid();
+        let told = app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Template, uuid).await;
+        let told: Vec<_> = told.expect("events").into_iter().flat_map(|(_, o)| o).collect();
+        let steps: Vec<_> = told.iter().map(|o| (o.data["previousStatus"].as_str(), o.data["template"]["status"].as_str())).collect();
+        assert_eq!(steps, [(Some("draft"), Some("pending")), (Some("pending"), Some("approved"))]);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_submitted_is_said() {
+    let app = TestApp::start().await;
+    let id = make(&app, json!({"name": "Order Shipped", "language": "en", "body": "x"})).await;
+    let path = format!("/v1/templates/{id}/submit");
+    assert_eq!(paths(&app.post(&path, json!({"senderId": sender(&app).await})).await.expect(400).json()), ["name"]);
+    app.post(&path, json!({"senderId": "snd_nobody"})).await.expect(404);
+    app.post(&path, json!({})).await.expect(400);
+    let live = format!("Bearer {}", app.live_key);
+    let auth = [("authorization", live.as_str())];
+    let made = app.send("POST", "/v1/templates", &auth, Some(json!({"name": "x", "language": "en", "body": "x"}))).await.expect(201).json();
+    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let body = json!({"senderId": world.default_sender().expect("a sender").id.to_string()});
+    let path = format!("/v1/templates/{}/submit", made["id"].as_str().expect("an id"));
+    let refused = app.send("POST", &path, &auth, Some(body)).await.expect(400).json();
+    assert_eq!(refused["code"], "sender_not_configured");
+}
+
+fn message(to: &str, channel: &str, id: &str) -> Value {
+    json!({"to": to, "channel": channel, "messageType": "template", "content": {"templateId": id, "templateVariables": {"1": "Ada", "2": "77"},
+        "templateHeaderVariables": {"name": "you"}, "templateButtonVariables": {"0": "xyz"}}})
+}
+
+// holds: messages.template, templates.render
+#[tokio::test]
+async fn a_message_is_made_from_a_template() {
+    let app = TestApp::start().await;
+    let id = make(&app, order()).await;
+    let sent = app.send_message(message("+34600111222", "sms", &id)).await;
+    app.drain().await;
+    let sms = app.message(&sent).await;
+    assert_eq!(sms["text"], "News for you\n\nAda: 77 left\n\nAcme\n\nTrack: https://example.com/t/xyz");
+    assert_eq!((sms["messageType"].as_str(), sms["status"].as_str()), (Some("template"), Some("delivered")));
+    let mut mail = message("ada@example.org", "email", &id);
+    mail["subject"] = "Order".into();
+    let mail = app.message(&app.send_message(mail).await).await;
+    assert!(mail["text"].as_str().is_some_and(|t| t.contains("Hello Ada, order 77 left.")), "{mail}");
+    let call = app.message(&app.send_message(message("+34600111222", "voice", &id)).await).await;
+    assert_eq!(call["text"], "Hello Ada, order 77 left.");
+}
+
+// holds: messages.template.approved
+#[tokio::test]
+async fn whatsapp_carries_approved_templates_only() {
+    let app = TestApp::start().await;
+    let id = make(&app, order()).await;
+    let refused = app.post("/v1/messages", message("+34600111222", "whatsapp", &id)).await.expect(400).json();
+    assert_eq!(refused["code"], "template_not_approved");
+    let auto = app.message(&app.send_message(message("+34600111222", "auto", &id)).await).await;
+    assert_eq!(auto["channel"], "sms", "what WhatsApp does not carry goes by SMS");
+    submit(&app, &id).await;
+    let sent = app.send_message(message("+34600111222", "whatsapp", &id)).await;
+    app.drain().await;
+    assert_eq!(app.message(&sent).await["status"], "delivered");
+    let auto = app.message(&app.send_message(message("+34600111222", "auto", &id)).await).await;
+    assert_eq!(auto["channel"], "whatsapp");
+    // Closed windows do not matter to templates; what WhatsApp cannot deliver falls back to the text.
+    let fallen = app.send_message(message("+12125550002", "whatsapp", &id)).await;
+    app.drain().await;
+    let fallen = app.message(&fallen).await;
+    assert_eq!((fallen["channel"].as_str(), fallen["status"].as_str()), (Some("sms"), Some("delivered")));
+    assert!(fallen["text"].as_str().is_some_and(|t| t.contains("Ada: 77 left")), "{fallen}");
+}
+
+// holds: messages.template, templates.variables
+#[tokio::test]
+async fn variables_are_held_against_the_template() {
+    let app = TestApp::start().await;
+    let id = make(&app, order()).await;
+    let mut wrong = message("+34600111222", "sms", &id);
+    wrong["content"]["templateVariables"] = json!({"1": "Ada", "3": "x"});
+    wrong["content"]["templateHeaderVariables"] = json!({});
+    wrong["content"]["templateButtonVariables"] = json!({"0": "x", "1": "x"});
+    let found = paths(&app.post("/v1/messages", wrong).await.expect(400).json());
+    assert_eq!(
+        found,
+        [
+            "content.templateVariables.2",
+            "content.templateVariables.3",
+            "content.templateHeaderVariables.name",
+            "content.templateButtonVariables.1"
+        ]
+    );
+    let mut text = message("+34600111222", "sms", &id);
+    text["text"] = "mine".into();
+    assert_eq!(paths(&app.post("/v1/messages", text).await.expect(400).json()), ["text"]);
+    app.post("/v1/messages", message("+34600111222", "sms", "tpl_unknown")).await.expect(404);
+    let other = app.node.core.create_project("other").await.expect("a project");
+    let key = app.node.core.create_key(other.test, Environment::Test, "k", nuncio_domain::Permissions::ALL).await.expect("a key");
+    let auth = format!("Bearer {}", key.secret.expose());
+    app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(message("+34600111222", "sms", &id))).await.expect(404);
+    let mut long = message("+34600111222", "sms", &id);
+    long["content"]["templateVariables"] = json!({"1": "x".repeat(1_000), "2": "y".repeat(1_000)});
+    assert_eq!(paths(&app.post("/v1/messages", long).await.expect(400).json()), ["content.templateVariables"]);
+}

@@ -1,0 +1,445 @@
+//! Broadcasts.
+
+use async_trait::async_trait;
+use nuncio_domain::broadcast::{
+    Body, Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, ContactStatus, Counts, Status, Variables,
+};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Detail;
+use nuncio_domain::message::Failure;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, SenderId, TenantId, Timestamp};
+use nuncio_store::{BroadcastRepo, DueBroadcast, NewBroadcastContact, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+const TABLE: &str = "broadcasts";
+const CONTACTS: &str = "broadcast_contacts";
+
+#[derive(sqlx::FromRow)]
+struct BroadcastRow {
+    tenant_id: i64,
+    id: Uuid,
+    status: i16,
+    channel: i16,
+    message_type: i16,
+    sender_id: Uuid,
+    version: i64,
+    due_at: Option<i64>,
+    total: i64,
+    html: Option<String>,
+    body: String,
+    updated_at: i64,
+    queued: i64,
+    sending: i64,
+    sent: i64,
+    delivered: i64,
+    failed: i64,
+    skipped: i64,
+    awaited: i64,
+    taken: i64,
+    cost: i64,
+}
+
+/// All columns with the sum of the counts, in one statement, so that they are of one moment.
+fn select(html: &'static str) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::<Db>::new(
+        "SELECT b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ",
+    );
+    query.push(html).push(" AS html, b.body, b.updated_at");
+    for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost"] {
+        query.push(", CAST(COALESCE((SELECT SUM(k.").push(column);
+        query.push(") FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) AS BIGINT) AS ").push(column);
+    }
+    query.push(" FROM broadcasts b");
+    query
+}
+
+fn number<T>(value: Option<T>, table: &'static str, what: &str, number: i16) -> Result<T> {
+    value.ok_or_else(|| corrupt(table, format!("{what} {number}")))
+}
+
+impl BroadcastRow {
+    fn decode(self) -> Result<Broadcast> {
+        let body: Body = serde_json::from_str(&self.body).map_err(|e| corrupt(TABLE, e))?;
+        Ok(Broadcast {
+            tenant: TenantId(self.tenant_id),
+            id: BroadcastId::from_uuid(self.id),
+            status: number(Status::from_number(self.status), TABLE, "status", self.status)?,
+            channel: number(BroadcastChannel::from_number(self.channel), TABLE, "channel", self.channel)?,
+            message_type: number(BroadcastType::from_number(self.message_type), TABLE, "message_type", self.message_type)?,
+            sender: SenderId::from_uuid(self.sender_id),
+            version: self.version,
+            due_at: self.due_at.map(Timestamp::from_millis),
+            total: self.total,
+            html: self.html,
+            body,
+            updated_at: Timestamp::from_millis(self.updated_at),
+            counts: Counts {
+                queued: self.queued,
+                sending: self.sending,
+                sent: self.sent,
+                delivered: self.delivered,
+                failed: self.failed,
+                skipped: self.skipped,
+                awaited: self.awaited,
+                taken: self.taken,
+                cost: self.cost,
+            },
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct ContactRow {
+    id: Uuid,
+    kind: i16,
+    recipient: String,
+    status: i16,
+    message_id: Option<Uuid>,
+    variables: String,
+    failure: Option<String>,
+    processed_at: Option<i64>,
+    detail: Option<String>,
+    changed_at: Option<i64>,
+}
+
+impl ContactRow {
+    fn decode(self) -> Result<BroadcastContact> {
+        let wrong = |e: serde_json::Error| corrupt(CONTACTS, e);
+        let detail: Option<Detail> = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(wrong)?;
+        let own: Option<Failure> = self.failure.as_deref().map(serde_json::from_str).transpose().map_err(wrong)?;
+        let status = number(ContactStatus::from_number(self.status), CONTACTS, "status", self.status)?;
+        let ended = matches!(status, ContactStatus::Delivered | ContactStatus::Failed | ContactStatus::Skipped);
+        let failed = matches!(status, ContactStatus::Failed | ContactStatus::Skipped);
+        let cost = detail.as_ref().and_then(|d| d.cost).and_then(|c| c.fee.checked_add(c.provider));
+        Ok(BroadcastContact {
+            id: BroadcastContactId::from_uuid(self.id),
+            recipient: recipient(self.kind, self.recipient)?,
+            status,
+            variables: variables(&self.variables)?,
+            message: self.message_id.map(MessageId::from_uuid),
+            failure: own.or(detail.and_then(|d| d.failure)).filter(|_| failed),
+            cost,
+            processed_at: self.processed_at.or(self.changed_at).filter(|_| ended).map(Timestamp::from_millis),
+        })
+    }
+}
+
+fn recipient(kind: i16, identifier: String) -> Result<Recipient> {
+    Ok(Recipient { kind: number(AddressKind::from_number(kind), CONTACTS, "kind", kind)?, identifier })
+}
+
+fn variables(text: &str) -> Result<Variables> {
+    serde_json::from_str(text).map_err(|e| corrupt(CONTACTS, e))
+}
+
+fn push_numbers(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl ExactSizeIterator<Item = i16>) {
+    if numbers.len() == 0 {
+        return;
+    }
+    query.push(clause);
+    let mut list = query.separated(", ");
+    for number in numbers {
+        list.push_bind(number);
+    }
+    query.push(")");
+}
+
+#[async_trait]
+impl BroadcastRepo for SqlTx {
+    async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence, due_at, total, html, body, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
+        )
+        .bind(broadcast.tenant.0)
+        .bind(broadcast.id.uuid())
+        .bind(broadcast.status.number())
+        .bind(broadcast.channel.number())
+        .bind(broadcast.message_type.number())
+        .bind(broadcast.sender.uuid())
+        .bind(broadcast.version)
+        .bind(broadcast.due_at.map(Timestamp::millis))
+        .bind(&broadcast.html)
+        .bind(json(&broadcast.body)?)
+        .bind(broadcast.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>> {
+        let mut query = select("b.html");
+        query.push(" WHERE b.tenant_id = ").push_bind(tenant.0).push(" AND b.id = ").push_bind(id.uuid());
+        let row: Option<BroadcastRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(BroadcastRow::decode).transpose()
+    }
+
+    async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>> {
+        let mut query = select("CAST(NULL AS TEXT)");
+        query.push(" WHERE b.tenant_id = ").push_bind(tenant.0);
+        push_numbers(&mut query, " AND b.status IN (", status.iter().map(|s| s.number()));
+        if let Some(before) = page.before {
+            query.push(" AND b.id < ").push_bind(before);
+        }
+        query.push(" ORDER BY b.id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<BroadcastRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        Ok(Page { items: page.items.into_iter().map(BroadcastRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE broadcasts SET status = $3, version = $4, fence = fence + 1, due_at = $5, html = $6, body = $7, updated_at = $8 \
+             WHERE tenant_id = $1 AND id = $2 AND version = $9",
+        )
+        .bind(broadcast.tenant.0)
+        .bind(broadcast.id.uuid())
+        .bind(broadcast.status.number())
+        .bind(broadcast.version)
+        .bind(broadcast.due_at.map(Timestamp::millis))
+        .bind(&broadcast.html)
+        .bind(json(&broadcast.body)?)
+        .bind(broadcast.updated_at.millis())
+        .bind(seen)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>> {
+        if !self.grow_draft(tenant, id, 0).await? {
+            return Ok(None);
+        }
+        let done = sqlx::query(
+            "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id IN \
+             (SELECT id FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 LIMIT $3)",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(i64::from(limit))
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        if done.rows_affected() == u64::from(limit) {
+            self.grow_draft(tenant, id, -i64::from(limit)).await?;
+            return Ok(Some(false));
+        }
+        sqlx::query("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(Some(true))
+    }
+
+    async fn insert_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, new: &[NewBroadcastContact]) -> Result<Option<u64>> {
+        // The row of the broadcast is locked first: whoever sends it meanwhile waits, or has won.
+        if !self.grow_draft(tenant, id, 0).await? {
+            return Ok(None);
+        }
+        if new.is_empty() {
+            return Ok(Some(0));
+        }
+        let rows = new.iter().map(|contact| Ok((contact, json(&contact.variables)?))).collect::<Result<Vec<_>>>()?;
+        let mut query =
+            QueryBuilder::<Db>::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, id, kind, recipient, status, variables) ");
+        query.push_values(rows, |mut row, (contact, variables)| {
+            row.push_bind(tenant.0)
+                .push_bind(id.uuid())
+                .push_bind(contact.id.uuid())
+                .push_bind(contact.recipient.kind.number())
+                .push_bind(contact.recipient.identifier.clone())
+                .push_bind(ContactStatus::Pending.number())
+                .push_bind(variables);
+        });
+        query.push(" ON CONFLICT (tenant_id, broadcast_id, kind, recipient) DO NOTHING");
+        let added = query.build().execute(self.conn()).await.or_end(self)?.rows_affected();
+        self.grow_draft(tenant, id, added as i64).await?;
+        Ok(Some(added))
+    }
+
+    async fn list_broadcast_contacts(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        status: &[ContactStatus],
+        page: PageRequest,
+    ) -> Result<Page<BroadcastContact>> {
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, m.detail, m.updated_at AS changed_at \
+             FROM broadcast_contacts c LEFT JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id WHERE c.tenant_id = ",
+        );
+        query.push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
+        push_numbers(&mut query, " AND c.status IN (", status.iter().map(|s| s.number()));
+        if let Some(before) = page.before {
+            query.push(" AND c.id < ").push_bind(before);
+        }
+        query.push(" ORDER BY c.id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>> {
+        if !self.grow_draft(tenant, id, 0).await? {
+            return Ok(None);
+        }
+        let done = sqlx::query("DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(contact.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        self.grow_draft(tenant, id, -(done.rows_affected() as i64)).await?;
+        Ok(Some(done.rows_affected() == 1))
+    }
+
+    async fn pending_broadcast_contacts(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        after: Option<BroadcastContactId>,
+        limit: u32,
+    ) -> Result<Vec<NewBroadcastContact>> {
+        let rows: Vec<(Uuid, i16, String, String)> = sqlx::query_as(
+            "SELECT id, kind, recipient, variables FROM broadcast_contacts \
+             WHERE tenant_id = $1 AND broadcast_id = $2 AND status = $3 AND id > $4 ORDER BY id LIMIT $5",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(ContactStatus::Pending.number())
+        .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(id, kind, identifier, values)| {
+                Ok(NewBroadcastContact {
+                    id: BroadcastContactId::from_uuid(id),
+                    recipient: recipient(kind, identifier)?,
+                    variables: variables(&values)?,
+                })
+            })
+            .collect()
+    }
+
+    async fn fail_broadcast_contact(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        contact: BroadcastContactId,
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Result<bool> {
+        // Locked, so that the status cannot change before this transaction ends.
+        let sending: Option<(i64,)> = sqlx::query_as(dialect::LOCK_SENDING)
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(Status::Sending.number())
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        if sending.is_none() {
+            return Ok(false);
+        }
+        let done = sqlx::query(
+            "UPDATE broadcast_contacts SET status = $4, failure = $5, processed_at = $6 \
+             WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND status = $7",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(contact.uuid())
+        .bind(ContactStatus::Failed.number())
+        .bind(json(failure)?)
+        .bind(now.millis())
+        .bind(ContactStatus::Pending.number())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        if done.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query(dialect::COUNT_FAILED).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        Ok(true)
+    }
+
+    async fn unsent_broadcast_messages(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        after: Option<BroadcastContactId>,
+        limit: u32,
+    ) -> Result<Vec<(BroadcastContactId, MessageId)>> {
+        let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(
+            "SELECT c.id, m.id FROM broadcast_contacts c JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id \
+             WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.status IN ($3, $4) AND c.id > $5 AND m.wait IN (1, 4) AND m.status IN (1, 2, 3) \
+             ORDER BY c.id LIMIT $6",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(ContactStatus::Queued.number())
+        .bind(ContactStatus::Sending.number())
+        .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(rows.into_iter().map(|(contact, message)| (BroadcastContactId::from_uuid(contact), MessageId::from_uuid(message))).collect())
+    }
+
+    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
+        let rows: Vec<(i64, Uuid, i64, i64)> = sqlx::query_as(
+            "SELECT tenant_id, id, fence, due_at FROM broadcasts WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let due = |(tenant, id, fence, due_at)| DueBroadcast {
+            tenant: TenantId(tenant),
+            id: BroadcastId::from_uuid(id),
+            fence,
+            due_at: Timestamp::from_millis(due_at),
+        };
+        Ok(rows.into_iter().map(due).collect())
+    }
+
+    async fn claim_broadcast(&mut self, tenant: TenantId, id: BroadcastId, fence: i64, due_at: Option<Timestamp>) -> Result<bool> {
+        let done = sqlx::query("UPDATE broadcasts SET fence = fence + 1, due_at = $4 WHERE tenant_id = $1 AND id = $2 AND fence = $3")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(fence)
+            .bind(due_at.map(Timestamp::millis))
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+}
+
+impl SqlTx {
+    /// Changes the number of recipients of a draft; `false` when it is none.
+    async fn grow_draft(&mut self, tenant: TenantId, id: BroadcastId, by: i64) -> Result<bool> {
+        let done = sqlx::query("UPDATE broadcasts SET total = total + $3 WHERE tenant_id = $1 AND id = $2 AND status = $4")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(by)
+            .bind(Status::Draft.number())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+}

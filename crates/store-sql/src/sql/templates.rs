@@ -1,0 +1,127 @@
+//! Templates.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::template::{Status, Template};
+use nuncio_domain::{TemplateId, TenantId, Timestamp};
+use nuncio_store::{Result, TemplateRepo};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+#[derive(sqlx::FromRow)]
+struct TemplateRow {
+    tenant_id: i64,
+    id: Uuid,
+    name: String,
+    language: String,
+    status: i16,
+    version: i64,
+    due_at: Option<i64>,
+    content: String,
+    updated_at: i64,
+}
+
+const TABLE: &str = "templates";
+const COLUMNS: &str = "tenant_id, id, name, language, status, version, due_at, content, updated_at";
+
+impl TemplateRow {
+    fn decode(self) -> Result<Template> {
+        Ok(Template {
+            tenant: TenantId(self.tenant_id),
+            id: TemplateId::from_uuid(self.id),
+            name: self.name,
+            language: self.language,
+            status: Status::from_number(self.status).ok_or_else(|| corrupt(TABLE, format!("status {}", self.status)))?,
+            version: self.version,
+            due_at: self.due_at.map(Timestamp::from_millis),
+            content: serde_json::from_str(&self.content).map_err(|e| corrupt(TABLE, e))?,
+            updated_at: Timestamp::from_millis(self.updated_at),
+        })
+    }
+}
+
+#[async_trait]
+impl TemplateRepo for SqlTx {
+    async fn insert_template(&mut self, template: &Template) -> Result<bool> {
+        let done = sqlx::query(
+            "INSERT INTO templates (tenant_id, id, name, language, status, version, due_at, content, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tenant_id, name, language) DO NOTHING",
+        )
+        .bind(template.tenant.0)
+        .bind(template.id.uuid())
+        .bind(&template.name)
+        .bind(&template.language)
+        .bind(template.status.number())
+        .bind(template.version)
+        .bind(template.due_at.map(Timestamp::millis))
+        .bind(json(&template.content)?)
+        .bind(template.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn find_template(&mut self, tenant: TenantId, id: TemplateId) -> Result<Option<Template>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM templates WHERE tenant_id = ").push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
+        let row: Option<TemplateRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(TemplateRow::decode).transpose()
+    }
+
+    async fn list_templates(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Template>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM templates WHERE tenant_id = ").push_bind(tenant.0);
+        if let Some(before) = page.before {
+            query.push(" AND id < ").push_bind(before);
+        }
+        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        let rows: Vec<TemplateRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        Ok(Page { items: page.items.into_iter().map(TemplateRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn update_template(&mut self, template: &Template, seen: i64) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE templates SET name = $3, language = $4, status = $5, version = $6, due_at = $7, content = $8, updated_at = $9 \
+             WHERE tenant_id = $1 AND id = $2 AND version = $10",
+        )
+        .bind(template.tenant.0)
+        .bind(template.id.uuid())
+        .bind(&template.name)
+        .bind(&template.language)
+        .bind(template.status.number())
+        .bind(template.version)
+        .bind(template.due_at.map(Timestamp::millis))
+        .bind(json(&template.content)?)
+        .bind(template.updated_at.millis())
+        .bind(seen)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_template(&mut self, tenant: TenantId, id: TemplateId) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM templates WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn due_templates(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Template>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM templates WHERE due_at IS NOT NULL AND due_at <= ").push_bind(now.millis());
+        query.push(" ORDER BY due_at LIMIT ").push_bind(i64::from(limit));
+        let rows: Vec<TemplateRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(TemplateRow::decode).collect()
+    }
+}

@@ -1,0 +1,307 @@
+//! Broadcasts, their recipients, and what messages mean for both.
+
+use std::time::Duration;
+
+use nuncio_domain::broadcast::{
+    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Part, ReviewResult, Status, Variables,
+};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{BroadcastContactId, BroadcastId, TenantId};
+use nuncio_store::{Accept, Accepted, NewBroadcastContact, Suppression, SuppressionReason};
+
+use crate::harness::{Harness, NODE, START};
+use crate::make::{failure, phone, receipt, settle, start, taken};
+
+const ALL: PageRequest = PageRequest { limit: 100, before: None };
+
+fn draft(h: &Harness, tenant: TenantId) -> Broadcast {
+    Broadcast {
+        tenant,
+        id: h.id(),
+        status: Status::Draft,
+        channel: BroadcastChannel::Sms,
+        message_type: BroadcastType::Text,
+        sender: h.world.sender,
+        version: 0,
+        due_at: None,
+        total: 0,
+        html: Some("<p>x</p>".to_owned()),
+        body: Body {
+            name: "news".to_owned(),
+            text: Some("hello".to_owned()),
+            review: Some(ReviewResult {
+                score: 0.5,
+                categories: vec!["spam".to_owned()],
+                reasoning: "why".to_owned(),
+                reviewed_at: START,
+                flagged_content: Vec::new(),
+            }),
+            ..Body::default()
+        },
+        updated_at: START,
+        counts: Counts::default(),
+    }
+}
+
+fn contact(h: &Harness, to: u32) -> NewBroadcastContact {
+    NewBroadcastContact { id: h.id(), recipient: phone(to), variables: Variables::default() }
+}
+
+async fn find(h: &Harness, id: BroadcastId) -> Broadcast {
+    h.read().await.find_broadcast(h.world.tenant, id).await.unwrap().unwrap()
+}
+
+/// A broadcast in this status with so many recipients, numbered from 1.
+async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId, Vec<NewBroadcastContact>) {
+    let mut broadcast = draft(h, h.world.tenant);
+    let contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
+    let mut tx = h.begin().await;
+    tx.insert_broadcast(&broadcast).await.unwrap();
+    assert_eq!(tx.insert_broadcast_contacts(h.world.tenant, broadcast.id, &contacts).await.unwrap(), Some(u64::from(count)));
+    (broadcast.status, broadcast.version) = (status, 1);
+    assert!(tx.update_broadcast(&broadcast, 0).await.unwrap());
+    tx.commit().await.unwrap();
+    (broadcast.id, contacts)
+}
+
+fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
+    let mut item = h.item(&contact.recipient);
+    item.message.state.detail.broadcast = Some(Part { broadcast: id, contact: contact.id, no_receipts: false });
+    item
+}
+
+fn claimed(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
+    Accept { claim: Some(nuncio_store::Claim { node: NODE }), ..item(h, id, contact) }
+}
+
+/// The statuses of all recipients, in order.
+async fn standing(h: &Harness, id: BroadcastId) -> Vec<ContactStatus> {
+    let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[], ALL).await.unwrap();
+    page.items.iter().rev().map(|c| c.status).collect()
+}
+
+pub(crate) async fn a_broadcast_comes_back_as_it_was(h: &Harness) {
+    let (one, two) = (draft(h, h.world.tenant), draft(h, h.world.tenant));
+    let mut tx = h.begin().await;
+    for broadcast in [&one, &two, &draft(h, h.other.tenant)] {
+        tx.insert_broadcast(broadcast).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let mut tx = h.begin().await;
+    assert_eq!(tx.find_broadcast(h.world.tenant, one.id).await.unwrap(), Some(one.clone()));
+    assert_eq!(tx.find_broadcast(h.other.tenant, one.id).await.unwrap(), None);
+    let page = tx.list_broadcasts(h.world.tenant, &[], PageRequest { limit: 1, before: None }).await.unwrap();
+    assert_eq!((page.items[0].clone(), page.next), (Broadcast { html: None, ..two.clone() }, Some(two.id.uuid())));
+    let changed = Broadcast { status: Status::Escalated, version: 2, html: None, ..one.clone() };
+    assert!(tx.update_broadcast(&changed, 0).await.unwrap());
+    assert!(!tx.update_broadcast(&changed, 0).await.unwrap(), "somebody was faster");
+    let page = tx.list_broadcasts(h.world.tenant, &[Status::Escalated, Status::Failed], ALL).await.unwrap();
+    assert_eq!((page.items, page.next), (vec![changed], None));
+}
+
+pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
+    let tenant = h.world.tenant;
+    let broadcast = draft(h, tenant);
+    let id = broadcast.id;
+    let mut tx = h.begin().await;
+    tx.insert_broadcast(&broadcast).await.unwrap();
+    let mut contacts: Vec<_> = (1..=5).map(|n| contact(h, n)).collect();
+    contacts[0].variables.template_variables = Some([("1".to_owned(), "Ada".to_owned())].into());
+    assert_eq!(tx.insert_broadcast_contacts(tenant, id, &contacts[..3]).await.unwrap(), Some(3));
+    assert_eq!(tx.insert_broadcast_contacts(tenant, id, &[contact(h, 3), contacts[3].clone()]).await.unwrap(), Some(1));
+    assert_eq!(tx.insert_broadcast_contacts(h.other.tenant, id, &contacts[4..]).await.unwrap(), None);
+    tx.commit().await.unwrap();
+    assert_eq!(find(h, id).await.total, 4);
+    let mut tx = h.begin().await;
+    let page = tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Pending], PageRequest { limit: 3, before: None }).await.unwrap();
+    assert_eq!(page.items.iter().map(|c| c.id).collect::<Vec<_>>(), [contacts[3].id, contacts[2].id, contacts[1].id]);
+    let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest { limit: 3, before: page.next }).await.unwrap();
+    assert_eq!((page.items.len(), page.items[0].variables.clone(), page.next), (1, contacts[0].variables.clone(), None));
+    assert_eq!(tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Failed], ALL).await.unwrap().items.len(), 0);
+    let pending = tx.pending_broadcast_contacts(tenant, id, Some(contacts[0].id), 2).await.unwrap();
+    assert_eq!(pending, contacts[1..3]);
+    assert_eq!(tx.delete_broadcast_contact(tenant, id, contacts[0].id).await.unwrap(), Some(true));
+    assert_eq!(tx.delete_broadcast_contact(tenant, id, contacts[0].id).await.unwrap(), Some(false));
+    assert_eq!(tx.delete_broadcast_contact(h.other.tenant, id, contacts[1].id).await.unwrap(), None);
+    tx.commit().await.unwrap();
+    assert_eq!(find(h, id).await.total, 3);
+    let mut tx = h.begin().await;
+    assert_eq!(tx.delete_draft_broadcast(h.other.tenant, id, 2).await.unwrap(), None);
+    assert_eq!(tx.delete_draft_broadcast(tenant, id, 2).await.unwrap(), Some(false));
+    assert_eq!(tx.find_broadcast(tenant, id).await.unwrap().unwrap().total, 1);
+    assert_eq!(tx.delete_draft_broadcast(tenant, id, 2).await.unwrap(), Some(true));
+    assert_eq!(tx.find_broadcast(tenant, id).await.unwrap(), None);
+    tx.commit().await.unwrap();
+    assert_eq!(h.rows_of("broadcast_contacts").await, 0);
+    let (sending, contacts) = with_contacts(h, 1, Status::Sending).await;
+    let mut tx = h.begin().await;
+    assert_eq!(tx.insert_broadcast_contacts(tenant, sending, &[contact(h, 9)]).await.unwrap(), None);
+    assert_eq!(tx.delete_broadcast_contact(tenant, sending, contacts[0].id).await.unwrap(), None);
+    assert_eq!(tx.delete_draft_broadcast(tenant, sending, 2).await.unwrap(), None);
+}
+
+pub(crate) async fn a_recipient_is_handed_over_once(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
+    let message = h.accept(item(h, id, &contacts[0])).await;
+    assert!(matches!(h.store.accept(item(h, id, &contacts[0])).await, Ok(Accepted::Closed)));
+    // In one batch too, among others that are no part of it.
+    let twice = vec![item(h, id, &contacts[1]), h.item(&phone(50)), claimed(h, id, &contacts[1])];
+    let answers = h.accept_at_once(twice).await;
+    let new = answers.iter().filter(|a| matches!(a, Ok(Accepted::New { .. }))).count();
+    let closed = answers.iter().filter(|a| matches!(a, Ok(Accepted::Closed))).count();
+    assert_eq!((new, closed), (2, 1));
+    assert_eq!(h.rows_of("messages").await, 3);
+    let stranger: BroadcastContactId = h.id();
+    let nobody = NewBroadcastContact { id: stranger, ..contacts[2].clone() };
+    assert!(matches!(h.store.accept(item(h, id, &nobody)).await, Ok(Accepted::Closed)));
+    assert_eq!(standing(h, id).await, [ContactStatus::Queued, ContactStatus::Queued, ContactStatus::Pending]);
+    let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[ContactStatus::Queued], ALL).await.unwrap();
+    assert_eq!(page.items.last().unwrap().message, Some(message.id));
+    let broadcast = find(h, id).await;
+    assert_eq!(broadcast.counts, Counts { queued: 2, awaited: 2, ..Counts::default() });
+    assert_eq!((broadcast.pending(), broadcast.waiting()), (3, 1));
+}
+
+pub(crate) async fn nobody_is_handed_over_by_a_broadcast_that_does_not_send(h: &Harness) {
+    for status in [Status::Draft, Status::Paused, Status::Cancelled, Status::Completed] {
+        let (id, contacts) = with_contacts(h, 1, status).await;
+        assert!(matches!(h.store.accept(item(h, id, &contacts[0])).await, Ok(Accepted::Closed)), "{status}");
+        assert_eq!(standing(h, id).await, [ContactStatus::Pending]);
+        let mut tx = h.begin().await;
+        let failed = tx.fail_broadcast_contact(h.world.tenant, id, contacts[0].id, &failure(FailureCode::Internal), START).await.unwrap();
+        assert!(!failed, "{status}");
+    }
+    assert_eq!(h.rows_of("messages").await, 0);
+    assert_eq!(h.rows_of("contacts").await, 0, "no recipient is made for nothing");
+}
+
+pub(crate) async fn counts_follow_the_messages(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 5, Status::Sending).await;
+    let sent = h.accept(claimed(h, id, &contacts[0])).await;
+    let refused = h.accept(claimed(h, id, &contacts[1])).await;
+    let queued = h.accept(item(h, id, &contacts[2])).await;
+    let mut tx = h.begin().await;
+    let suppression = Suppression {
+        id: h.id(),
+        recipient: contacts[3].recipient.clone(),
+        sender: None,
+        reason: SuppressionReason::Manual,
+        source: String::new(),
+    };
+    tx.insert_suppression(h.world.tenant, &suppression, START).await.unwrap();
+    tx.commit().await.unwrap();
+    h.accept(claimed(h, id, &contacts[3])).await;
+    let own = Failure::own(FailureCode::ContentRejected, "no");
+    let mut tx = h.begin().await;
+    assert!(tx.fail_broadcast_contact(h.world.tenant, id, contacts[4].id, &own, START).await.unwrap());
+    assert!(!tx.fail_broadcast_contact(h.world.tenant, id, contacts[4].id, &own, START).await.unwrap());
+    tx.commit().await.unwrap();
+    let counts = async || find(h, id).await.counts;
+    let base = Counts { queued: 1, sending: 2, failed: 1, skipped: 1, awaited: 3, ..Counts::default() };
+    assert_eq!(counts().await, base);
+    h.step(sent.id, settle(0, sent.state.fence, taken("p"))).await;
+    assert_eq!(counts().await, Counts { sent: 1, taken: 1, ..base });
+    h.step(refused.id, settle(0, refused.state.fence, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) })).await;
+    assert_eq!(counts().await, Counts { sending: 1, sent: 1, taken: 1, failed: 2, awaited: 2, ..base });
+    h.step(queued.id, Step::Cancel).await;
+    // Two facts of one message in one batch, and one that comes twice.
+    let at = h.tick();
+    let steps = [ReceiptKind::Delivered, ReceiptKind::Read, ReceiptKind::Read];
+    h.steps_at_once(steps.map(|kind| h.transition(sent.id, receipt(kind, at))).into()).await;
+    let end = Counts { queued: 0, sending: 0, sent: 0, delivered: 1, failed: 2, skipped: 2, awaited: 0, taken: 1, cost: 0 };
+    assert_eq!(counts().await, end);
+    use ContactStatus::{Delivered, Failed, Skipped};
+    assert_eq!(standing(h, id).await, [Delivered, Failed, Skipped, Skipped, Failed]);
+    let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[Failed], ALL).await.unwrap();
+    let codes: Vec<_> = page.items.iter().map(|c| c.failure.as_ref().unwrap().code).collect();
+    assert_eq!(codes, [FailureCode::ContentRejected, FailureCode::InvalidRecipient]);
+    assert!(page.items.iter().all(|c| c.processed_at.is_some()));
+    // A slow carrier corrects what failed.
+    h.step(refused.id, receipt(ReceiptKind::Delivered, h.tick())).await;
+    assert_eq!(counts().await, Counts { delivered: 2, failed: 1, taken: 2, ..end });
+    assert_eq!(h.number("SELECT SUM(delivered) FROM broadcast_counts").await, 2);
+}
+
+pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
+    let waiting = h.accept(item(h, id, &contacts[0])).await;
+    let under_way = h.accept(claimed(h, id, &contacts[1])).await;
+    let other = h.accept(h.item(&phone(60))).await;
+    let unsent = async |after| {
+        let found = h.read().await.unsent_broadcast_messages(h.world.tenant, id, after, 10).await.unwrap();
+        found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
+    };
+    assert_eq!(unsent(None).await, [waiting.id]);
+    assert_eq!(unsent(Some(contacts[0].id)).await, []);
+    let mut tx = h.begin().await;
+    let broadcast = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();
+    assert!(tx.update_broadcast(&Broadcast { status: Status::Cancelled, version: 2, ..broadcast }, 1).await.unwrap());
+    tx.commit().await.unwrap();
+    let (_, state) =
+        h.step(under_way.id, settle(0, under_way.state.fence, Outcome::Deferred { failure: failure(FailureCode::RateLimited) })).await;
+    assert_eq!(unsent(None).await, [waiting.id, under_way.id]);
+    for (message, fence) in [(waiting.id, 0), (under_way.id, state.fence)] {
+        let (applied, state) = h.step(message, start(NODE, fence)).await;
+        assert_eq!((applied, state.status.as_str()), (Applied::Yes, "cancelled"));
+    }
+    assert_eq!(h.step(other.id, start(NODE, 0)).await.1.status.as_str(), "sending");
+    let broadcast = find(h, id).await;
+    assert_eq!((broadcast.counts.skipped, broadcast.skipped(), broadcast.pending(), broadcast.counts.awaited), (2, 3, 0, 0));
+}
+
+pub(crate) async fn a_broadcast_that_is_due_is_taken_by_one(h: &Harness) {
+    let (id, _) = with_contacts(h, 1, Status::Sending).await;
+    let due_at = START.plus(Duration::from_secs(5));
+    let mut tx = h.begin().await;
+    assert_eq!(tx.due_broadcasts(due_at, 10).await.unwrap(), []);
+    let broadcast = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();
+    assert!(tx.update_broadcast(&Broadcast { due_at: Some(due_at), version: 2, ..broadcast }, 1).await.unwrap());
+    assert_eq!(tx.due_broadcasts(START, 10).await.unwrap(), []);
+    let due = tx.due_broadcasts(due_at, 10).await.unwrap();
+    assert_eq!((due.len(), due[0].id, due[0].due_at), (1, id, due_at));
+    let later = Some(due_at.plus(Duration::from_secs(5)));
+    assert!(tx.claim_broadcast(h.world.tenant, id, due[0].fence, later).await.unwrap());
+    assert!(!tx.claim_broadcast(h.world.tenant, id, due[0].fence, later).await.unwrap(), "somebody was faster");
+    assert_eq!(tx.due_broadcasts(due_at, 10).await.unwrap(), []);
+    assert!(tx.claim_broadcast(h.world.tenant, id, due[0].fence + 1, None).await.unwrap());
+    assert_eq!(tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().due_at, None);
+}
+
+/// Two nodes that hand over the same recipients at the same time, on two lanes each.
+pub(crate) async fn two_nodes_hand_over_each_recipient_once(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 200, Status::Sending).await;
+    let another = h.another().await;
+    let items = || contacts.iter().map(|c| claimed(h, id, c)).collect::<Vec<_>>();
+    let (mine, theirs) = (items(), items());
+    let run = |store: std::sync::Arc<dyn nuncio_store::Store>, items: Vec<Accept>| async move {
+        let tasks: Vec<_> = items
+            .into_iter()
+            .map(|item| {
+                let store = store.clone();
+                tokio::spawn(async move { store.accept(item).await.unwrap() })
+            })
+            .collect();
+        let mut new = Vec::new();
+        for task in tasks {
+            if let Accepted::New { message, .. } = task.await.unwrap() {
+                new.push(*message);
+            }
+        }
+        new
+    };
+    let (mine, theirs) = tokio::join!(run(h.store.clone(), mine), run(another.clone(), theirs));
+    assert_eq!(mine.len() + theirs.len(), 200);
+    let recipients: std::collections::BTreeSet<_> = mine.iter().chain(&theirs).map(|m| m.to.clone()).collect();
+    assert_eq!(recipients.len(), 200);
+    let steps = mine.iter().chain(&theirs).map(|m| h.transition(m.id, settle(0, m.state.fence, taken("p"))));
+    futures::future::join_all(
+        steps.enumerate().map(|(n, step)| if n % 2 == 0 { h.store.transition(step) } else { another.transition(step) }),
+    )
+    .await;
+    let counts = find(h, id).await.counts;
+    assert_eq!(counts, Counts { sending: 200, sent: 200, awaited: 200, taken: 200, ..Counts::default() });
+    another.close().await;
+}

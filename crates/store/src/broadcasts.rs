@@ -1,0 +1,105 @@
+//! Broadcasts and their recipients.
+//!
+//! A message of a broadcast is accepted and moves like any other, by [`crate::Store::accept`] and [`crate::Store::transition`]. Both
+//! write in the same transaction what it means for its recipient and for the counts of the broadcast.
+
+use async_trait::async_trait;
+use nuncio_domain::broadcast::{Broadcast, BroadcastContact, ContactStatus, Status, Variables};
+use nuncio_domain::message::Failure;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Recipient, TenantId, Timestamp};
+
+use crate::error::Result;
+
+/// A recipient as it is added.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewBroadcastContact {
+    /// Its identifier.
+    pub id: BroadcastContactId,
+    /// The recipient.
+    pub recipient: Recipient,
+    /// Values of template variables for them.
+    pub variables: Variables,
+}
+
+/// A broadcast that a node must look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DueBroadcast {
+    /// The world.
+    pub tenant: TenantId,
+    /// The broadcast.
+    pub id: BroadcastId,
+    /// Grows whenever a node takes it.
+    pub fence: i64,
+    /// Since when it is due.
+    pub due_at: Timestamp,
+}
+
+/// Broadcasts.
+#[async_trait]
+pub trait BroadcastRepo {
+    /// Writes a broadcast without recipients.
+    async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()>;
+
+    /// One broadcast with its counts.
+    async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>>;
+
+    /// Broadcasts in any of these statuses (none for all), newest first, without their HTML.
+    async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>>;
+
+    /// Writes everything but total and counts, if the version still is `seen`; `false` when it is not.
+    async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool>;
+
+    /// Removes up to `limit` recipients of a draft, and the draft itself once it has none. `None` when it is no draft any more, else
+    /// whether it is gone.
+    async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>>;
+
+    /// Adds recipients to a draft; those that it has already are left out. How many were added; `None` when it is no draft any more.
+    async fn insert_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, new: &[NewBroadcastContact]) -> Result<Option<u64>>;
+
+    /// Recipients in any of these statuses (none for all), newest first.
+    async fn list_broadcast_contacts(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        status: &[ContactStatus],
+        page: PageRequest,
+    ) -> Result<Page<BroadcastContact>>;
+
+    /// Removes a recipient of a draft; `false` when there is none, `None` when it is no draft any more.
+    async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>>;
+
+    /// Up to `limit` recipients after `after` who were not handed over, oldest first.
+    async fn pending_broadcast_contacts(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        after: Option<BroadcastContactId>,
+        limit: u32,
+    ) -> Result<Vec<NewBroadcastContact>>;
+
+    /// Marks a recipient who was not handed over as failed, while the broadcast is being sent; `false` when either is not so.
+    async fn fail_broadcast_contact(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        contact: BroadcastContactId,
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Result<bool>;
+
+    /// Up to `limit` messages of a broadcast that no provider has and none is being called for, of recipients after `after`.
+    async fn unsent_broadcast_messages(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        after: Option<BroadcastContactId>,
+        limit: u32,
+    ) -> Result<Vec<(BroadcastContactId, MessageId)>>;
+
+    /// Up to `limit` broadcasts of all worlds that are due at `now`, longest due first.
+    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>>;
+
+    /// Takes a broadcast if its fence still is `fence`, and sets when it is due again; `false` when somebody was faster.
+    async fn claim_broadcast(&mut self, tenant: TenantId, id: BroadcastId, fence: i64, due_at: Option<Timestamp>) -> Result<bool>;
+}
