@@ -387,12 +387,12 @@ impl State {
             Step::Erase => self.erase(),
             Step::Resolve { action } => self.resolve(*action, now, changes),
         };
+        if self.detail.erased {
+            self.stay_erased(seen, now, changes);
+        }
         if applied == Applied::Yes {
             self.updated_at = now;
             self.close_account();
-        }
-        if self.detail.erased {
-            self.stay_erased(seen, now, changes);
         }
         applied
     }
