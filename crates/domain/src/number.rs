@@ -133,11 +133,23 @@ impl PhoneNumber {
         first_renewal_after(crate::id::Id::created_at(self.id), moment)
     }
 
+    /// How many whole months it is held at `moment`.
+    pub fn month_at(&self, moment: Timestamp) -> i16 {
+        let beginning = crate::id::Id::created_at(self.id);
+        let months = (1..i16::MAX).take_while(|months| beginning.plus_months(u32::from(months.unsigned_abs())) <= moment);
+        months.last().unwrap_or(0)
+    }
+
+    /// The moment whose month a renewal at `now` pays for: the one that is due, or, when it was suspended, the present one.
+    pub fn month_to_pay(&self, now: Timestamp) -> Timestamp {
+        if self.status == NumberStatus::Suspended { now } else { self.renews_at }
+    }
+
     /// Carries out a renewal that was due. A number that is paid for in time keeps its day and pays for each month; one that was
     /// suspended pays for the month it is in. One that cannot be paid for is suspended and tried again a day later.
     pub fn renew(&mut self, paid: bool, now: Timestamp) {
         if paid {
-            self.renews_at = self.renewal_after(if self.status == NumberStatus::Suspended { now } else { self.renews_at });
+            self.renews_at = self.renewal_after(self.month_to_pay(now));
             self.status = NumberStatus::Active;
         } else {
             self.renews_at = now.plus(RENEWAL_RETRY);
@@ -218,6 +230,17 @@ mod tests {
         number.renew(false, at("2026-05-01T10:00:00Z"));
         number.renew(true, at("2026-05-02T10:00:00Z"));
         assert_eq!((number.status, number.renews_at), (NumberStatus::Active, at("2026-05-31T10:00:00Z")), "months without it are not paid");
+    }
+
+    #[test]
+    fn a_month_is_paid_under_a_number_of_its_own_also_after_a_suspension() {
+        let mut number = number("2026-01-01T00:00:00Z");
+        number.renew(false, at("2026-02-01T00:00:00Z"));
+        let late = at("2026-02-06T00:00:00Z");
+        let first = number.month_at(number.month_to_pay(late));
+        number.renew(true, late);
+        let second = number.month_at(number.month_to_pay(number.renews_at));
+        assert_eq!((first, second), (1, 2), "though only 23 days lie between");
     }
 
     #[test]

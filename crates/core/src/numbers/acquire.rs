@@ -7,9 +7,9 @@ use nuncio_store::{KeyClaim, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::billing::{self, Reference};
 use crate::{Caller, Core, StoreResultExt as _, once};
 
 /// A number to acquire.
@@ -64,8 +64,7 @@ impl Core {
         if !tx.acquire_number(caller.tenant, &number).await.or_fail()? {
             return Err(taken(&number.phone_number));
         }
-        // Renewals are the parts that follow.
-        billing::charge(&mut *tx, caller.tenant, price, Reference { resource: id.uuid(), part: 0 }, now).await?;
+        charge(&mut *tx, caller.tenant, &number, price, now, now).await?;
         tx.commit().await.or_fail()?;
         Ok(number.into())
     }

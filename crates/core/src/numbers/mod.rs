@@ -1,6 +1,7 @@
 //! Phone numbers: the operator's inventory, and what worlds hold of it.
 
 mod acquire;
+mod charge;
 mod inventory;
 mod list;
 mod renew;

@@ -1,11 +1,10 @@
 //! Monthly renewals.
 
-use nuncio_domain::id::Id as _;
 use nuncio_domain::{ErrorCode, Ids, PhoneNumberId, Result, TenantId};
 use nuncio_store::Store;
 
+use super::charge::charge;
 use crate::StoreResultExt as _;
-use crate::billing::{self, Reference};
 
 /// Numbers of one round.
 const ROUND: u32 = 100;
@@ -29,12 +28,10 @@ pub async fn renew_number(store: &dyn Store, ids: &Ids, tenant: TenantId, id: Ph
     let Some(mut number) = tx.lock_number(tenant, id).await.or_fail()?.filter(|number| number.renews_at <= now) else {
         return Ok(());
     };
-    // Renewals lie at least 28 days apart, so each has a part of its own.
-    let part = (number.renews_at.millis() / (28 * 86_400_000)) as i16;
-    let paid = match billing::charge(&mut *tx, tenant, number.pricing.to_renew(), Reference { resource: id.uuid(), part }, now).await {
+    let paid = match charge(&mut *tx, tenant, &number, number.pricing.to_renew(), number.month_to_pay(now), now).await {
         Ok(()) => true,
         Err(error) if error.code() == ErrorCode::InsufficientBalance => {
-            tracing::warn!(number.id = %id, %error, "a phone number could not be renewed for want of money; it is suspended");
+            tracing::warn!(number.id = %id, "a phone number could not be renewed: {error}; it is suspended");
             false
         }
         Err(error) => return Err(error),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use insta::assert_json_snapshot;
 use nuncio_core::numbers::ImportedNumber;
+use nuncio_domain::Micros;
 use nuncio_testkit::{Answer, Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -294,6 +295,37 @@ async fn numbers_renew_every_month_on_their_day() {
             app.advance(Duration::from_secs(1)).await;
         }
         assert_eq!(get(&app, &number).await["nextRenewalDate"], "2026-05-31T00:00:00.000Z");
+    }
+}
+
+// holds: numbers.renewal
+#[tokio::test]
+async fn what_is_not_paid_is_suspended_until_it_is() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let core = app.node.core.clone();
+        stock(&app, "+14155550123", "1.5").await;
+        core.limit_balance(app.tenant(), true).await.expect("a limit");
+        let body = json!({"phoneNumber": "+14155550123"});
+        let refused = app.post("/v1/phone-numbers", body).await.expect(402).json();
+        assert_eq!((&refused["code"], &refused["details"]["required"]), (&json!("insufficient_balance"), &json!(2.5)));
+        core.add_money(app.tenant(), Micros(4_500_000), None).await.expect("a deposit");
+        let number = acquire(&app, "+14155550123").await;
+        let balance = async || app.get("/v1/balance").await.expect(200).json();
+        assert_eq!((&balance().await["available"], &balance().await["totalSpent"]), (&json!(2), &json!(2.5)));
+        app.advance(DAY * 31).await;
+        assert_eq!((&get(&app, &number).await["status"], &balance().await["available"]), (&json!("active"), &json!(0.5)));
+        app.advance(DAY * 28).await;
+        let unpaid = get(&app, &number).await;
+        assert_eq!((&unpaid["status"], &unpaid["nextRenewalDate"]), (&json!("suspended"), &json!("2026-03-02T00:00:00.000Z")));
+        assert_eq!(balance().await["available"], 0.5, "nothing was taken");
+        core.add_money(app.tenant(), Micros(1_500_000), None).await.expect("a deposit");
+        app.advance(DAY).await;
+        let paid = get(&app, &number).await;
+        assert_eq!((&paid["status"], &paid["nextRenewalDate"]), (&json!("active"), &json!("2026-04-01T00:00:00.000Z")));
+        assert_eq!(balance().await, json!({"balance": 0.5, "reserved": 0, "available": 0.5, "currency": "usd", "totalSpent": 5.5}));
+        let mut tx = app.store().read().await.expect("a reader");
+        assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), core.balance(app.tenant()).await.expect("a balance"));
     }
 }
 

@@ -1,0 +1,22 @@
+//! The one place where phone numbers cost money.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::number::PhoneNumber;
+use nuncio_domain::{Micros, Result, TenantId, Timestamp};
+use nuncio_store::Tx;
+
+use crate::billing::{self, Reference};
+
+/// Charges `amount` for the month of a number that `moment` lies in, once, whoever asks for it: month 0 is paid with its acquisition.
+/// `402 insufficient_balance` when less is available; then nothing was taken. Locks the world's balance until the commit.
+pub(super) async fn charge(
+    tx: &mut dyn Tx,
+    tenant: TenantId,
+    number: &PhoneNumber,
+    amount: Micros,
+    moment: Timestamp,
+    now: Timestamp,
+) -> Result<()> {
+    let reference = Reference { resource: number.id.uuid(), part: number.month_at(moment) };
+    billing::charge(tx, tenant, amount, reference, now).await
+}
