@@ -48,6 +48,9 @@ pub struct IntrospectEmail {
     pub email: String,
 }
 
+/// Longest text that is looked at as an email address.
+const EMAIL: usize = 320;
+
 /// What is known of an email address.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct EmailIntrospection {
@@ -209,6 +212,10 @@ impl Core {
     /// `POST /v1/introspect/email`: what the address itself and the suppressions tell.
     pub async fn introspect_email(&self, caller: &Caller, asked: &IntrospectEmail) -> Result<EmailIntrospection> {
         caller.require(Permission::ContactsRead)?;
+        let length = asked.email.chars().count();
+        if !(1..=EMAIL).contains(&length) {
+            return Err(Error::field("email", format!("has {length} characters; must have 1 to {EMAIL}")));
+        }
         let Ok(email) = address::email(&asked.email) else {
             let reasons = vec![EmailReason::InvalidSyntax];
             return Ok(EmailIntrospection { email: asked.email.clone(), verdict: Verdict::Undeliverable, reasons });

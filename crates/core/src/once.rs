@@ -32,13 +32,21 @@ pub(crate) fn guard(operation: Operation, key: Option<String>, request: &impl Se
 
 /// The 409 of a repeat: `original`, under `name`, is what the key was used for.
 pub(crate) fn conflict(name: &str, original: &impl Serialize, same_request: bool) -> Error {
+    repeat(name, Some(original), same_request)
+}
+
+/// The same where the original may have been deleted since.
+pub(crate) fn repeat(name: &str, original: Option<&impl Serialize>, same_request: bool) -> Error {
     let (code, request) = if same_request {
         (ErrorCode::IdempotencyConflict, "already")
     } else {
         (ErrorCode::IdempotencyKeyReused, "for a different request")
     };
-    Error::new(code, format!("this idempotency key was used {request}; here is the {name} that it made"))
-        .with_body(name, serde_json::to_value(original).unwrap_or_default())
+    match original {
+        Some(original) => Error::new(code, format!("this idempotency key was used {request}; here is the {name} that it made"))
+            .with_body(name, serde_json::to_value(original).unwrap_or_default()),
+        None => Error::new(code, format!("this idempotency key was used {request}, and the {name} that it made was deleted since")),
+    }
 }
 
 /// A hash of a request. The order of object members does not matter.

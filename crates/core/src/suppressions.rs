@@ -209,8 +209,7 @@ impl Core {
 
     async fn suppression_made_before(&self, tenant: TenantId, id: SuppressionId, same_request: bool) -> Result<Error> {
         let found = self.inner.store.read().await.or_fail()?.find_suppression(tenant, id).await.or_fail()?;
-        let original = found.as_ref().map_or_else(|| json!({"id": id}), |s| json!(SuppressionView::from(s)));
-        Ok(once::conflict("suppression", &original, same_request))
+        Ok(once::repeat("suppression", found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }
 }
 

@@ -128,8 +128,10 @@ impl Validators {
         if depth > limits::JSON_DEPTH {
             return Err(Error::field("body", format!("is nested {depth} levels deep; at most {} are allowed", limits::JSON_DEPTH)));
         }
+        // Serde would take a list of its fields for an object.
+        let is_object = json.trim_ascii_start().first() == Some(&b'{');
         let reason = match serde_json::from_slice(json) {
-            Ok(value) if !nul => return Ok(value),
+            Ok(value) if !nul && is_object => return Ok(value),
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };

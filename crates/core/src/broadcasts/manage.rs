@@ -59,8 +59,9 @@ impl Core {
             let claim = tx.claim_idempotency_key(caller.tenant, &guard, broadcast.id.uuid(), purge_after).await.or_fail()?;
             if let KeyClaim::Lost { original, same_request } = claim {
                 drop(tx);
-                let original = self.find_broadcast(caller.tenant, BroadcastId::from_uuid(original)).await?;
-                return Err(once::conflict("broadcast", &BroadcastView::from(&original), same_request));
+                let id = BroadcastId::from_uuid(original);
+                let original = self.inner.store.read().await.or_fail()?.find_broadcast(caller.tenant, id).await.or_fail()?;
+                return Err(once::repeat("broadcast", original.as_ref().map(BroadcastView::from).as_ref(), same_request));
             }
         }
         tx.insert_broadcast(&broadcast).await.or_fail()?;

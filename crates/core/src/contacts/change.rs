@@ -143,11 +143,7 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let id = tx.merged_into(caller.tenant, id).await.or_fail()?.unwrap_or(id);
         let view = view(&mut *tx, caller.tenant, id).await.or_fail()?;
-        let original = match view {
-            Some(view) => serde_json::to_value(view).unwrap_or_default(),
-            None => serde_json::json!({"id": id}),
-        };
-        Ok(once::conflict("contact", &original, same_request))
+        Ok(once::repeat("contact", view.as_ref(), same_request))
     }
 
     /// Writes a new address of a contact; an identifier that has one belongs to somebody already.

@@ -176,14 +176,14 @@ impl Core {
     ) -> Result<ContactChannelView> {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let id = tx.merged_into(tenant, id).await.or_fail()?.unwrap_or(id);
-        let mut original = serde_json::json!({"id": channel});
+        let mut original = None;
         if let Some(contact) = tx.find_contact(tenant, id).await.or_fail()? {
             let person = person(&mut *tx, tenant, contact).await?;
             if let Some(found) = person.channel(channel) {
-                original = serde_json::to_value(found.view(&person)).unwrap_or_default();
+                original = Some(found.view(&person));
             }
         }
-        Err(once::conflict("channel", &original, same_request))
+        Err(once::repeat("channel", original.as_ref(), same_request))
     }
 }
 

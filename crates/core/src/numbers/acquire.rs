@@ -69,13 +69,10 @@ impl Core {
         Ok(number.into())
     }
 
-    /// The 409 of a repeat. A number that was released since is told by its identifier only.
+    /// The 409 of a repeat. The number may have been released since.
     async fn number_was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
         let original = self.inner.store.read().await.or_fail()?.find_number(caller.tenant, id).await.or_fail()?;
-        Ok(match original {
-            Some(number) => once::conflict("phoneNumber", &PhoneNumberView::from(number), same_request),
-            None => once::conflict("phoneNumber", &serde_json::json!({"id": id}), same_request),
-        })
+        Ok(once::repeat("phoneNumber", original.map(PhoneNumberView::from).as_ref(), same_request))
     }
 }
 

@@ -87,10 +87,7 @@ impl Core {
     async fn sender_conflict(&self, tenant: TenantId, original: SenderId, same_request: bool) -> Error {
         match self.sender_view(tenant, original).await {
             Ok(view) => once::conflict("sender", &view, same_request),
-            Err(error) if error.code() == ErrorCode::NotFound => {
-                let code = if same_request { ErrorCode::IdempotencyConflict } else { ErrorCode::IdempotencyKeyReused };
-                Error::new(code, format!("this idempotency key made the sender {original}, which was deleted since"))
-            }
+            Err(error) if error.code() == ErrorCode::NotFound => once::repeat("sender", None::<&SenderView>, same_request),
             Err(error) => error,
         }
     }

@@ -53,8 +53,9 @@ impl Core {
             let claim = tx.claim_idempotency_key(caller.tenant, &guard, template.id.uuid(), purge_after).await.or_fail()?;
             if let KeyClaim::Lost { original, same_request } = claim {
                 drop(tx);
-                let original = self.find_template(caller.tenant, TemplateId::from_uuid(original)).await?;
-                return Err(once::conflict("template", &TemplateView::from(&original), same_request));
+                let id = TemplateId::from_uuid(original);
+                let original = self.inner.store.read().await.or_fail()?.find_template(caller.tenant, id).await.or_fail()?;
+                return Err(once::repeat("template", original.as_ref().map(TemplateView::from).as_ref(), same_request));
             }
         }
         if !tx.insert_template(&template).await.or_fail()? {

@@ -14,8 +14,9 @@ use crate::reply::{Reply, Result};
 /// The broadcast that an idempotency key was used for.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct BroadcastConflict {
-    /// The original broadcast.
-    broadcast: BroadcastView,
+    /// The original broadcast, unless it was deleted since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broadcast: Option<BroadcastView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]
     code: &'static str,

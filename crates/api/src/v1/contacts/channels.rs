@@ -26,7 +26,7 @@ impl From<ContactChannelView> for ChannelBody {
 /// Why a channel was not added.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ContactChannelConflict {
-    /// The original channel of a repeated idempotency key; its identifier only, if it is gone since.
+    /// The original channel of a repeated idempotency key; unless it is gone since.
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<ContactChannelView>,
     /// `idempotency_conflict`, `idempotency_key_reused`, or `conflict` if the contact was merged into `details.mergedInto`.

@@ -13,8 +13,9 @@ use crate::reply::{Reply, Result};
 /// The contact that an idempotency key was used for.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ContactConflict {
-    /// The original contact; its identifier only, if it was deleted since.
-    contact: ContactView,
+    /// The original contact, unless it was deleted since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contact: Option<ContactView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]
     code: &'static str,

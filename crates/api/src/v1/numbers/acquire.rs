@@ -15,8 +15,7 @@ use crate::reply::{Reply, Result};
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PhoneNumberConflict {
-    /// With an idempotency key that was used: the number that was acquired with it. Only its id, if it was released since.
-    #[schema(value_type = Option<Object>)]
+    /// With an idempotency key that was used: the number that was acquired with it, unless it was released since.
     phone_number: Option<PhoneNumberView>,
     /// `conflict` if the number is taken, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

@@ -13,8 +13,9 @@ use crate::reply::{Reply, Result};
 /// The suppression that an idempotency key was used for.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SuppressionConflict {
-    /// The original suppression; its identifier only, if it was lifted since.
-    suppression: SuppressionView,
+    /// The original suppression, unless it was lifted since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppression: Option<SuppressionView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]
     code: &'static str,
