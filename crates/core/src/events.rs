@@ -110,9 +110,14 @@ pub async fn tell(tx: &mut dyn Tx, world: &World, entries: &[LogEntry]) -> nunci
         match &entry.told {
             Told::Message(changes) => {
                 let Some((message, contact)) = messages.get(&entry.resource) else { continue };
-                let of_message =
-                    changes.iter().zip(entry.sequence..).filter_map(|(c, n)| of_message(world, entry, message, *contact, c, n));
-                events.extend(of_message.flatten());
+                for (change, sequence) in changes.iter().zip(entry.sequence..) {
+                    let view = MessageView::new(&as_of(message, change), world.environment, *contact);
+                    let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
+                    let head = |event_type| (event_type, Some(message.sender), sequence, change.at);
+                    let opened = change.conversation.then(|| data.clone());
+                    events.push(event(world, entry, ResourceKind::Message, head(type_of(change.status)), data));
+                    events.extend(opened.map(|data| event(world, entry, ResourceKind::Message, head(EventType::ConversationNew), data)));
+                }
             }
             Told::Other(kind, occurrences) => {
                 for (occurrence, sequence) in occurrences.iter().zip(entry.sequence..) {
@@ -156,24 +161,6 @@ fn event_id(tenant: TenantId, entry: &LogEntry, sequence: i64, event_type: Event
     // The first twelve bits after the time: events of one moment sort by their sequence.
     [random[0], random[1]] = (sequence as u16).to_be_bytes();
     EventId::from_uuid(uuid_v7(entry.recorded_at, random))
-}
-
-fn of_message(
-    world: &World,
-    entry: &LogEntry,
-    message: &Message,
-    contact: Option<ContactId>,
-    change: &Change,
-    sequence: i64,
-) -> Option<impl Iterator<Item = Event>> {
-    let event_type = type_of(change.status);
-    let view = MessageView::new(&as_of(message, change), world.environment, contact);
-    let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
-    let one =
-        |event_type| event(world, entry, ResourceKind::Message, (event_type, Some(message.sender), sequence, change.at), data.clone());
-    let conversation = change.conversation.then_some(EventType::ConversationNew);
-    let events: Vec<Event> = std::iter::once(event_type).chain(conversation).map(one).collect();
-    Some(events.into_iter())
 }
 
 const fn type_of(status: Status) -> EventType {
@@ -271,10 +258,10 @@ impl Core {
             let entries = tx.list_log(caller.tenant, before, limit as u32 + 1).await.or_fail()?;
             let Some(oldest) = entries.last().map(|e| e.position) else { break };
             before = Some(oldest);
-            let mut events = tell(&mut *tx, &world, &entries).await.or_fail()?;
+            let events = tell(&mut *tx, &world, &entries).await.or_fail()?;
             // Rows come newest first, their events oldest first.
             let mut rows: Vec<Vec<Event>> = Vec::new();
-            for event in events.drain(..) {
+            for event in events {
                 match rows.last_mut().filter(|row| row[0].position == event.position) {
                     Some(row) => row.insert(0, event),
                     None => rows.push(vec![event]),
@@ -284,7 +271,7 @@ impl Core {
                 let position = row[0].position;
                 for (shown, event) in row.into_iter().enumerate().skip(std::mem::take(&mut skip)) {
                     if items.len() == limit {
-                        let next = if shown == 0 { self.last_place(&items) } else { place(position, shown as u16) };
+                        let next = if shown == 0 { last_place(&items) } else { place(position, shown as u16) };
                         return Ok((views(items), Some(self.cursors().make(caller.tenant, SCOPE, next))));
                     }
                     items.push(event);
@@ -292,11 +279,6 @@ impl Core {
             }
         }
         Ok((views(items), None))
-    }
-
-    /// Right after the last of these events, whose row was shown to its end.
-    fn last_place(&self, items: &[Event]) -> [u8; 16] {
-        items.last().map_or([0; 16], |event| place(event.position, 0))
     }
 
     /// Whether a caller who follows the log may go on: the key holds, and this node is not about to stop.
@@ -355,6 +337,11 @@ const ALL: u16 = u16::MAX;
 
 /// The scope of tokens that name the last event seen.
 const STREAM: &str = "events/stream";
+
+/// Right after the last of these events, whose row was shown to its end.
+fn last_place(items: &[Event]) -> [u8; 16] {
+    items.last().map_or([0; 16], |event| place(event.position, 0))
+}
 
 fn views(events: Vec<Event>) -> Vec<EventView> {
     events.into_iter().map(|event| event.view).collect()

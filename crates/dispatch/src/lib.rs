@@ -128,7 +128,7 @@ impl Dispatch {
     /// is due, writes metrics. Answers whether there was anything to do.
     pub async fn tick(&self) -> Result<bool> {
         let busy = self.look_for_due().await?;
-        Ok(self.shared.post_events().await? | busy)
+        Ok(self.shared.post_events(true).await? | busy)
     }
 
     /// A round without webhooks.

@@ -52,7 +52,7 @@ pub trait MessageRepo {
     /// One message.
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>>;
 
-    /// The messages among `ids` that there are, in any order.
+    /// The messages among `ids` that there are, in any order, without HTML and attachments: many large ones would fill the memory.
     async fn lookup_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<Vec<Message>>;
 
     /// Messages, newest first. Every filter combination costs what its index costs; callers bound the ones that have none.

@@ -6,6 +6,7 @@ use nuncio_domain::config::Sender;
 use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
+use crate::webhooks::drop_waiting;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// How far the clocks of two nodes may lie apart, and some more.
@@ -31,7 +32,8 @@ impl Core {
         not_busy(tx.has_queued_messages(tenant, id, Some(since)).await.or_fail()?)?;
         self.sender_removed(&mut *tx, tenant, id).await?;
         tx.delete_sender(tenant, id).await.or_fail()?;
-        self.commit_webhooks(tenant, tx).await
+        self.commit_webhooks(tenant, tx).await?;
+        drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await.or_fail()
     }
 
     /// What goes with a sender, or is let go by it, in the transaction that removes it. Its connections go by themselves.

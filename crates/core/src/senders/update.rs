@@ -5,6 +5,7 @@ use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
+use crate::webhooks::drop_waiting;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 impl Core {
@@ -28,7 +29,7 @@ impl Core {
         }
         sender.updated_at = self.ids().clock.now();
         tx.update_sender(tenant, &sender).await.or_fail()?;
-        let stays = matches!(fate, WebhookFate::Stays);
+        let (stays, goes) = (matches!(fate, WebhookFate::Stays), matches!(fate, WebhookFate::Goes));
         let mut secret = None;
         match fate {
             WebhookFate::Stays => {}
@@ -44,6 +45,9 @@ impl Core {
             self.commit_change(tenant, tx).await?;
         } else {
             self.commit_webhooks(tenant, tx).await?;
+        }
+        if goes {
+            drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await.or_fail()?;
         }
         Ok(view)
     }

@@ -3,7 +3,7 @@
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
-use nuncio_store::Tx;
+use nuncio_store::{Store, Tx};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -128,7 +128,8 @@ impl Core {
         if !tx.delete_webhook(caller.tenant, None).await.or_fail()? {
             return Err(Error::not_found("webhook"));
         }
-        self.commit_webhooks(caller.tenant, tx).await
+        self.commit_webhooks(caller.tenant, tx).await?;
+        drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await.or_fail()
     }
 
     /// `POST /v1/webhook/secret`: a new signing secret for the world's webhook.
@@ -234,6 +235,20 @@ impl Core {
         }
         if let Err(why) = self.inner.web.check(url) {
             errors.push(FieldError::new(path, why));
+        }
+    }
+}
+
+/// Gives up what waits for a webhook that is there no more or was switched off, in steps that hold up nobody: what comes in its place must
+/// not hear of the past.
+pub async fn drop_waiting(store: &dyn Store, tenant: TenantId, sender: Option<SenderId>, now: Timestamp) -> nuncio_store::Result<()> {
+    const STEP: u32 = 1_000;
+    loop {
+        let mut tx = store.begin().await?;
+        let dropped = tx.drop_deliveries(tenant, sender, now, STEP).await?;
+        tx.commit().await?;
+        if dropped < u64::from(STEP) {
+            return Ok(());
         }
     }
 }

@@ -5,7 +5,7 @@ mod deliveries;
 mod sign;
 mod targets;
 
-pub use config::{ExpireOld, PutWebhook, WebhookView};
+pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
 pub use deliveries::{DeliveryView, ListDeliveries, delivery_id};
 pub use sign::{Signature, sign};

@@ -34,6 +34,8 @@ pub(super) struct Endpoint {
     ready: VecDeque<Uuid>,
     pub(super) under_way: usize,
     pub(super) waiting: usize,
+    /// What the bodies of those that wait take, in bytes.
+    pub(super) bytes: usize,
     failures: u32,
     resting_until: Option<Duration>,
     /// Whether written deliveries may wait for it.
@@ -80,6 +82,7 @@ impl Endpoint {
     pub(super) fn push(&mut self, task: Task) {
         let resource = task.delivery.resource;
         self.waiting += 1;
+        self.bytes += task.body.len();
         match self.lines.get_mut(&resource) {
             Some(line) => line.push_back(task),
             None => {
@@ -98,6 +101,7 @@ impl Endpoint {
         let resource = self.ready.pop_front()?;
         let task = self.lines.get_mut(&resource)?.pop_front()?;
         self.waiting -= 1;
+        self.bytes -= task.body.len();
         self.under_way += 1;
         Some(task)
     }
@@ -117,12 +121,13 @@ impl Endpoint {
         if self.failures >= PATIENCE {
             let doubled = Duration::from_secs(1) * 2_u32.saturating_pow((self.failures - PATIENCE).min(5));
             self.resting_until = Some(now + doubled.min(REST));
+            let back = self.take_waiting();
             self.lines.remove(&resource);
-            return self.take_waiting();
+            return back;
         }
         if holds {
             let line: Vec<_> = self.lines.remove(&resource).into_iter().flatten().collect();
-            self.waiting -= line.len();
+            self.forget(&line);
             return line;
         }
         self.advance(resource);
@@ -149,7 +154,12 @@ impl Endpoint {
         for resource in self.ready.drain(..) {
             self.lines.remove(&resource);
         }
-        self.waiting -= tasks.len();
+        self.forget(&tasks);
         tasks
+    }
+
+    fn forget(&mut self, tasks: &[Task]) {
+        self.waiting -= tasks.len();
+        self.bytes -= tasks.iter().map(|task| task.body.len()).sum::<usize>();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nuncio_core::events::{self, Event};
@@ -17,10 +18,16 @@ use super::endpoint::{Endpoint, Task};
 use super::post::PATIENCE;
 use crate::Shared;
 
-/// Rows of one reading.
-const ROWS: u32 = 256;
+/// Rows of one reading. Each may bring the text of an email, so this bounds the memory too.
+const ROWS: u32 = 64;
 /// Events in memory beyond which nothing more is read.
 const MEMORY: usize = 1_024;
+/// Bytes of events in memory beyond which nothing more is read.
+const MEMORY_BYTES: usize = 16 << 20;
+/// The longest pause between two looks at a log of which nobody here says that it has grown.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long a log is left in peace after an error.
+const TROUBLE: Duration = Duration::from_millis(500);
 /// Deliveries of one write.
 const WRITE: usize = 256;
 /// How long webhooks and senders are trusted.
@@ -52,6 +59,8 @@ pub(crate) struct Log {
     /// Up to here another reader may have made deliveries that the place does not show.
     taken_over: Position,
     pub(super) inner: Mutex<Inner>,
+    /// Somebody here says that it has grown.
+    grown: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -67,6 +76,11 @@ pub(super) struct Inner {
     done: HashMap<DeliveryId, (Delivery, Option<Position>)>,
     /// Resources with a delivery to come among `done`.
     held: HashSet<(Key, Uuid)>,
+    /// When something was read last, and when to look next without being told.
+    read_at: Duration,
+    read_next: Duration,
+    /// Nothing is tried before, after an error.
+    resting_until: Duration,
     /// The place to write.
     place: Option<Position>,
     placed_at: Duration,
@@ -88,11 +102,17 @@ impl Log {
     pub(super) fn new(tenant: TenantId, fence: i64, read: Position, end: Position, waiting: Vec<Key>) -> Self {
         let with_backlog = |key| (key, Endpoint::with_backlog());
         let inner = Inner { read, endpoints: waiting.into_iter().map(with_backlog).collect(), ..Inner::default() };
-        Self { tenant, fence, taken_over: end, inner: Mutex::new(inner) }
+        Self { tenant, fence, taken_over: end, inner: Mutex::new(inner), grown: AtomicBool::new(true) }
+    }
+
+    /// It has grown.
+    pub(super) fn grow(&self) {
+        self.grown.store(true, Ordering::Release);
     }
 
     /// Something may be due that was not.
     pub(super) fn look(&self) {
+        self.grow();
         for endpoint in self.inner.lock().endpoints.values_mut() {
             endpoint.look_again();
         }
@@ -139,13 +159,25 @@ impl Inner {
 }
 
 impl Shared {
-    /// One round for one log; answers whether there was anything to do.
-    pub(super) async fn follow(self: &Arc<Self>, log: &Arc<Log>) -> Result<bool> {
+    /// One round for one log; answers whether there was anything to do. What goes wrong in one log concerns no other.
+    pub(super) async fn follow(self: &Arc<Self>, log: &Arc<Log>, look: bool) -> bool {
+        let now = self.ids.clock.monotonic();
+        if now < log.inner.lock().resting_until {
+            return false;
+        }
+        self.try_follow(log, look).await.unwrap_or_else(|error| {
+            tracing::warn!(tenant = log.tenant.0, %error, "a round of webhooks failed; it is tried again");
+            log.inner.lock().resting_until = now + TROUBLE;
+            false
+        })
+    }
+
+    async fn try_follow(self: &Arc<Self>, log: &Arc<Log>, look: bool) -> Result<bool> {
         let Some(config) = self.config_of(log).await? else { return Ok(false) };
         self.note_webhooks(log, &config).await?;
         let mut busy = self.save(log).await?;
         if !self.is_stopping() {
-            busy |= self.read_on(log, &config).await?;
+            busy |= self.read_on(log, &config, look).await?;
             busy |= self.take_due(log, &config).await?;
             self.start_posts(log);
         }
@@ -165,18 +197,30 @@ impl Shared {
         Ok(Some(config))
     }
 
-    /// Reads the next rows and hands their events out.
-    async fn read_on(&self, log: &Log, config: &Config) -> Result<bool> {
-        let (read, waiting) = {
+    /// Reads the next rows and hands their events out. A log that stays quiet is looked at less and less often, unless `look` says so.
+    async fn read_on(&self, log: &Log, config: &Config, look: bool) -> Result<bool> {
+        let now = self.ids.clock.monotonic();
+        let (read, told) = {
             let inner = log.inner.lock();
-            (inner.read, inner.endpoints.values().map(|e| e.waiting).sum::<usize>())
+            let is_full = |(count, bytes)| count >= MEMORY || bytes >= MEMORY_BYTES;
+            if is_full(inner.endpoints.values().fold((0, 0), |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
+                return Ok(false);
+            }
+            let told = log.grown.swap(false, Ordering::AcqRel);
+            if !told && !look && now < inner.read_next {
+                return Ok(false);
+            }
+            (inner.read, told)
         };
-        if waiting >= MEMORY {
-            return Ok(false);
-        }
         let mut tx = self.store.read().await?;
         let entries = tx.read_log(log.tenant, read, ROWS).await?;
         if entries.is_empty() {
+            let mut inner = log.inner.lock();
+            if told {
+                // It has grown, but what it grew by cannot be seen before older transactions have ended.
+                inner.read_at = now;
+            }
+            inner.read_next = now + (now.saturating_sub(inner.read_at) / 8).min(QUIET);
             return Ok(false);
         }
         let events = events::tell(&mut *tx, &config.world, &entries).await?;
@@ -245,6 +289,8 @@ impl Shared {
         }
         if let Some(last) = entries.last() {
             inner.read = last.position;
+            inner.read_at = since;
+            inner.read_next = since;
         }
     }
 
@@ -349,7 +395,8 @@ impl Shared {
                     if let Some(position) = position {
                         *inner.open.entry(position).or_default() += 1;
                     }
-                    inner.done.entry(delivery.id).or_insert((delivery, position));
+                    // What came in meanwhile is newer, but the row waits for it all the same.
+                    inner.done.entry(delivery.id).and_modify(|(_, at)| *at = at.or(position)).or_insert((delivery, position));
                 }
                 // The place must not pass what is open again.
                 if let Some(first) = inner.open.first_key_value().map(|(first, _)| *first) {

@@ -40,7 +40,8 @@ pub(crate) struct Webhooks {
 impl Webhooks {
     /// A world's log has grown.
     pub(crate) fn grown(&self, tenant: TenantId) {
-        if self.logs.lock().contains_key(&tenant) {
+        if let Some(log) = self.logs.lock().get(&tenant) {
+            log.grow();
             self.wake.notify_one();
         }
     }
@@ -62,8 +63,8 @@ impl Webhooks {
 
 impl Shared {
     /// One round: writes what became of deliveries, reads on in every log, makes the deliveries that are due. Answers whether there was
-    /// anything to do.
-    pub(crate) async fn post_events(self: &Arc<Self>) -> Result<bool> {
+    /// anything to do. With `look` every log is looked at, also those that nobody here has written to.
+    pub(crate) async fn post_events(self: &Arc<Self>, look: bool) -> Result<bool> {
         let mut looked_at = self.webhooks.round.lock().await;
         let now = self.ids.clock.monotonic();
         if self.webhooks.changed.swap(false, Ordering::AcqRel) || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
@@ -73,7 +74,7 @@ impl Shared {
         let logs: Vec<_> = self.webhooks.logs.lock().values().cloned().collect();
         let mut busy = false;
         for log in logs {
-            busy |= self.follow(&log).await?;
+            busy |= self.follow(&log, look).await;
         }
         Ok(busy)
     }
@@ -83,7 +84,7 @@ impl Shared {
         const IDLE: Duration = Duration::from_millis(50);
         const BUSY: Duration = Duration::from_millis(2);
         while !self.is_stopping() {
-            match self.post_events().await {
+            match self.post_events(false).await {
                 Ok(true) => tokio::time::sleep(BUSY).await,
                 Ok(false) => drop(tokio::time::timeout(IDLE, self.webhooks.wake.notified()).await),
                 Err(error) => {

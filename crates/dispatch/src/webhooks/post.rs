@@ -34,8 +34,6 @@ const AGAIN: [Duration; 8] = [
 pub(super) const PATIENCE: i16 = 3;
 /// A webhook that sees nothing but failure for this long is switched off.
 const GIVE_UP: Duration = Duration::from_secs(5 * 86_400);
-/// Rows of one step of giving up what waits for a webhook that was switched off.
-const STEP: u32 = 1_000;
 
 impl Shared {
     /// Makes the deliveries that may go now.
@@ -142,11 +140,15 @@ impl Shared {
             let mut tx = self.store.begin().await?;
             let noted = tx.mark_webhook(log.tenant, key, target.updated_at, since, reason.as_deref()).await?;
             if noted && let Some(reason) = &reason {
-                tracing::warn!(tenant = log.tenant.0, url = %target.url, reason, "a webhook was switched off");
-                while tx.drop_deliveries(log.tenant, key, self.ids.clock.now(), STEP).await? > 0 {}
+                // The path of the URL may be a secret.
+                let host = url::Url::parse(&target.url).ok().and_then(|url| url.host_str().map(str::to_owned));
+                tracing::warn!(tenant = log.tenant.0, host, reason, "a webhook was switched off");
                 nuncio_core::webhooks::changed(&mut *tx, log.tenant).await?;
             }
             tx.commit().await?;
+            if noted && reason.is_some() {
+                nuncio_core::webhooks::drop_waiting(&*self.store, log.tenant, key, self.ids.clock.now()).await?;
+            }
             log.distrust_config();
         }
         Ok(())

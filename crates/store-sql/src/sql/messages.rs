@@ -47,7 +47,10 @@ impl MessageRepo for SqlTx {
         let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
-            items.push(self.whole(row).await?);
+            let mut message = self.whole(row).await?;
+            message.request.html_body = None;
+            message.request.attachments.clear();
+            items.push(message);
         }
         Ok(items)
     }
