@@ -8,6 +8,8 @@ pub const BODY_BYTES: usize = 1024 * 1024;
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
 /// A message content longer than this many bytes goes through the spool before the lane.
 pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
+/// How much of the text of such a message lists and events show, in bytes.
+pub const SPOOLED_TEXT_SHOWN_BYTES: usize = 32 * 1024;
 /// Deepest nesting of a JSON body.
 pub const JSON_DEPTH: usize = 32;
 /// Values of a JSON body: members, items, and the body itself. A value takes far more memory than the two bytes that it can be written in.

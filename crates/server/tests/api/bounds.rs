@@ -1,7 +1,7 @@
 //! What one caller can make the server do is bounded, whatever the request says.
 
 use nuncio_domain::limits;
-use nuncio_testkit::TestApp;
+use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
 
 fn paths(answer: &Value) -> Vec<&str> {
@@ -72,4 +72,33 @@ async fn faults_of_a_large_body_are_told_by_name_too() {
     assert_eq!(paths(&answer), ["subject", "to", "txt"], "{answer}");
     let body = json!({"to": "a@example.org", "txt": "x", "subject": "s", "text": text});
     app.send("POST", "/v1/messages", &[("authorization", &auth), ("prefer", "handling=lenient")], Some(body)).await.expect(202);
+}
+
+#[tokio::test]
+async fn lists_show_the_beginning_of_a_very_long_text() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let text = "é".repeat(400_000);
+        let file = json!({"filename": "a.txt", "content": "QUJD"});
+        let body = json!({"to": "a@example.org", "subject": "long", "text": text, "attachments": [file], "idempotencyKey": "k"});
+        let id = app.send_message(body.clone()).await;
+        app.drain().await;
+        let begins =
+            |shown: &Value| shown.as_str().is_some_and(|shown| shown.len() < 40_000 && text.starts_with(shown.trim_end_matches('…')));
+        assert!(begins(&app.get("/v1/messages").await.json()["items"][0]["text"]));
+        assert!(begins(&app.post("/v1/messages", body).await.expect(409).json()["message"]["text"]));
+        assert!(begins(&app.get("/v1/events").await.json()["items"][0]["data"]["message"]["text"]));
+        assert_eq!(app.message(&id).await["text"], text);
+        let files = app.get(&format!("/v1/messages/{id}/attachments")).await.expect(200).json();
+        assert_eq!((&files["items"][0]["size"], &files["items"][0]["filename"]), (&json!(3), &json!("a.txt")));
+        let link = files["items"][0]["downloadUrl"].as_str().expect("a link").to_owned();
+        assert_eq!(app.send("GET", &link, &[], None).await.expect(200).text, "ABC");
+    }
+}
+
+#[tokio::test]
+async fn reading_a_very_long_text_takes_part_of_the_budget() {
+    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 2 * 1024 * 1024, ..Options::default() }).await;
+    let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": "x".repeat(400_000)})).await;
+    assert_eq!(app.get(&format!("/v1/messages/{id}")).await.expect(503).json()["code"], "unavailable");
 }
