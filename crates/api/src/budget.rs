@@ -25,7 +25,15 @@ impl Budget {
     }
 }
 
+/// How many times its bytes reading a large message takes: stored JSON, its parsed form, and an attachment decoded.
+const COPIES: usize = 4;
+
 impl Lease {
+    /// Grows to what reading a message of so many bytes takes; `false`, and no change, when there is not enough.
+    pub(crate) fn grow_to_read(&mut self, bytes: u64) -> bool {
+        self.grow_to(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(COPIES))
+    }
+
     /// Grows to `bytes` in all; `false`, and no change, when there are not enough.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.held);

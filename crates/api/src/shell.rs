@@ -16,7 +16,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use nuncio_core::rate::{Taken, subscriber};
-use nuncio_domain::{Error, ErrorCode, FieldError, Ids};
+use nuncio_domain::{Error, ErrorCode, FieldError, Ids, limits};
 
 use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs, shown};
@@ -141,7 +141,7 @@ fn no_query(request: &Request) -> Result<(), ApiError> {
         return Ok(());
     }
     let fault = |name: &str| FieldError::new(format!("query.{}", shown(name)), "is unknown; this operation takes no query parameters");
-    let faults: Vec<_> = pairs(query).take(crate::extract::FAULTS).map(|(name, _)| fault(&name)).collect();
+    let faults: Vec<_> = pairs(query).take(limits::FAULTS).map(|(name, _)| fault(&name)).collect();
     if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults).into()) }
 }
 

@@ -185,7 +185,7 @@ fn request(requested_channel: RequestedChannel, text: String) -> Request {
 
 /// A complaint suppresses the recipient in the whole world, for good.
 async fn complain(store: &dyn Store, ids: &Ids, tenant: TenantId, id: MessageId, now: Timestamp) -> Result<()> {
-    let Some(message) = store.read().await?.lookup_message(tenant, id).await? else { return Ok(()) };
+    let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
     let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
         return Ok(());
     };

@@ -7,6 +7,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::limits;
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $status:literal, $summary:literal;)*) => {
         /// The `code` of an error body.
@@ -97,12 +99,16 @@ impl Error {
         Self(Box::new(Inner { code, message: message.into(), details: Map::new(), body: Map::new(), source: None }))
     }
 
-    /// `400 invalid_request` with every fault that was found.
-    pub fn invalid(errors: Vec<FieldError>) -> Self {
+    /// `400 invalid_request` with the faults that were found, at most [`limits::FAULTS`] of them.
+    pub fn invalid(mut errors: Vec<FieldError>) -> Self {
         let message = match errors.as_slice() {
             [one] => format!("{}: {}", one.path, one.message),
+            many if many.len() > limits::FAULTS => {
+                format!("{} fields are invalid; details.errors lists {} of them", many.len(), limits::FAULTS)
+            }
             many => format!("{} fields are invalid; details.errors lists them", many.len()),
         };
+        errors.truncate(limits::FAULTS);
         Self::new(ErrorCode::InvalidRequest, message).with("errors", serde_json::to_value(errors).unwrap_or_default())
     }
 

@@ -8,8 +8,14 @@ pub const BODY_BYTES: usize = 1024 * 1024;
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
 /// A message content longer than this many bytes goes through the spool before the lane.
 pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
+/// How much of the text of such a message lists and events show, in bytes.
+pub const SPOOLED_TEXT_SHOWN_BYTES: usize = 32 * 1024;
 /// Deepest nesting of a JSON body.
 pub const JSON_DEPTH: usize = 32;
+/// Values of a JSON body: members, items, and the body itself. A value takes far more memory than the two bytes that it can be written in.
+pub const JSON_VALUES: usize = 100_000;
+/// Faults that one answer lists.
+pub const FAULTS: usize = 100;
 
 /// Wrong keys, and wrong tokens of invitations, that an address may try a minute.
 pub const GUESSES: u32 = 60;
@@ -144,7 +150,7 @@ pub const INVITATION_CODE_TRIES: u32 = 5;
 pub const INVITATION_CODES: usize = 3;
 /// See [`INVITATION_CODES`].
 pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
-/// Countries that an invitation may name.
+/// Countries that an invitation or a sender may name.
 pub const COUNTRIES: usize = 250;
 
 /// Name of a broadcast.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::channel::{Channel, MessageType, RequestedChannel, named};
 use crate::id::{AddressId, AttachmentId, ConnectionId, MessageId, SenderId};
 use crate::lifecycle::State;
+use crate::limits;
 use crate::money::Micros;
 use crate::tenant::TenantId;
 use crate::time::Timestamp;
@@ -416,6 +417,41 @@ pub struct Request {
     pub idempotency_key: Option<String>,
     /// Why the channel was chosen.
     pub routing: Routing,
+}
+
+/// Stands at the end of a text that was cut.
+const CUT: char = '…';
+
+impl Request {
+    /// Forgets the HTML and the bytes of attachments, which only sending and downloading need.
+    pub fn forget_bulk(&mut self) {
+        self.html_body = None;
+        for attachment in &mut self.attachments {
+            if let AttachmentSource::Base64(content) = &mut attachment.source {
+                *content = String::new();
+            }
+        }
+    }
+
+    /// Decoded bytes of all attachments that were given with the request.
+    pub fn attachment_bytes(&self) -> u64 {
+        self.attachments.iter().filter_map(|attachment| attachment.size).sum()
+    }
+
+    /// Cuts the text to what lists show of a very long one.
+    pub fn cut_text(&mut self) {
+        if let Some(text) = self.text.as_mut().filter(|text| text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES) {
+            text.truncate(text.floor_char_boundary(limits::SPOOLED_TEXT_SHOWN_BYTES));
+            text.push(CUT);
+            text.shrink_to_fit();
+        }
+    }
+
+    /// Whether the text may have been cut by [`Self::cut_text`]. One of just that length that ends alike is taken for one.
+    pub fn may_be_cut(&self) -> bool {
+        let most = limits::SPOOLED_TEXT_SHOWN_BYTES + CUT.len_utf8();
+        self.text.as_ref().is_some_and(|text| (most - 3..=most).contains(&text.len()) && text.ends_with(CUT))
+    }
 }
 
 fn yes() -> bool {

@@ -186,12 +186,18 @@ impl Moves {
     }
 }
 
-/// Moves a request that is too large for the row into chunks. What lists filter by stays in the row.
+/// Moves a request that is too large for the row into chunks. What lists show of it stays in the row.
 fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
     if born.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
         return Ok(Vec::new());
     }
-    let kept = json(&serde_json::json!({"metadata": born.message.request.metadata}))?;
+    let mut outline = born.message.request.clone();
+    outline.forget_bulk();
+    let mut kept = json(&outline)?;
+    if kept.len() > limits::SPOOL_THRESHOLD_BYTES {
+        outline.cut_text();
+        kept = json(&outline)?;
+    }
     let request = std::mem::replace(&mut born.fixed.request, kept);
     let chunks: Vec<Vec<u8>> = request.as_bytes().chunks(limits::SPOOL_THRESHOLD_BYTES).map(<[u8]>::to_vec).collect();
     born.fixed.spooled = chunks.len() as i32;

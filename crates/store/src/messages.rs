@@ -49,13 +49,15 @@ pub struct DueMessage {
 /// Messages.
 #[async_trait]
 pub trait MessageRepo {
-    /// One message.
+    /// One message, whole. May be as large as a request; where lists would do, `lookup_messages` does.
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>>;
 
-    /// The messages among `ids` that there are, in any order, without HTML and attachments: many large ones would fill the memory.
+    /// The messages among `ids` that there are, in any order, as lists have them: many large ones would fill the memory. They have
+    /// neither HTML nor the bytes of attachments, and where the rest of the request is larger than
+    /// [`limits::SPOOL_THRESHOLD_BYTES`](nuncio_domain::limits::SPOOL_THRESHOLD_BYTES) their text is cut.
     async fn lookup_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<Vec<Message>>;
 
-    /// Messages, newest first. Every filter combination costs what its index costs; callers bound the ones that have none.
+    /// Messages as `lookup_messages` has them, newest first. Every filter combination costs what its index costs; callers bound the ones that have none.
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>>;
 
     /// The message that used an idempotency key.

@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::faults::{Found, Unknown, member, or_body};
+use super::faults::{Found, LONG, Unknown, member, or_body};
+use super::lenient;
 use super::scan::{Scan, scan};
-use super::{FAULTS, lenient};
 use crate::budget::Lease;
 use crate::document;
 use crate::error::ApiError;
@@ -124,9 +124,12 @@ pub(crate) struct Validators(Mutex<HashMap<String, Option<Arc<Validator>>>>);
 impl Validators {
     /// Most bodies are right: only one that is not is parsed a second time, to find everything that is wrong with it.
     pub(super) fn parse<T: DeserializeOwned + ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
-        let Scan { depth, nul } = scan(json);
+        let Scan { depth, values, nul } = scan(json);
         if depth > limits::JSON_DEPTH {
             return Err(Error::field("body", format!("is nested {depth} levels deep; at most {} are allowed", limits::JSON_DEPTH)));
+        }
+        if values > limits::JSON_VALUES {
+            return Err(Error::field("body", format!("has {values} values; at most {} are allowed", limits::JSON_VALUES)));
         }
         // Serde would take a list of its fields for an object.
         let is_object = json.trim_ascii_start().first() == Some(&b'{');
@@ -140,7 +143,9 @@ impl Validators {
         if nul {
             find_nul(&value, String::new(), &mut faults);
         }
-        let found = self.violations::<T>(&value);
+        // The validator copies what is wrong, some of it several times.
+        let short = (json.len() > limits::SPOOL_THRESHOLD_BYTES).then(|| shortened(&value));
+        let found = self.violations::<T>(short.as_ref().unwrap_or(&value));
         faults.extend(found.faults);
         if lenient {
             found.unknown.iter().for_each(|unknown| remove(&mut value, unknown));
@@ -152,7 +157,6 @@ impl Validators {
             _ if faults.is_empty() => return serde_json::from_value(value).map_err(|error| Error::field("body", error.to_string())),
             _ => {}
         }
-        faults.truncate(FAULTS);
         Err(Error::invalid(faults))
     }
 
@@ -197,6 +201,16 @@ fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {
             }
         }
         _ => {}
+    }
+}
+
+/// The same with every text cut to [`LONG`] bytes.
+fn shortened(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(&text[..text.floor_char_boundary(LONG)]),
+        Value::Array(items) => items.iter().map(shortened).collect(),
+        Value::Object(members) => members.iter().map(|(name, item)| (name.clone(), shortened(item))).collect(),
+        scalar => scalar.clone(),
     }
 }
 

@@ -3,13 +3,14 @@
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{ValidationError, Validator};
-use nuncio_domain::FieldError;
+use nuncio_domain::{FieldError, limits};
 use serde_json::Value;
-
-use super::FAULTS;
 
 /// The most characters that are shown of a value.
 const SHOWN: usize = 64;
+
+/// How long a text may be to be counted, in bytes; longer than any that the document bounds.
+pub(super) const LONG: usize = 32 * 1024;
 
 /// What is wrong with a body.
 #[derive(Debug, Default)]
@@ -45,7 +46,7 @@ impl Found {
                 }
                 _ => found.add(schema, &error),
             }
-            if found.faults.len() + found.unknown.len() >= FAULTS {
+            if found.faults.len() + found.unknown.len() >= limits::FAULTS {
                 break;
             }
         }
@@ -70,7 +71,7 @@ impl Found {
 
     fn unknown(&mut self, schema: &Value, error: &ValidationError<'_>, at: &str, unexpected: &[String]) {
         let known = known_fields(schema, error.schema_path());
-        for name in unexpected.iter().take(FAULTS) {
+        for name in unexpected.iter().take(limits::FAULTS) {
             let fault = FieldError::new(member(at, name), format!("is unknown; {known}"));
             self.unknown.push(Unknown { object: error.instance_path().as_str().to_owned(), name: name.clone(), fault });
         }
@@ -188,8 +189,10 @@ fn value(value: &Value, at: &str) -> String {
     }
 }
 
-fn characters(value: &Value) -> usize {
-    value.as_str().map_or(0, |text| text.chars().count())
+fn characters(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    let count = text.chars().count();
+    if text.len() > LONG - 4 { format!("{count} or more") } else { count.to_string() }
 }
 
 fn items(value: &Value) -> usize {

@@ -20,9 +20,6 @@ pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 
-/// The most faults that one answer lists.
-pub(crate) const FAULTS: usize = 100;
-
 /// Who calls. The shell has looked it up.
 #[derive(Debug)]
 pub(crate) struct Auth(pub(crate) Caller);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use nuncio_domain::{Error, FieldError};
+use nuncio_domain::{Error, FieldError, limits};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use url::form_urlencoded;
@@ -13,7 +13,7 @@ use utoipa::openapi::path::{Parameter, ParameterIn, ParameterStyle};
 use utoipa::openapi::schema::{Object, SchemaType, Type};
 use utoipa::openapi::{RefOr, Required, Schema};
 
-use super::{FAULTS, lenient, shown};
+use super::{lenient, shown};
 use crate::error::ApiError;
 
 /// The query, read into `T` as its documentation says: booleans and whole numbers become such, deep objects
@@ -46,7 +46,7 @@ fn read<T: DeserializeOwned + IntoParams>(query: &str, lenient: bool) -> Result<
         if let Err(message) = take(&known, &mut values, &name, text, lenient) {
             faults.push(FieldError::new(format!("query.{}", shown(&name)), message));
         }
-        if faults.len() >= FAULTS {
+        if faults.len() >= limits::FAULTS {
             break;
         }
     }

@@ -7,20 +7,24 @@ use memchr::memchr2;
 pub(super) struct Scan {
     /// How deep arrays and objects are nested.
     pub(super) depth: usize,
+    /// How many values there are at most: the body, and the members and items of objects and arrays.
+    pub(super) values: usize,
     /// Whether a string holds U+0000, which PostgreSQL cannot store. In JSON it can only be written `\u0000`.
     pub(super) nul: bool,
 }
 
 /// Scans `json` in one pass. Of what is no JSON it says something or other; the parser refuses that afterwards.
 pub(super) fn scan(json: &[u8]) -> Scan {
-    let (mut found, mut depth, mut at) = (Scan::default(), 0_usize, 0);
+    let (mut found, mut depth, mut at) = (Scan { values: 1, ..Scan::default() }, 0_usize, 0);
     while let Some(byte) = json.get(at) {
         at += 1;
         match byte {
             b'[' | b'{' => {
                 depth += 1;
+                found.values += 1;
                 found.depth = found.depth.max(depth);
             }
+            b',' => found.values += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             b'"' => at = string(json, at, &mut found),
             _ => {}
@@ -47,20 +51,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_and_nul_are_found_outside_of_traps() {
-        for (json, depth, nul) in [
-            (r#"{"a":[{"b":1}],"c":{}}"#, 3, false),
-            (r#""[[[[""#, 0, false),
-            (r#"["\"[[["]"#, 1, false),
-            (r#"{"a":"x\u0000y"}"#, 1, true),
-            (r#"{"a\u0000":1}"#, 1, true),
-            (r#"{"a":"\\u0000"}"#, 1, false),
-            (r#"{"a":"\\\u0000"}"#, 1, true),
-            (r#"]]["#, 1, false),
-            (r#""unfinished \"#, 0, false),
-            ("", 0, false),
+    fn depth_values_and_nul_are_found_outside_of_traps() {
+        for (json, depth, values, nul) in [
+            (r#"{"a":[{"b":1}],"c":{}}"#, 3, 6, false),
+            (r#""[[,[[""#, 0, 1, false),
+            (r#"[1,2,3]"#, 1, 4, false),
+            (r#"["\"[[["]"#, 1, 2, false),
+            (r#"{"a":"x\u0000y"}"#, 1, 2, true),
+            (r#"{"a\u0000":1}"#, 1, 2, true),
+            (r#"{"a":"\\u0000"}"#, 1, 2, false),
+            (r#"{"a":"\\\u0000"}"#, 1, 2, true),
+            (r#"]]["#, 1, 2, false),
+            (r#""unfinished \"#, 0, 1, false),
+            ("", 0, 1, false),
         ] {
-            assert_eq!(scan(json.as_bytes()), Scan { depth, nul }, "{json}");
+            assert_eq!(scan(json.as_bytes()), Scan { depth, values, nul }, "{json}");
         }
     }
 }

@@ -124,13 +124,13 @@ impl Core {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_message(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("message"))?;
+        let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
         let until = self.ids().clock.now().plus(limits::DOWNLOAD_LINK);
         Ok(message.request.attachments.iter().map(|attachment| self.attachment(&message, attachment, until)).collect())
     }
 
     fn attachment(&self, message: &Message, attachment: &Attachment, until: Timestamp) -> AttachmentView {
-        let weight = message.request.attachments.iter().filter_map(|a| a.size).sum();
+        let weight = message.request.attachment_bytes();
         let target = Target { tenant: message.tenant, message: message.id, attachment: attachment.id, weight };
         let kept = matches!(attachment.source, AttachmentSource::Base64(_));
         AttachmentView {

@@ -56,6 +56,7 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
     values(content, errors);
 }
 
+/// Of a list that is too long only what would fit is looked at.
 fn values(content: &Content, errors: &mut Vec<FieldError>) {
     let mut faults = Faults { errors };
     faults.url("content.mediaUrl", content.media_url.as_deref());
@@ -92,10 +93,10 @@ fn header(content: &Content, faults: &mut Faults<'_>) {
 fn cards(content: &Content, faults: &mut Faults<'_>) {
     let Some(cards) = &content.contacts else { return };
     faults.count("content.contacts", cards.len(), 1, 20);
-    for (n, card) in cards.iter().enumerate() {
+    for (n, card) in cards.iter().enumerate().take(20) {
         faults.length(&format!("content.contacts[{n}].name"), Some(&card.name), 1, 200);
         faults.count(&format!("content.contacts[{n}].phones"), card.phones.len(), 1, 20);
-        for (m, phone) in card.phones.iter().enumerate() {
+        for (m, phone) in card.phones.iter().enumerate().take(20) {
             faults.length(&format!("content.contacts[{n}].phones[{m}]"), Some(phone), 1, 32);
         }
     }
@@ -104,7 +105,7 @@ fn cards(content: &Content, faults: &mut Faults<'_>) {
 fn buttons(content: &Content, faults: &mut Faults<'_>) {
     let Some(buttons) = &content.buttons else { return };
     faults.count("content.buttons", buttons.len(), 1, limits::BUTTONS);
-    for (n, button) in buttons.iter().enumerate() {
+    for (n, button) in buttons.iter().enumerate().take(limits::BUTTONS) {
         faults.length(&format!("content.buttons[{n}].id"), Some(&button.id), 1, limits::BUTTON_ID);
         faults.length(&format!("content.buttons[{n}].title"), Some(&button.title), 1, limits::BUTTON_TITLE);
         if buttons[..n].iter().any(|b| b.id == button.id) {
@@ -120,11 +121,11 @@ fn list(content: &Content, faults: &mut Faults<'_>) {
     if rows > limits::LIST_ROWS {
         faults.push("content.sections", format!("has {rows} rows in all; at most {} fit", limits::LIST_ROWS));
     }
-    for (n, section) in sections.iter().enumerate() {
+    for (n, section) in sections.iter().enumerate().take(limits::LIST_SECTIONS) {
         let least = usize::from(sections.len() > 1);
         faults.length(&format!("content.sections[{n}].title"), Some(&section.title), least, limits::ROW_TITLE);
         faults.count(&format!("content.sections[{n}].rows"), section.rows.len(), 1, limits::LIST_ROWS);
-        for (m, row) in section.rows.iter().enumerate() {
+        for (m, row) in section.rows.iter().enumerate().take(limits::LIST_ROWS) {
             let path = format!("content.sections[{n}].rows[{m}]");
             faults.length(&format!("{path}.id"), Some(&row.id), 1, limits::BUTTON_ID);
             faults.length(&format!("{path}.title"), Some(&row.title), 1, limits::ROW_TITLE);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_domain::message::{Direction, Status};
+use nuncio_domain::message::{Direction, Request, Status};
 use nuncio_domain::{Channel, Error, FieldError, MessageId, Permission, Result, Timestamp, limits};
 use nuncio_store::MessageFilter;
 use serde::Deserialize;
@@ -49,18 +49,33 @@ pub struct ListMessages {
 }
 
 impl Core {
-    /// One message.
+    /// One message, as lists have it.
     pub async fn message(&self, caller: &Caller, id: MessageId) -> Result<MessageView> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_message(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("message"))?;
-        let contact = tx.contacts_of_messages(std::slice::from_ref(&message)).await.or_fail()?.pop().flatten();
-        Ok(MessageView::new(&message, caller.environment, contact))
+        Ok(self.outline(caller, id).await?.0)
     }
 
-    /// `GET /v1/messages/{id}`.
-    pub async fn get_message(&self, caller: &Caller, id: &str) -> Result<MessageView> {
+    /// `GET /v1/messages/{id}`. Should the text be too long for lists, the whole message is read, for which `has_room` is asked: whether
+    /// so many bytes may be held.
+    pub async fn get_message(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
         caller.require(Permission::MessagesRead)?;
-        self.message(caller, parse_id(id, "message")?).await
+        let id = parse_id(id, "message")?;
+        let (mut view, outline) = self.outline(caller, id).await?;
+        if outline.may_be_cut() {
+            let words = limits::EMAIL_TEXT_BYTES + limits::EMAIL_HTML_BYTES;
+            if !has_room(outline.attachment_bytes() + words as u64) {
+                return Err(Error::unavailable("too many large messages are being read; try again"));
+            }
+            let whole = self.inner.store.read().await.or_fail()?.lookup_message(caller.tenant, id).await.or_fail()?;
+            view.text = whole.and_then(|message| message.request.text);
+        }
+        Ok(view)
+    }
+
+    async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Request)> {
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
+        let contact = tx.contacts_of_messages(std::slice::from_ref(&message)).await.or_fail()?.pop().flatten();
+        Ok((MessageView::new(&message, caller.environment, contact), message.request))
     }
 
     /// `GET /v1/messages`: a page, and the cursor of the next one.

@@ -27,7 +27,7 @@ impl Core {
         caller.require(Permission::MessagesSend)?;
         let id: MessageId = parse_id(id, "message")?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_message(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("message"))?;
+        let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
         drop(tx);
         let channel = message.state.route.channel;
         if !carries(channel, MessageType::Reaction) {

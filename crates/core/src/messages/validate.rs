@@ -123,7 +123,7 @@ fn email(command: &SendMessage, channel: Channel, errors: &mut Vec<FieldError>) 
     let attachments = command.attachments.as_deref().unwrap_or_default();
     faults.count("attachments", attachments.len(), 0, limits::ATTACHMENTS);
     let mut total = 0;
-    for (n, attachment) in attachments.iter().enumerate() {
+    for (n, attachment) in attachments.iter().enumerate().take(limits::ATTACHMENTS) {
         total += self::attachment(&mut faults, &format!("attachments[{n}]"), attachment);
     }
     if total > limits::ATTACHMENT_BYTES {

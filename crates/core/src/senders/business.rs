@@ -311,7 +311,7 @@ fn check(update: &UpdateProfile) -> Result<()> {
     if websites.len() > limits::PROFILE_WEBSITES {
         errors.push(FieldError::new("websites", format!("has {} items; must have at most {}", websites.len(), limits::PROFILE_WEBSITES)));
     }
-    for (n, site) in websites.iter().enumerate().filter(|(_, site)| !is_site(site)) {
+    for (n, site) in websites.iter().enumerate().take(limits::PROFILE_WEBSITES).filter(|(_, site)| !is_site(site)) {
         let shown: String = site.chars().take(64).collect();
         let message = format!("is {shown:?}; must be an http or https URL of at most {} bytes", limits::URL_BYTES);
         errors.push(FieldError::new(format!("websites[{n}]"), message));

@@ -92,6 +92,10 @@ fn allowed_countries(codes: &[String], errors: &mut Vec<FieldError>) -> Vec<Stri
     if codes.is_empty() {
         errors.push(FieldError::new("allowedCountries", "has 0 items; must have at least 1. To allow all countries, give null"));
     }
+    if codes.len() > limits::COUNTRIES {
+        errors.push(FieldError::new("allowedCountries", format!("has {} items; must have at most {}", codes.len(), limits::COUNTRIES)));
+        return Vec::new();
+    }
     for (n, code) in codes.iter().enumerate().filter(|(_, code)| !address::is_country(code)) {
         let shown: String = code.chars().take(64).collect();
         let message = format!("{shown:?} is no country; must be an ISO 3166-1 alpha-2 code in upper case, such as ES");

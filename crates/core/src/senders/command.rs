@@ -34,7 +34,7 @@ pub struct CreateSender {
     pub email_receiving_enabled: Option<bool>,
     /// The countries that it may send to (ISO 3166-1 alpha-2); all by default. Concerns phone numbers only.
     #[serde(default)]
-    #[schema(min_items = 1, max_items = 300, example = json!(["ES", "PT"]))]
+    #[schema(min_items = 1, max_items = 250, example = json!(["ES", "PT"]))]
     pub allowed_countries: Option<Vec<String>>,
     /// The most that it may spend in a day, in US dollars; no limit by default.
     #[serde(default)]
@@ -76,7 +76,7 @@ pub struct UpdateSender {
     pub email_receiving_enabled: Option<bool>,
     /// The countries that it may send to (ISO 3166-1 alpha-2); null for all.
     #[serde(default, deserialize_with = "nullable")]
-    #[schema(value_type = Option<Vec<String>>, required = false, min_items = 1, max_items = 300)]
+    #[schema(value_type = Option<Vec<String>>, required = false, min_items = 1, max_items = 250)]
     pub allowed_countries: Option<Option<Vec<String>>>,
     /// The most that it may spend in a day, in US dollars; null for no limit.
     #[serde(default, deserialize_with = "nullable")]

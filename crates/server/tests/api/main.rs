@@ -2,6 +2,7 @@
 
 mod attachments;
 mod authz;
+mod bounds;
 mod broadcasts;
 mod channels;
 mod contacts;

@@ -47,10 +47,7 @@ impl MessageRepo for SqlTx {
         let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
-            let mut message = self.whole(row).await?;
-            message.request.html_body = None;
-            message.request.attachments.clear();
-            items.push(message);
+            items.push(self.outline(row).await?);
         }
         Ok(items)
     }
@@ -89,7 +86,7 @@ impl MessageRepo for SqlTx {
         let page = Page::from_rows(rows, page.limit, |row| row.fixed.id);
         let mut items = Vec::with_capacity(page.items.len());
         for row in page.items {
-            items.push(self.whole(row).await?);
+            items.push(self.outline(row).await?);
         }
         Ok(Page { items, next: page.next })
     }
@@ -247,6 +244,19 @@ impl MessageRepo for SqlTx {
 }
 
 impl SqlTx {
+    /// What the row says without its chunks. Rows of versions before kept nothing but the metadata there.
+    async fn outline(&mut self, row: MessageRow) -> Result<Message> {
+        let mut message = match row.fixed.spooled {
+            0 => row.decode()?,
+            _ => match row.clone().decode() {
+                Ok(message) => message,
+                Err(_) => self.whole(row).await?,
+            },
+        };
+        message.request.forget_bulk();
+        Ok(message)
+    }
+
     async fn whole(&mut self, mut row: MessageRow) -> Result<Message> {
         if row.fixed.spooled > 0 {
             let chunks: Vec<(Vec<u8>,)> =

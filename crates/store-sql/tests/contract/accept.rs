@@ -138,11 +138,13 @@ pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
         let page = PageRequest { limit: 5, before: None };
         let filter = MessageFilter { to: Some(message.to.clone()), ..MessageFilter::default() };
         let listed = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
-        assert!(listed.items == [message.clone()], "list");
+        let mut outline = message.clone();
+        outline.request.forget_bulk();
+        assert!(listed.items == [outline.clone()], "list");
         let metadata = [("size".to_owned(), bytes.to_string().into())].into_iter().collect();
         let filter = MessageFilter { metadata, ..MessageFilter::default() };
         let listed = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
-        assert!(listed.items == [message.clone()], "list by metadata");
+        assert!(listed.items == [outline], "list by metadata");
         let sent = started(h.store.transition(h.transition(message.id, start(NODE, 0))).await);
         assert!(sent.request == asked, "start");
     }

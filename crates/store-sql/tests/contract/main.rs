@@ -4,6 +4,7 @@
 //! given and taken databases (`scripts/postgres.sh start` prints one); without it that half is skipped, and says so.
 
 mod accept;
+mod bounds;
 mod broadcasts;
 mod budget;
 mod contacts;
@@ -62,6 +63,10 @@ cases! {
             a_message_that_cannot_be_written_fails_alone,
             what_was_handed_in_is_written_though_nobody_waits,
             a_settled_message_comes_back_with_its_attempt,
+        }
+        bounds {
+            lists_do_without_the_chunks_of_large_requests,
+            rows_of_versions_before_are_listed_from_their_chunks,
         }
         idempotency {
             a_key_used_again_names_the_original,

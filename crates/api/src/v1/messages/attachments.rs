@@ -15,9 +15,6 @@ use crate::extract::{Auth, Path};
 use crate::reply::{Reply, Result};
 use crate::state::App;
 
-/// How many times the bytes of its attachments reading a message takes: stored JSON, its parsed form, and one of them decoded.
-const COPIES: usize = 4;
-
 /// All attachments of a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AttachmentList {
@@ -42,9 +39,9 @@ pub(crate) async fn list_attachments(
 
 /// `GET /attachments/{token}`. Its content is a stranger's: it is never shown in a page of ours.
 pub(crate) async fn download(State(app): State<App>, Path(token): Path<String>) -> Result<Response> {
-    let weight = usize::try_from(app.core.attachment_weight(&token)?).unwrap_or(usize::MAX).saturating_mul(COPIES);
+    let weight = app.core.attachment_weight(&token)?;
     let mut lease = app.budget.lease();
-    if weight > limits::SPOOL_THRESHOLD_BYTES && !lease.grow_to(weight) {
+    if weight > limits::SPOOL_THRESHOLD_BYTES as u64 && !lease.grow_to_read(weight) {
         return Err(Error::unavailable("too many large requests are under way; try again").into());
     }
     let download = app.core.download_attachment(&token).await?;

@@ -1,11 +1,11 @@
 //! `GET /v1/messages/{id}`.
 
 use axum::extract::State;
-use nuncio_core::Core;
 
 use super::MessageBody;
 use crate::extract::{Auth, Path};
 use crate::reply::{Reply, Result};
+use crate::state::App;
 
 /// Get a message
 ///
@@ -15,6 +15,8 @@ use crate::reply::{Reply, Result};
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "The message.", body = MessageBody)),
 )]
-pub(crate) async fn get_message(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<MessageBody>> {
-    Ok(Reply::ok(core.get_message(&caller, &id).await?.into()))
+pub(crate) async fn get_message(State(app): State<App>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<MessageBody>> {
+    let mut lease = app.budget.lease();
+    let view = app.core.get_message(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
+    Ok(Reply::ok(view.into()))
 }

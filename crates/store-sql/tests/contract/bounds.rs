@@ -1,0 +1,65 @@
+//! What lists may cost.
+
+use nuncio_domain::limits;
+use nuncio_domain::message::{Attachment, AttachmentSource, Message};
+use nuncio_domain::page::PageRequest;
+use nuncio_store::MessageFilter;
+
+use crate::harness::Harness;
+use crate::make::phone;
+
+async fn large(h: &Harness, text: &str) -> Message {
+    let mut item = h.item(&phone(1));
+    let request = &mut item.message.request;
+    request.text = Some(text.to_owned());
+    request.html_body = Some("<p>".repeat(100_000));
+    request.metadata = Some([("size".to_owned(), "large".into())].into_iter().collect());
+    request.attachments = vec![Attachment {
+        id: h.id(),
+        filename: "a.bin".to_owned(),
+        content_type: "application/octet-stream".to_owned(),
+        content_id: None,
+        size: Some(300_000),
+        source: AttachmentSource::Base64("AAAA".repeat(100_000)),
+    }];
+    h.accept(item).await
+}
+
+/// The message as a list and as a look at many show it.
+async fn listed(h: &Harness, message: &Message) -> Message {
+    let mut tx = h.read().await;
+    let looked_up = tx.lookup_messages(h.world.tenant, &[message.id]).await.unwrap();
+    let page = PageRequest { limit: 5, before: None };
+    let listed = tx.list_messages(h.world.tenant, &MessageFilter::default(), page).await.unwrap().items;
+    assert!(listed == looked_up);
+    listed.into_iter().next().unwrap()
+}
+
+pub(crate) async fn lists_do_without_the_chunks_of_large_requests(h: &Harness) {
+    for text in ["short".to_owned(), "é\u{1}".repeat(200_000)] {
+        let message = large(h, &text).await;
+        assert!(h.lookup(message.id).await == message, "whole");
+        h.sql("DELETE FROM spool_chunks").await;
+        let shown = listed(h, &message).await;
+        let mut expected = message.clone();
+        expected.request.forget_bulk();
+        assert_eq!(expected.request.attachments[0].source, AttachmentSource::Base64(String::new()));
+        let is_cut = text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES;
+        if is_cut {
+            expected.request.cut_text();
+        }
+        assert_eq!((expected.request.may_be_cut(), shown == expected), (is_cut, true));
+        let bytes = h.number("SELECT CAST(MAX(LENGTH(request)) AS BIGINT) FROM messages").await;
+        assert!(bytes <= limits::SPOOL_THRESHOLD_BYTES as i64, "{bytes}");
+        h.sql("DELETE FROM messages").await;
+    }
+}
+
+pub(crate) async fn rows_of_versions_before_are_listed_from_their_chunks(h: &Harness) {
+    let message = large(h, "short").await;
+    h.sql(r#"UPDATE messages SET request = '{"metadata":{"size":"large"}}'"#).await;
+    let mut expected = message.clone();
+    expected.request.forget_bulk();
+    assert!(listed(h, &message).await == expected);
+    assert!(h.lookup(message.id).await == message);
+}
