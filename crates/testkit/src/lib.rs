@@ -16,7 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio::wiring::Node;
 use nuncio_api::{ApiLimits, ApiState};
@@ -200,16 +200,20 @@ impl TestApp {
 
     /// Sends a request just as it is given.
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        let (parts, body) = self.open(method, path, headers, body).await.into_parts();
+        let bytes = body.collect().await.expect("a body").to_bytes();
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+    }
+
+    /// Sends a request just as it is given, and leaves the body of the answer to be read.
+    pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Body::from(body)).expect("a request");
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4_000))));
-        let response = self.router.clone().oneshot(request).await.expect("the router cannot fail");
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.expect("a body").to_bytes();
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+        self.router.clone().oneshot(request).await.expect("the router cannot fail")
     }
 
     /// Sends a message with the test key and answers its id.

@@ -21,6 +21,7 @@ mod routing;
 mod sandbox;
 mod scheduling;
 mod senders;
+mod stream;
 mod suppressions;
 mod templates;
 mod validation;
