@@ -3,8 +3,12 @@
 mod attachments;
 mod authz;
 mod broadcasts;
+mod broadcasts_control;
+mod broadcasts_drafts;
+mod broadcasts_review;
 mod channels;
 mod contacts;
+mod contacts_merge;
 mod contract;
 mod dispatch;
 mod idempotency;
