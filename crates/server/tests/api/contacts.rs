@@ -63,6 +63,7 @@ pub(crate) fn faults(body: &Value) -> Vec<(&str, &str)> {
     errors.iter().map(|e| (text(&e["path"]), text(&e["message"]))).collect()
 }
 
+// holds: contacts.list, contacts.list.phone, contacts.create, contacts.get, contacts.by_phone, contacts.update
 #[tokio::test]
 async fn a_contact_is_made_read_changed_and_listed() {
     for backend in Backend::all() {
@@ -159,6 +160,7 @@ async fn a_contact_is_made_read_changed_and_listed() {
     }
 }
 
+// holds: contacts.create.limits
 #[tokio::test]
 async fn all_faults_of_a_new_contact_are_told_at_once() {
     let app = TestApp::start().await;
@@ -195,10 +197,17 @@ async fn all_faults_of_a_new_contact_are_told_at_once() {
         assert_eq!(faults(&answer), [("channels", format!("has {count} items; must have 1 to 20").as_str())]);
     }
     app.post("/v1/contacts", json!({})).await.expect(400);
+    let channels: Vec<_> = (0..20)
+        .map(|n| json!({"channel": "sms", "identifier": format!("+346001113{n:02}"), "label": "ж".repeat(50), "countryCode": "ES"}))
+        .collect();
+    let most = create(&app, json!({"channels": channels, "displayName": "ж".repeat(200)})).await;
+    assert_eq!(most["channels"].as_array().map(Vec::len), Some(20));
+    app.request("DELETE", &format!("/v1/contacts/{}", text(&most["id"])), None).await.expect(204);
     app.post("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}], "name": "x"})).await.expect(400);
     assert_eq!(list(&app).await, [] as [Value; 0]);
 }
 
+// holds: contacts.create.duplicate
 #[tokio::test]
 async fn an_identifier_belongs_to_one_contact() {
     for backend in Backend::all() {
@@ -221,6 +230,7 @@ async fn an_identifier_belongs_to_one_contact() {
     }
 }
 
+// holds: contacts.create
 #[tokio::test]
 async fn a_repeated_key_makes_one_contact_and_one_channel() {
     for backend in Backend::all() {
@@ -243,6 +253,7 @@ async fn a_repeated_key_makes_one_contact_and_one_channel() {
     }
 }
 
+// holds: contacts.channels.add, contacts.channels.update, contacts.channels.remove, contacts.channels.primary
 #[tokio::test]
 async fn channels_come_change_and_go() {
     for backend in Backend::all() {
@@ -267,6 +278,7 @@ async fn channels_come_change_and_go() {
         app.post(&format!("{path}/{second}/primary"), json!({})).await.expect(200);
         let now = get(&app, &contact["id"]).await;
         assert_eq!((text(&now["primaryPhone"]), now["channels"][0]["isPrimary"].as_bool()), ("+34600111333", Some(false)));
+        assert_eq!(now["channels"][1], whatsapp, "another type has a primary one of its own");
 
         let patch = async |id: &str, body: Value| app.request("PATCH", &format!("{path}/{id}"), Some(body)).await;
         let changed =
@@ -352,6 +364,7 @@ async fn a_first_word_on_a_used_channel_does_not_hide_it() {
     assert_eq!(get(&app, &contact).await["availableChannels"], json!(["sms"]));
 }
 
+// holds: contacts.delete
 #[tokio::test]
 async fn erasing_takes_the_person_and_keeps_the_books() {
     for backend in Backend::all() {
@@ -422,6 +435,7 @@ async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
     }
 }
 
+// holds: contacts.delete.suppressed
 #[tokio::test]
 async fn an_opt_out_outlives_the_contact() {
     for backend in Backend::all() {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::contacts::{create, events, faults, get, list, sms, text, write};
 
+// holds: contacts.merge, contacts.merge.source, contacts.merge.conflict, contacts.merge.errors
 #[tokio::test]
 async fn a_merge_takes_everything_along() {
     for backend in Backend::all() {
@@ -88,6 +89,7 @@ async fn merged_metadata_stays_within_its_limits() {
     assert_eq!(merged["metadata"].as_object().map(serde_json::Map::len), Some(50));
 }
 
+// holds: contacts.suggestion
 #[tokio::test]
 async fn merging_is_suggested_for_one_person_until_it_is_turned_down() {
     for backend in Backend::all() {
@@ -150,31 +152,8 @@ async fn of_two_merges_of_one_source_one_wins() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn merging_while_messages_are_sent_loses_none() {
-    for backend in Backend::all() {
-        let app = Arc::new(TestApp::on(backend).await);
-        let (target, source) = (sms(&app, "+34600111222").await, sms(&app, "+34600111333").await);
-        let sends: Vec<_> = (0..40)
-            .map(|n| {
-                let (app, to) = (app.clone(), if n % 2 == 0 { "+34600111222" } else { "+34600111333" });
-                tokio::spawn(async move { app.send_message(json!({"to": to, "text": "x"})).await })
-            })
-            .collect();
-        let path = format!("/v1/contacts/{}/merge", text(&target["id"]));
-        app.post(&path, json!({"sourceContactId": source["id"]})).await.expect(200);
-        for send in sends {
-            let id = send.await.expect("the request ends");
-            assert_eq!(app.message(&id).await["contactId"], target["id"]);
-        }
-        app.drain().await;
-        let merged = get(&app, &target["id"]).await;
-        let sums: i64 = merged["channels"].as_array().expect("channels").iter().filter_map(|c| c["metrics"]["successCount"].as_i64()).sum();
-        assert_eq!((sums, list(&app).await.len()), (40, 1));
-    }
-}
-
 /// Whatever is merged in whatever order: the sums of metrics and the set of identifiers stay.
+// holds: contacts.merge
 #[tokio::test]
 async fn merges_keep_sums_and_identifiers() {
     let app = TestApp::start().await;
