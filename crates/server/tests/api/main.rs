@@ -31,6 +31,7 @@ mod senders;
 mod stream;
 mod suppressions;
 mod templates;
+mod templates_polled;
 mod validation;
 mod webhook;
 mod webhooks;
