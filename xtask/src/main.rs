@@ -15,7 +15,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Everything below.
+    /// Everything below, and that every promise of docs/conformance/rows.txt has a test.
     Check,
     /// Who depends on whom, against the table in docs/ARCHITECTURE.md.
     CheckDeps,
@@ -27,6 +27,7 @@ fn main() -> anyhow::Result<()> {
     match Args::parse().action {
         Action::Check => {
             deps::check()?;
+            conformance::check()?;
             generate::check()
         }
         Action::CheckDeps => deps::check(),

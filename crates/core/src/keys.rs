@@ -1,6 +1,7 @@
 //! API keys.
 
 use nuncio_domain::config::ApiKey;
+use nuncio_domain::key::KeyHash;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key};
 
 use crate::{Caller, Core, StoreResultExt as _};
@@ -22,28 +23,31 @@ impl Core {
         if key::parse(text).is_none() {
             return Err(unauthorized());
         }
-        let hash = key::hash(text);
+        self.holder(key::hash(text)).await?.ok_or_else(unauthorized)
+    }
+
+    /// Who holds the key with this hash, if it is known and not revoked. An answer may rest on a look-up that is up to a second old.
+    async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
         let now = self.ids().clock.monotonic();
         if let Some(known) = self.inner.keys.get(&hash, now) {
-            return known.ok_or_else(unauthorized);
+            return Ok(known);
         }
         let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
         let caller = found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
             tenant: key.tenant,
             environment,
             key: key.id,
+            key_hash: key.hash,
             key_name: key.name,
             permissions: key.permissions,
         });
         self.inner.keys.put(hash, caller.clone(), now);
-        caller.ok_or_else(unauthorized)
+        Ok(caller)
     }
 
-    /// Whether the key of a caller that was let in once still holds, by the database as it is now.
+    /// Whether the key of a caller that was let in once still holds. An answer may rest on a look-up that is up to a second old.
     pub(crate) async fn is_valid(&self, caller: &Caller) -> bool {
-        let Ok(mut tx) = self.inner.store.read().await else { return false };
-        let keys = tx.list_keys(caller.tenant).await.unwrap_or_default();
-        keys.iter().any(|key| key.id == caller.key && key.revoked_at.is_none())
+        self.holder(caller.key_hash).await.is_ok_and(|holder| holder.is_some())
     }
 
     /// Makes a key.

@@ -82,6 +82,8 @@ pub struct Caller {
     pub environment: Environment,
     /// The key.
     pub key: KeyId,
+    /// The key's hash, by which it is looked up again while a long answer goes on.
+    pub key_hash: nuncio_domain::key::KeyHash,
     /// The key's name.
     pub key_name: String,
     /// What it may do.

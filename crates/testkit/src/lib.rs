@@ -16,10 +16,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio::wiring::Node;
 use nuncio_api::{ApiLimits, ApiState};
+use nuncio_channel::Registry;
 use nuncio_core::{Outbound as _, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::config::Project;
@@ -65,6 +66,8 @@ pub struct Options {
     pub max_in_flight_bytes: usize,
     /// Dispatch.
     pub dispatch: DispatchConfig,
+    /// Kinds of providers.
+    pub registry: Registry,
 }
 
 impl Default for Options {
@@ -75,6 +78,7 @@ impl Default for Options {
             burst: 10,
             max_in_flight_bytes: 64 * 1024 * 1024,
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
+            registry: nuncio::wiring::registry(),
         }
     }
 }
@@ -200,16 +204,20 @@ impl TestApp {
 
     /// Sends a request just as it is given.
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        let (parts, body) = self.open(method, path, headers, body).await.into_parts();
+        let bytes = body.collect().await.expect("a body").to_bytes();
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+    }
+
+    /// Sends a request just as it is given, and leaves the body of the answer to be read.
+    pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Body::from(body)).expect("a request");
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4_000))));
-        let response = self.router.clone().oneshot(request).await.expect("the router cannot fail");
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.expect("a body").to_bytes();
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
+        self.router.clone().oneshot(request).await.expect("the router cannot fail")
     }
 
     /// Sends a message with the test key and answers its id.
@@ -267,7 +275,7 @@ pub fn sealer() -> Sealer {
 async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Router) {
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
     let public_url = "https://nuncio.example".to_owned();
-    let node = Node::new(store, sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
+    let node = Node::new(store, options.registry.clone(), sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
     node.dispatch.start().await.expect("the node enters");
     let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };

@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use super::faults::{Found, LONG, Unknown, member, or_body};
 use super::lenient;
+use super::objects::Objects;
 use super::scan::{Scan, scan};
 use crate::budget::Lease;
 use crate::document;
@@ -131,10 +132,8 @@ impl Validators {
         if values > limits::JSON_VALUES {
             return Err(Error::field("body", format!("has {values} values; at most {} are allowed", limits::JSON_VALUES)));
         }
-        // Serde would take a list of its fields for an object.
-        let is_object = json.trim_ascii_start().first() == Some(&b'{');
-        let reason = match serde_json::from_slice(json) {
-            Ok(value) if !nul && is_object => return Ok(value),
+        let reason = match from_slice(json) {
+            Ok(value) if !nul => return Ok(value),
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
@@ -154,7 +153,7 @@ impl Validators {
         }
         match reason {
             Some(reason) if faults.is_empty() && !lenient => faults.push(FieldError::new("body", reason)),
-            _ if faults.is_empty() => return serde_json::from_value(value).map_err(|error| Error::field("body", error.to_string())),
+            _ if faults.is_empty() => return T::deserialize(Objects(value)).map_err(|error| Error::field("body", error.to_string())),
             _ => {}
         }
         Err(Error::invalid(faults))
@@ -167,6 +166,13 @@ impl Validators {
         drop(validators);
         validator.map(|validator| Found::new(&validator, document::schemas(), value)).unwrap_or_default()
     }
+}
+
+fn from_slice<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
+    let mut read = serde_json::Deserializer::from_slice(json);
+    let value = T::deserialize(Objects(&mut read))?;
+    read.end()?;
+    Ok(value)
 }
 
 fn not_json(error: serde_json::Error) -> Error {

@@ -90,6 +90,13 @@ fn null_is_absent() {
 }
 
 #[test]
+fn null_is_no_empty_object() {
+    let parse = |json: &str| Validators::default().parse::<nuncio_core::contacts::UpdateContact>(json.as_bytes(), false);
+    assert!(parse(r#"{"metadata":null}"#).is_err());
+    assert!(parse(r#"{"metadata":{},"defaultChannel":null}"#).is_ok());
+}
+
+#[test]
 fn nul_is_refused_wherever_it_is() {
     let found = faults(r#"{"to":"x","text":"a\u0000b","metadata":{"k":["\u0000"],"n\u0000":1}}"#);
     assert_eq!(
@@ -108,6 +115,19 @@ fn what_only_the_parser_notices_is_told_in_its_words() {
     assert_eq!((found.len(), found[0].0.as_str()), (1, "body"));
     assert!(found[0].1.contains("duplicate field `to`"), "{}", found[0].1);
     assert_faults(&json!([]), &[("body", "is an array; must be an object")]);
+}
+
+/// Serde would take a list of its fields, in order, for any of these.
+#[test]
+fn a_list_is_no_object_wherever_it_stands() {
+    let at = |body: Value, path: &str| assert_faults(&body, &[(path, "is an array; must be an object")]);
+    let content = |content: Value| json!({"to": "x", "content": content});
+    at(content(json!(["https://example.com/a.png"])), "content");
+    at(content(json!({"buttons": [{"id": "1", "title": "a"}, ["2", "b"]]})), "content.buttons[1]");
+    at(content(json!({"sections": [{"title": "t", "rows": [["1", "a", null]]}]})), "content.sections[0].rows[0]");
+    at(json!({"to": "x", "attachments": [["a.txt", "eA==", null, null, null]]}), "attachments[0]");
+    assert!(parse(r#"{"to":"x","metadata":{"list":[["1","a"]]},"content":{"buttons":[{"id":"1","title":"a"}]}}"#, false).is_ok());
+    assert!(parse(r#"{"to":"x","content":["a"]}"#, true).is_err(), "lenient or not");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod body;
 mod faults;
 mod headers;
+mod objects;
 mod query;
 mod scan;
 

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use hmac::{Hmac, Mac as _};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, SentCode};
+use nuncio_domain::key::KeyHash;
 use nuncio_domain::message::{OnUnknown, Status};
 use nuncio_domain::{Environment, Error, Permission, Permissions, Redacted, Result, TenantId, Timestamp, limits};
 use sha2::Sha256;
@@ -72,6 +73,7 @@ impl Core {
             tenant,
             environment,
             key: self.ids().next(),
+            key_hash: KeyHash::default(), // of no key
             key_name: "invitations".to_owned(),
             permissions: Permissions::NONE.with(Permission::MessagesSend),
         }

@@ -14,6 +14,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+// holds: messages.attachments.list
 #[tokio::test]
 async fn attachments_are_listed_with_links_that_open_them_for_a_while() {
     for backend in Backend::all() {
@@ -40,6 +41,12 @@ async fn attachments_are_listed_with_links_that_open_them_for_a_while() {
                 (&json!("application/pdf"), &Value::Null, &Value::Null, &json!(false)),
             ]
         );
+        let names = ["Straße \"1\".html", "large.txt", "far.pdf"];
+        for (item, name) in items.as_array().expect("items").iter().zip(names) {
+            let fields: Vec<_> = item.as_object().expect("an item").keys().map(String::as_str).collect();
+            assert_eq!(fields, ["contentId", "createdAt", "downloadUrl", "filename", "id", "isInline", "mimeType", "size"]);
+            assert_eq!(item["filename"], name);
+        }
         assert!(items[2]["downloadUrl"].is_null() && text(&items[0]["id"]).starts_with("att_") && items[0]["createdAt"].is_string());
         let open = async |link: &Value| app.send("GET", text(link), &[], None).await;
         let first = open(&items[0]["downloadUrl"]).await.expect(200);
@@ -75,6 +82,7 @@ async fn large_downloads_share_the_budget_of_large_bodies() {
     app.send("GET", text(&items[0]["downloadUrl"]), &[], None).await.expect(503);
 }
 
+// holds: messages.reactions
 #[tokio::test]
 async fn a_reaction_goes_back_on_the_channel() {
     for backend in Backend::all() {
@@ -130,6 +138,7 @@ async fn keys_of_reactions_are_forgotten_after_their_message_is_final() {
     }
 }
 
+// holds: messages.reactions
 #[tokio::test]
 async fn what_cannot_be_reacted_to_is_refused() {
     let app = TestApp::start().await;

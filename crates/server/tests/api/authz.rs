@@ -180,7 +180,7 @@ async fn fixtures(app: &TestApp) -> Vec<(&'static str, String)> {
 }
 
 /// A number that was in no inventory yet, in that of the test world.
-async fn stock(app: &TestApp) -> String {
+pub(crate) async fn stock(app: &TestApp) -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let phone_number = format!("+34610{:06}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     let number = ImportedNumber { phone_number: phone_number.clone(), capabilities: "sms".to_owned(), ..ImportedNumber::default() };
@@ -293,6 +293,30 @@ async fn a_sender_of_another_world_is_not_found() {
         let answer =
             app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", sender)], Some(body.clone())).await.expect(404);
         assert_eq!(answer.json()["details"]["errors"][0]["path"], "header.Service-Sender");
+    }
+}
+
+// holds: auth.once
+#[tokio::test]
+async fn a_key_is_shown_once_and_kept_as_a_hash() {
+    let app = TestApp::start().await;
+    let run = async |command| nuncio::admin::run(&app.node.core, nuncio::admin::Request { project: None, command }).await.expect("done");
+    let create = nuncio::admin::Command::KeysCreate { name: "shop".into(), env: Environment::Test, permissions: Vec::new() };
+    let made = run(create).await;
+    let key = made.json["key"].as_str().expect("a key").to_owned();
+    assert!(key.starts_with("svc_test_") && made.text.contains(&key));
+    app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {key}"))], None).await.expect(200);
+
+    let listed = run(nuncio::admin::Command::KeysList { env: Environment::Test }).await;
+    let random = &key["svc_test_".len()..];
+    assert!(listed.text.contains("shop") && !format!("{listed:?}").contains(random), "{listed:?}");
+    let kept = app.store().read().await.expect("a reader").list_keys(app.tenant()).await.expect("keys");
+    let kept = kept.into_iter().find(|key| key.name == "shop").expect("the key");
+    assert_eq!(kept.hash, nuncio_domain::key::hash(&key));
+    // Nothing on disk holds the key itself.
+    for entry in app.folder().expect("a folder").read_dir().expect("files") {
+        let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
+        assert!(!bytes.windows(random.len()).any(|window| window == random.as_bytes()));
     }
 }
 

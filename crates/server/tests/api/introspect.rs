@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::contacts::write;
 
+// holds: introspect.phone
 #[tokio::test]
 async fn a_phone_number_is_looked_up_in_the_numbering_plans() {
     let app = TestApp::start().await;
@@ -34,6 +35,7 @@ async fn a_phone_number_is_looked_up_in_the_numbering_plans() {
     app.post("/v1/introspect/phone", json!({})).await.expect(400);
 }
 
+// holds: introspect.email
 #[tokio::test]
 async fn an_email_address_is_judged_by_itself_and_by_the_suppressions() {
     let app = TestApp::start().await;

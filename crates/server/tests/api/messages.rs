@@ -34,6 +34,99 @@ async fn the_whole_message_as_it_is_shown() {
     assert_json_snapshot!(app.message(&id).await);
 }
 
+// holds: messages.to.email
+#[tokio::test]
+async fn an_email_address_goes_by_email() {
+    let app = TestApp::start().await;
+    for channel in [json!(null), json!("auto"), json!("email")] {
+        let id = app.send_message(json!({"to": "Ada@EXAMPLE.org", "channel": channel, "subject": "s", "text": "x"})).await;
+        app.drain().await;
+        let message = app.message(&id).await;
+        assert_eq!(
+            (&message["channel"], &message["to"], &message["status"]),
+            (&json!("email"), &json!("Ada@example.org"), &json!("delivered"))
+        );
+    }
+}
+
+// holds: messages.to.chat
+#[tokio::test]
+async fn a_chat_id_is_a_number_that_may_be_negative() {
+    let app = TestApp::start().await;
+    for channel in ["telegram", "instagram"] {
+        for to in ["4711", "-1001234567890"] {
+            let id = app.send_message(json!({"to": to, "channel": channel, "text": "x"})).await;
+            app.drain().await;
+            let message = app.message(&id).await;
+            assert_eq!((&message["channel"], &message["to"], &message["status"]), (&json!(channel), &json!(to), &json!("delivered")));
+        }
+        for wrong in ["47x", "-", "+34600111222", "a@example.org"] {
+            let refused = app.post("/v1/messages", json!({"to": wrong, "channel": channel, "text": "x"})).await.expect(400).json();
+            assert_eq!(refused["details"]["errors"][0]["path"], "to", "{channel} {wrong}");
+        }
+    }
+    let refused = app.post("/v1/messages", json!({"to": "34600111222", "text": "x"})).await.expect(400).json();
+    assert!(refused["details"]["errors"][0]["message"].as_str().is_some_and(|m| m.contains("+34600111222")), "{refused}");
+}
+
+// holds: messages.content
+#[tokio::test]
+async fn every_field_of_content_comes_back() {
+    let app = TestApp::start().await;
+    let first = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+    let template = json!({"name": "t", "language": "en", "body": "{{1}}", "headerType": "text", "headerContent": "{{h}}",
+        "buttons": [{"type": "url", "text": "x", "url": "https://e.org/{{1}}", "example": "https://e.org/7"}]});
+    let template = app.post("/v1/templates", template).await.expect(201).json()["id"].clone();
+    let senders = app.get("/v1/senders").await.expect(200).json();
+    let submit = format!("/v1/templates/{}/submit", template.as_str().expect("an id"));
+    app.post(&submit, json!({"senderId": senders["items"][0]["id"]})).await.expect(202);
+    app.drain().await;
+    let url = "https://example.com/a";
+    let mut seen = std::collections::BTreeSet::new();
+    for (message_type, content) in [
+        ("image", json!({"mediaUrl": url, "mimeType": "image/png"})),
+        ("document", json!({"mediaId": "4711", "mimeType": "application/pdf", "filename": "a.pdf"})),
+        ("location", json!({"latitude": 40.5, "longitude": -3.25, "locationName": "Sol", "locationAddress": "Madrid"})),
+        ("contact", json!({"contacts": [{"name": "Ada", "phones": ["+34600111222", "+34600111223"]}]})),
+        ("buttons", json!({"buttons": [{"id": "1", "title": "Yes"}, {"id": "2", "title": "No"}], "footerText": "f"})),
+        ("list", json!({"listButton": "b", "sections": [{"title": "s", "rows": [{"id": "1", "title": "t", "description": "d"}]}]})),
+        ("cta_url", json!({"ctaDisplayText": "Go", "ctaUrl": url, "ctaHeaderType": "text", "ctaHeaderText": "h"})),
+        ("cta_url", json!({"ctaDisplayText": "Go", "ctaUrl": url, "ctaHeaderType": "image", "ctaHeaderMediaUrl": url})),
+        ("reaction", json!({"emoji": "x", "reactToMessageId": first})),
+        (
+            "template",
+            json!({"templateId": template, "templateVariables": {"1": "a"}, "templateButtonVariables": {"0": "b"},
+            "templateHeaderVariables": {"h": "c"}}),
+        ),
+    ] {
+        let mut body = json!({"to": "+34600111222", "channel": "whatsapp", "messageType": message_type, "content": content});
+        if matches!(message_type, "buttons" | "list" | "cta_url") {
+            body["text"] = "?".into();
+        }
+        let message = app.message(&app.send_message(body).await).await;
+        assert_eq!((&message["messageType"], &message["content"]), (&json!(message_type), &content));
+        seen.extend(content.as_object().expect("an object").keys().cloned());
+    }
+    let document = app.get("/openapi.json").await.expect(200).json();
+    let all = document["components"]["schemas"]["MessageContent"]["properties"].as_object().expect("fields");
+    assert_eq!(all.keys().cloned().collect::<std::collections::BTreeSet<_>>(), seen);
+    assert_eq!(seen.len(), 24);
+}
+
+// holds: messages.routing
+#[tokio::test]
+async fn routing_and_attempts_explain_the_way() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+12125550002", "text": "x", "channel": "whatsapp"})).await;
+    app.drain().await;
+    assert_json_snapshot!(app.message(&id).await["attempts"]);
+    let prices = "channel,country,unit,provider,fee\nsms,*,segment,0.05,0\nwhatsapp,*,message,0.02,0\n";
+    app.node.core.import_prices(None, prices, true).await.expect("good prices");
+    // Of no range that is assigned: worth a warning, and no reason to refuse it.
+    let chosen = app.send_message(json!({"to": "+34100000000", "text": "x"})).await;
+    assert_json_snapshot!(app.message(&chosen).await["routing"]);
+}
+
 // holds: contacts.auto
 #[tokio::test]
 async fn two_messages_to_one_recipient_belong_to_one_contact() {
@@ -55,7 +148,7 @@ async fn dry_run_says_what_would_happen_and_writes_nothing() {
     assert_eq!(app.get("/v1/messages").await.expect(200).json()["items"], json!([]));
 }
 
-// holds: lists.walk, lists.limit
+// holds: lists.limit
 #[tokio::test]
 async fn pages_hold_every_message_once_newest_first() {
     for backend in Backend::all() {

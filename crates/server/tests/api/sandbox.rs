@@ -108,9 +108,21 @@ async fn whatsapp_falls_back_to_sms_on_the_same_message() {
             message["attempts"].as_array().map(|a| a.iter().map(|a| a["channel"].as_str()).collect::<Vec<_>>()),
             Some(vec![Some("whatsapp"), Some("sms")])
         );
-        let id = app.send_message(json!({"to": "+12125550002", "text": "x", "channel": "whatsapp", "fallbackEnabled": false})).await;
+    }
+}
+
+// holds: messages.fallback.off
+#[tokio::test]
+async fn without_fallback_nothing_falls_back() {
+    let app = TestApp::start().await;
+    for (to, status) in [("+12125550002", "failed"), ("+12125550005", "sent")] {
+        let body = json!({"to": to, "text": "x", "channel": "whatsapp", "fallbackEnabled": false, "fallbackAfterSeconds": 60});
+        let id = app.send_message(body).await;
         app.drain().await;
-        assert_eq!(app.message(&id).await["status"], "failed");
+        app.advance(Duration::from_secs(3_600)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["channel"].as_str()), (Some(status), Some("whatsapp")), "{message}");
+        assert_eq!(message["attempts"].as_array().map(Vec::len), Some(1));
     }
 }
 

@@ -45,12 +45,15 @@ async fn sent_to(app: &TestApp, to: &str) -> Vec<Value> {
     page["items"].as_array().expect("a page").clone()
 }
 
+// holds: suppressions.list, suppressions.create, suppressions.delete
 #[tokio::test]
 async fn a_recipient_is_suppressed_and_released() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         let made = app.post("/v1/suppressions", json!({"identifier": NUMBER})).await.expect(201).json();
         assert_eq!((text(&made["reason"]), &made["senderId"], &made["channel"]), ("manual", &Value::Null, &Value::Null));
+        let fields: Vec<_> = made.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(fields, ["channel", "createdAt", "id", "identifier", "reason", "senderId", "source"]);
         assert!(text(&made["id"]).starts_with("sup_") && text(&made["source"]).starts_with("API key key_"), "{made}");
         for channel in ["sms", "sms_oneway", "whatsapp", "voice"] {
             assert!(!reaches(&app, NUMBER, channel).await, "{channel}");
@@ -79,6 +82,7 @@ async fn a_recipient_is_suppressed_and_released() {
     }
 }
 
+// holds: suppressions.create, suppressions.scope
 #[tokio::test]
 async fn an_opt_out_may_be_for_one_sender_and_is_told() {
     for backend in Backend::all() {
@@ -90,6 +94,13 @@ async fn an_opt_out_may_be_for_one_sender_and_is_told() {
         let made = app.post("/v1/suppressions", body).await.expect(201).json();
         assert_eq!((text(&made["reason"]), text(&made["senderId"])), ("opt_out", other.as_str()));
         assert!(reaches(&app, NUMBER, "sms").await, "the default sender may");
+        let auth = format!("Bearer {}", app.test_key);
+        for channel in ["sms", "whatsapp", "voice"] {
+            let body = json!({"to": NUMBER, "text": "x", "channel": channel});
+            let headers = [("authorization", auth.as_str()), ("service-sender", other.as_str())];
+            let refused = app.send("POST", "/v1/messages", &headers, Some(body)).await.expect(202).json();
+            assert_eq!(refused["message"]["errorCode"], "recipient_suppressed", "{channel}");
+        }
         let told =
             app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Contact, contact.uuid()).await;
         let told = serde_json::to_value(&told.expect("events")[0].1[0]).expect("json");
@@ -128,6 +139,7 @@ async fn a_repeated_key_suppresses_once() {
     assert_eq!((text(&again["code"]), &again["suppression"]), ("idempotency_key_reused", &made));
 }
 
+// holds: suppressions.scope, suppressions.stop
 #[tokio::test]
 async fn stop_is_confirmed_once_and_start_too() {
     for backend in Backend::all() {
@@ -172,6 +184,7 @@ async fn start_lifts_an_opt_out_and_nothing_else() {
     assert!(!reaches(&app, NUMBER, "sms").await);
 }
 
+// holds: suppressions.stop
 #[tokio::test]
 async fn help_is_answered_but_not_for_ever() {
     for backend in Backend::all() {
@@ -226,21 +239,26 @@ async fn a_scheduled_message_is_stopped_by_an_opt_out_though_its_channel_was_rem
     }
 }
 
+// holds: conversation.new
 #[tokio::test]
 async fn a_conversation_is_told_when_it_begins() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        let told = async |app: &TestApp| {
-            write(app, Channel::Sms, NUMBER, "hi", None).await;
+        let told = async |channel: Channel, from: &str| {
+            write(&app, channel, from, "hi", None).await;
             let page = app.get("/v1/events?limit=100").await.expect(200).json();
             page["items"].as_array().expect("a page").iter().filter(|e| e["type"] == "conversation.new").cloned().collect::<Vec<_>>()
         };
-        let first = told(&app).await;
+        let first = told(Channel::Sms, NUMBER).await;
         assert_eq!((first.len(), text(&first[0]["data"]["message"]["text"])), (1, "hi"));
         assert!(first[0]["senderId"].is_string() && first[0]["data"]["message"]["contactId"].is_string(), "{first:?}");
         app.advance(Duration::from_secs(3_600)).await;
-        assert_eq!(told(&app).await.len(), 1);
+        assert_eq!(told(Channel::Sms, NUMBER).await.len(), 1);
+        app.advance(Duration::from_secs(86_400 - 1)).await;
+        assert_eq!(told(Channel::Sms, NUMBER).await.len(), 1, "silence counts from the newest");
         app.advance(Duration::from_secs(86_400)).await;
-        assert_eq!(told(&app).await.len(), 2);
+        assert_eq!(told(Channel::Sms, NUMBER).await.len(), 2);
+        assert_eq!(told(Channel::Whatsapp, NUMBER).await.len(), 3, "another channel");
+        assert_eq!(told(Channel::Sms, "+34600111223").await.len(), 4, "somebody else");
     }
 }

@@ -74,6 +74,33 @@ async fn wrong_types_and_unknown_fields_are_all_told_at_once() {
     }
 }
 
+#[tokio::test]
+async fn a_list_is_no_object_in_any_body() {
+    let app = TestApp::start().await;
+    let broadcast = app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x"})).await.expect(201).json();
+    let recipients = format!("/v1/broadcasts/{}/contacts", broadcast["broadcast"]["id"].as_str().expect("an id"));
+    let senders = app.get("/v1/senders").await.expect(200).json();
+    let channel = format!("/v1/senders/{}/channels/sms", senders["items"][0]["id"].as_str().expect("an id"));
+    let template = json!({"name": "x", "language": "en", "body": "x", "buttons": [["url", "x", "https://example.com", null, null]]});
+    for (method, path, body, fault) in [
+        ("POST", "/v1/messages", json!(["+34600111222"]), "body"),
+        (
+            "POST",
+            "/v1/messages",
+            json!({"to": "+34600111222", "messageType": "image", "content": ["https://example.com/a.png"]}),
+            "content",
+        ),
+        ("POST", "/v1/contacts", json!({"channels": [["sms", "+34600111222", null, null, null]]}), "channels[0]"),
+        ("POST", "/v1/templates", template, "buttons[0]"),
+        ("POST", &recipients, json!({"contacts": [["+34600111222", null, null, null]]}), "contacts[0]"),
+        ("PATCH", &recipients.replace("/contacts", ""), json!({"content": ["https://example.com/a.png"]}), "content"),
+        ("PUT", &channel, json!({"kind": "sim", "throttle": [1, 1, null]}), "throttle"),
+    ] {
+        let answer = app.request(method, path, Some(body)).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], fault, "{answer}");
+    }
+}
+
 // holds: errors.json
 #[tokio::test]
 async fn what_is_no_json_is_told_so() {

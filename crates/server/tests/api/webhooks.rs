@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-async fn app(backend: Backend) -> TestApp {
+pub(crate) async fn app(backend: Backend) -> TestApp {
     let mut options = Options::default();
     options.dispatch.guard.allow_http = true;
     options.dispatch.guard.allow_loopback = true;
     TestApp::with(backend, options).await
 }
 
-async fn default_sender(app: &TestApp) -> SenderId {
+pub(crate) async fn default_sender(app: &TestApp) -> SenderId {
     app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id
 }
 
@@ -261,7 +261,6 @@ async fn a_dead_endpoint_delays_nobody() {
     }
 }
 
-// holds: events.stream
 #[tokio::test]
 async fn the_log_can_be_followed_and_resumed() {
     for backend in Backend::all() {
@@ -284,23 +283,4 @@ async fn the_log_can_be_followed_and_resumed() {
         }
         assert!(app.node.core.seen_events(&caller, "nonsense").is_err());
     }
-}
-
-#[tokio::test]
-async fn the_stream_speaks_server_sent_events() {
-    let app = app(Backend::Sqlite).await;
-    let auth = format!("Bearer {}", app.test_key);
-    let caller = app.node.core.authenticate(&app.test_key).await.expect("a caller");
-    send(&app, "+34600111222").await;
-    app.drain().await;
-    let begin = app.node.core.list_events(&caller, &nuncio_core::events::ListEvents::default()).await.expect("a page").0;
-    assert_eq!(begin.len(), 4);
-    let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream"), ("last-event-id", "nonsense")];
-    app.send("GET", "/v1/events", &headers, None).await.expect(400);
-    // A revoked key ends the stream, and with it the answer.
-    let key = app.key(nuncio_domain::Environment::Test, &["messages:read"]).await;
-    let id = app.node.core.authenticate(&key).await.expect("a caller").key;
-    app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
-    let weak = format!("Bearer {key}");
-    app.send("GET", "/v1/events", &[("authorization", weak.as_str()), ("accept", "text/event-stream")], None).await.expect(401);
 }

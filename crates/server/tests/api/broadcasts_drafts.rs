@@ -1,0 +1,171 @@
+//! Broadcasts before they are sent: drafts, recipients, and what each gets.
+
+use std::time::Duration;
+
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, paths, phones, text};
+
+// holds: broadcasts.create, broadcasts.fields, broadcasts.list, broadcasts.update, broadcasts.delete
+#[tokio::test]
+async fn drafts_are_made_edited_listed_and_deleted() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"name": "A", "channel": "auto", "text": "Hello", "metadata": {"a": 1}, "scheduledAt": "2026-06-01T00:00:00Z"});
+        let id = draft(&app, body).await;
+        let made = get(&app, &id).await;
+        assert_eq!(
+            (made["status"].as_str(), made["channel"].as_str(), made["messageType"].as_str()),
+            (Some("draft"), Some("smart"), Some("text"))
+        );
+        assert_eq!((made["totalContacts"].as_i64(), made["scheduledAt"].as_str()), (Some(0), Some("2026-06-01T00:00:00.000Z")));
+        assert!(made["senderId"].is_string() && made.get("estimatedCost").is_none(), "{made}");
+        let path = format!("/v1/broadcasts/{id}");
+        let patch = json!({"name": "B", "text": "Bye", "metadata": null, "emailSubject": "News"});
+        let changed = app.request("PATCH", &path, Some(patch)).await.expect(200).json()["broadcast"].clone();
+        assert_eq!((changed["name"].as_str(), changed["text"].as_str(), changed.get("metadata")), (Some("B"), Some("Bye"), None));
+        assert_eq!(changed["emailSubject"], "News");
+        let kept = app.request("PATCH", &path, Some(json!({}))).await.expect(200).json()["broadcast"].clone();
+        assert_eq!((kept["name"].as_str(), kept["text"].as_str()), (Some("B"), Some("Bye")));
+        assert_eq!(paths(&app.request("PATCH", &path, Some(json!({"name": null}))).await.expect(400).json()), ["name"]);
+        assert_eq!(paths(&app.request("PATCH", &path, Some(json!({"text": null}))).await.expect(400).json()), ["text"]);
+        assert_eq!(paths(&app.request("PATCH", &path, Some(json!({"channel": "sms"}))).await.expect(400).json()), ["channel"]);
+        app.clock.advance(Duration::from_millis(1));
+        let other = text(&app).await;
+        let list = app.get("/v1/broadcasts?limit=1&status=draft,sending").await.expect(200).json();
+        assert_eq!(list["items"][0]["id"], other.as_str());
+        let next = format!("/v1/broadcasts?limit=1&status=draft,sending&cursor={}", list["nextCursor"].as_str().expect("a cursor"));
+        assert_eq!(app.get(&next).await.expect(200).json()["items"][0]["id"], id.as_str());
+        assert_eq!(app.get("/v1/broadcasts?status=paused").await.expect(200).json()["items"], json!([]));
+        app.get("/v1/broadcasts?status=gone").await.expect(400);
+        add(&app, &id, phones(3)).await;
+        app.request("DELETE", &path, None).await.expect(204);
+        app.get(&path).await.expect(404);
+        let live = format!("Bearer {}", app.live_key);
+        app.send("GET", &format!("/v1/broadcasts/{other}"), &[("authorization", &live)], None).await.expect(404);
+    }
+}
+
+#[tokio::test]
+async fn every_fault_of_a_broadcast_is_told() {
+    let app = TestApp::start().await;
+    let wrong = async |body: Value| {
+        let answer = app.post("/v1/broadcasts", body).await.expect(400).json();
+        paths(&answer)
+    };
+    assert_eq!(wrong(json!({"channel": "pigeon", "colour": "red"})).await.len(), 3);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms"})).await, ["text"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x".repeat(1_601)})).await, ["text"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "email", "text": "x"})).await, ["emailSubject"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "emailSubject": "x"})).await, ["emailSubject"]);
+    assert_eq!(
+        wrong(json!({"name": "x", "channel": "voice", "messageType": "image", "content": {"mediaUrl": "https://e.org/x"}})).await,
+        ["messageType"]
+    );
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "messageType": "image"})).await, ["content.mediaUrl"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "content": {"emoji": "x"}})).await, ["content.emoji"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "messageType": "sticker"})).await, ["messageType"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "scheduledAt": "2027-01-02T00:00:00Z"})).await, ["scheduledAt"]);
+    assert_eq!(wrong(json!({"name": "x", "channel": "sms", "text": "x", "metadata": {"a": "x".repeat(17_000)}})).await, ["metadata"]);
+    app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "senderId": "snd_nobody"})).await.expect(404);
+    let template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_nothing"}});
+    app.post("/v1/broadcasts", template).await.expect(404);
+}
+
+// holds: broadcasts.idempotency
+#[tokio::test]
+async fn one_key_makes_one_broadcast() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"name": "x", "channel": "sms", "text": "x", "idempotencyKey": "k"});
+        let id = draft(&app, body.clone()).await;
+        let auth = format!("Bearer {}", app.test_key);
+        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+        let bare = json!({"name": "x", "channel": "sms", "text": "x"});
+        let repeat = app.send("POST", "/v1/broadcasts", &headers, Some(bare)).await.expect(409).json();
+        assert_eq!((repeat["broadcast"]["id"].as_str(), repeat["code"].as_str()), (Some(id.as_str()), Some("idempotency_conflict")));
+        let reused = app.post("/v1/broadcasts", json!({"name": "y", "channel": "sms", "text": "x", "idempotencyKey": "k"})).await;
+        assert_eq!(reused.expect(409).json()["code"], "idempotency_key_reused");
+        assert_eq!(app.get("/v1/broadcasts").await.json()["items"].as_array().map(Vec::len), Some(1));
+    }
+}
+
+// holds: broadcasts.contacts.add, broadcasts.contacts.remove, broadcasts.update
+#[tokio::test]
+async fn recipients_are_added_counted_and_removed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = text(&app).await;
+        let given = ["+34600111222", "+34600111222", "nonsense", "a@example.org", "12345", "+34600111223"];
+        let outcome = add(&app, &id, given.map(str::to_owned)).await;
+        assert_eq!((outcome["added"].as_i64(), outcome["duplicates"].as_i64(), outcome["invalid"].as_i64()), (Some(2), Some(1), Some(3)));
+        assert_eq!(outcome["errors"][0]["recipient"], "nonsense");
+        let outcome = add(&app, &id, ["+34600111222".to_owned()]).await;
+        assert_eq!(outcome, json!({"added": 0, "duplicates": 1, "invalid": 0}));
+        assert_eq!(counts(&get(&app, &id).await), [2, 2, 0, 0, 0, 0]);
+        let path = format!("/v1/broadcasts/{id}/contacts");
+        let many: Vec<_> = phones(1_001).map(|r| json!({"recipient": r})).collect();
+        app.post(&path, json!({"contacts": many})).await.expect(400);
+        app.post(&path, json!({"contacts": []})).await.expect(400);
+        let variables = json!({"contacts": [{"recipient": "+34600111224", "templateVariables": {"1": "x"}}]});
+        assert_eq!(app.post(&path, variables).await.expect(201).json()["invalid"], 1);
+        let one = contacts(&app, &id, "&status=pending").await[0]["id"].as_str().expect("an id").to_owned();
+        app.request("DELETE", &format!("{path}/{one}"), None).await.expect(204);
+        app.request("DELETE", &format!("{path}/{one}"), None).await.expect(404);
+        app.request("DELETE", &format!("{path}/bct_none"), None).await.expect(404);
+        assert_eq!(counts(&get(&app, &id).await)[0], 1);
+        act(&app, &id, "send").await.expect(202);
+        let late = app.post(&path, json!({"contacts": [{"recipient": "+34600111229"}]})).await.expect(400).json();
+        assert_eq!(late["details"], json!({"currentStatus": "pending_review", "allowedFrom": ["draft"]}));
+        let left = contacts(&app, &id, "").await[0]["id"].as_str().expect("an id").to_owned();
+        app.request("DELETE", &format!("{path}/{left}"), None).await.expect(400);
+        app.request("DELETE", &format!("/v1/broadcasts/{id}"), None).await.expect(400);
+        assert_eq!(
+            app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(json!({"text": "y"}))).await.expect(400).json()["code"],
+            "broadcast_not_editable"
+        );
+    }
+}
+
+#[tokio::test]
+async fn templates_go_to_each_with_their_own_values() {
+    let app = TestApp::start().await;
+    let template = json!({"name": "hi", "language": "en", "body": "Hello {{1}} of {{2}}, says Acme"});
+    let template = app.post("/v1/templates", template).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+    let body = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": template, "templateVariables": {"2": "Rome"}}});
+    let id = draft(&app, body).await;
+    let given = json!({"contacts": [
+        {"recipient": "+34600111222", "templateVariables": {"1": "Ada"}},
+        {"recipient": "+34600111223", "templateVariables": {"1": "Bo", "2": "Oslo"}},
+        {"recipient": "+34600111224"},
+        {"recipient": "+34600111225", "templateVariables": {"1": "x", "9": "x"}},
+    ]});
+    let outcome = app.post(&format!("/v1/broadcasts/{id}/contacts"), given).await.expect(201).json();
+    assert_eq!((outcome["added"].as_i64(), outcome["invalid"].as_i64()), (Some(2), Some(2)));
+    assert!(outcome["errors"][0]["reason"].as_str().is_some_and(|r| r.contains("templateVariables.1")), "{outcome}");
+    act(&app, &id, "send").await.expect(202);
+    finish(&app).await;
+    let mut texts = Vec::new();
+    for contact in contacts(&app, &id, "").await {
+        texts.push(app.message(contact["messageId"].as_str().expect("a message")).await["text"].clone());
+        assert!(contact["variables"]["templateVariables"]["1"].is_string());
+    }
+    texts.sort_by_key(Value::to_string);
+    assert_eq!(texts, ["Hello Ada of Rome, says Acme", "Hello Bo of Oslo, says Acme"]);
+    let body = json!({"name": "x", "channel": "whatsapp", "messageType": "template", "content": {"templateId": template, "templateVariables": {"1": "a", "2": "b"}}});
+    let id = draft(&app, body).await;
+    add(&app, &id, phones(1)).await;
+    assert_eq!(act(&app, &id, "send").await.expect(400).json()["code"], "template_not_approved");
+}
+
+#[tokio::test]
+async fn a_smart_broadcast_reaches_phones_and_mailboxes() {
+    let app = TestApp::start().await;
+    let id = draft(&app, json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News"})).await;
+    let outcome = add(&app, &id, ["+34600111222".to_owned(), "ada@example.org".to_owned(), "4711".to_owned()]).await;
+    assert_eq!((outcome["added"].as_i64(), outcome["invalid"].as_i64()), (Some(2), Some(1)));
+    act(&app, &id, "send").await.expect(202);
+    finish(&app).await;
+    assert_eq!(counts(&get(&app, &id).await), [2, 0, 0, 2, 0, 0]);
+}

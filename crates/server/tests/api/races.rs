@@ -1,0 +1,103 @@
+//! Two who want different things of one resource at once: whoever comes first, nothing is lost and nothing is done by half.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+use crate::contacts::{get, list, sms, text};
+
+/// Rounds after which a race that always ends alike is none.
+const ROUNDS: usize = 40;
+
+// holds: contacts.merge.race
+#[tokio::test(flavor = "multi_thread")]
+async fn a_merge_among_sends_loses_none_of_them() {
+    for backend in Backend::all() {
+        let app = Arc::new(TestApp::on(backend).await);
+        // Merges between which sends were answered, and others still were not.
+        let mut amid = 0;
+        for round in 0..ROUNDS {
+            let numbers = [format!("+34600{round:02}1222"), format!("+34600{round:02}1333")];
+            let (target, source) = (sms(&app, &numbers[0]).await, sms(&app, &numbers[1]).await);
+            let answered = Arc::new(AtomicUsize::new(0));
+            let sends: Vec<_> = (0..24)
+                .map(|n| {
+                    let (app, answered, to) = (app.clone(), answered.clone(), numbers[n % 2].clone());
+                    tokio::spawn(async move {
+                        let id = app.send_message(json!({"to": to, "text": "x", "channel": "sms"})).await;
+                        answered.fetch_add(1, Ordering::Relaxed);
+                        id
+                    })
+                })
+                .collect();
+            while answered.load(Ordering::Relaxed) < round % 12 {
+                tokio::task::yield_now().await;
+            }
+            let before = answered.load(Ordering::Relaxed);
+            let path = format!("/v1/contacts/{}/merge", text(&target["id"]));
+            app.post(&path, json!({"sourceContactId": source["id"]})).await.expect(200);
+            amid += usize::from(before < 24 && answered.load(Ordering::Relaxed) > before);
+            for send in sends {
+                let id = send.await.expect("the request ends");
+                assert_eq!(app.message(&id).await["contactId"], target["id"]);
+            }
+            app.drain().await;
+            let merged = get(&app, &target["id"]).await;
+            let channels = merged["channels"].as_array().expect("channels");
+            let sum: i64 = channels.iter().filter_map(|channel| channel["metrics"]["successCount"].as_i64()).sum();
+            assert_eq!((channels.len(), sum, list(&app).await.len()), (2, 24, round + 1));
+            if amid > 2 {
+                break;
+            }
+        }
+        assert!(amid > 0, "no send was answered while a merge was under way");
+    }
+}
+
+// holds: messages.cancel
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_cancel_and_a_send_one_wins() {
+    for backend in Backend::all() {
+        let app = Arc::new(TestApp::on(backend).await);
+        let (mut cancelled, mut sent) = (0, 0);
+        for _ in 0..ROUNDS {
+            let due = app.node.core.ids().clock.now().plus(Duration::from_secs(60));
+            let mut ids = Vec::new();
+            for n in 0..20 {
+                let body = json!({"to": format!("+346001112{n:02}"), "text": "x", "channel": "sms", "scheduledAt": due});
+                ids.push(app.send_message(body).await);
+            }
+            app.clock.advance(Duration::from_secs(60));
+            let cancels: Vec<_> = ids
+                .iter()
+                .map(|id| {
+                    let (app, path) = (app.clone(), format!("/v1/messages/{id}/cancel"));
+                    tokio::spawn(async move { app.request("POST", &path, None).await })
+                })
+                .collect();
+            app.node.dispatch.tick().await.expect("dispatch");
+            app.drain().await;
+            for (id, cancel) in ids.iter().zip(cancels) {
+                let answer = cancel.await.expect("the request ends");
+                app.drain().await;
+                let message = app.message(id).await;
+                let attempts = message["attempts"].as_array().map(Vec::len);
+                if answer.status.as_u16() == 200 {
+                    assert_eq!((message["status"].as_str(), attempts), (Some("cancelled"), Some(0)), "{message}");
+                    cancelled += 1;
+                } else {
+                    assert!(answer.expect(400).json()["details"]["currentStatus"].is_string());
+                    assert_eq!((message["status"].as_str(), attempts), (Some("delivered"), Some(1)), "{message}");
+                    sent += 1;
+                }
+            }
+            if cancelled > 0 && sent > 0 {
+                break;
+            }
+        }
+        assert!(cancelled > 0 && sent > 0, "a race that always ends alike is none: {cancelled} cancelled, {sent} sent");
+    }
+}

@@ -1,0 +1,152 @@
+//! The event log as server-sent events, read from the answer frame by frame.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http_body_util::BodyExt as _;
+use nuncio_domain::Environment;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+/// How long a frame may take. Only a test that fails waits for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One event of the stream.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Frame {
+    id: String,
+    event: String,
+    data: Value,
+}
+
+/// A stream that is being read.
+struct Frames {
+    body: Body,
+    read: String,
+}
+
+impl Frames {
+    /// Opens the stream of a key, after the event with this id or from now on.
+    async fn open(app: &TestApp, key: &str, after: Option<&str>) -> Self {
+        let auth = format!("Bearer {key}");
+        let mut headers = vec![("authorization", auth.as_str()), ("accept", "text/event-stream")];
+        headers.extend(after.map(|id| ("last-event-id", id)));
+        let answer = app.open("GET", "/v1/events", &headers, Vec::new()).await;
+        assert_eq!((answer.status().as_u16(), &answer.headers()["content-type"]), (200, &"text/event-stream".parse().expect("a value")));
+        Self { body: answer.into_body(), read: String::new() }
+    }
+
+    /// The next frame; `None` when the stream has ended.
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((block, rest)) = self.read.split_once("\n\n") {
+                let frame = parse(block);
+                self.read = rest.to_owned();
+                return Some(frame);
+            }
+            let piece = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("the stream goes on or ends");
+            let Some(piece) = piece else {
+                assert_eq!(self.read, "", "an event that was cut off");
+                return None;
+            };
+            self.read += std::str::from_utf8(&piece.expect("a whole piece").into_data().expect("data")).expect("text");
+        }
+    }
+
+    async fn take(&mut self, count: usize) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        for _ in 0..count {
+            frames.push(self.next().await.expect("the stream goes on"));
+        }
+        frames
+    }
+}
+
+fn parse(block: &str) -> Frame {
+    let mut frame = Frame::default();
+    for line in block.lines() {
+        match line.split_once(':').expect("a field") {
+            ("id", id) => frame.id = id.trim().to_owned(),
+            ("event", name) => frame.event = name.trim().to_owned(),
+            ("data", data) => frame.data = serde_json::from_str(data).expect("JSON on one line"),
+            (field, _) => panic!("{field:?} is no field of an event"),
+        }
+    }
+    frame
+}
+
+async fn send(app: &TestApp) {
+    app.send_message(json!({"to": "+34600111222", "text": "two\n\nlines"})).await;
+    app.drain().await;
+}
+
+// holds: events.stream
+#[tokio::test]
+async fn events_are_streamed_as_they_are_listed_and_resumed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        send(&app).await; // before: not told
+        let mut stream = Frames::open(&app, &app.test_key, None).await;
+        send(&app).await;
+        let frames = stream.take(4).await;
+        let names: Vec<_> = frames.iter().map(|frame| frame.event.as_str()).collect();
+        assert_eq!(names, ["message.queued", "message.sending", "message.sent", "message.delivered"]);
+        let listed = app.get("/v1/events?limit=4").await.expect(200).json();
+        let listed: Vec<_> = listed["items"].as_array().expect("items").iter().rev().cloned().collect();
+        assert_eq!(frames.iter().map(|frame| frame.data.clone()).collect::<Vec<_>>(), listed);
+
+        send(&app).await;
+        let all: Vec<_> = frames.into_iter().chain(stream.take(4).await).collect();
+        for (n, frame) in all.iter().enumerate() {
+            let mut resumed = Frames::open(&app, &app.test_key, Some(&frame.id)).await;
+            assert_eq!(resumed.take(all.len() - n - 1).await, all[n + 1..], "after {n}");
+        }
+        let auth = format!("Bearer {}", app.test_key);
+        for wrong in ["nonsense", listed[0]["id"].as_str().expect("an id")] {
+            let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream"), ("last-event-id", wrong)];
+            let answer = app.send("GET", "/v1/events", &headers, None).await.expect(400).json();
+            assert_eq!(answer["details"]["errors"][0]["path"], "header.Last-Event-ID");
+        }
+        // The other world's stream does not take this one's ids.
+        let live = format!("Bearer {}", app.live_key);
+        let headers = [("authorization", live.as_str()), ("accept", "text/event-stream"), ("last-event-id", all[0].id.as_str())];
+        app.send("GET", "/v1/events", &headers, None).await.expect(400);
+    }
+}
+
+// holds: events.stream
+#[tokio::test]
+async fn a_revoked_key_ends_its_stream() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let [here, elsewhere] = [app.key(Environment::Test, &["messages:read"]).await, app.key(Environment::Test, &[]).await];
+        let mut stream = Frames::open(&app, &here, None).await;
+        let id = app.node.core.authenticate(&here).await.expect("a caller").key;
+        app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
+        assert_eq!(stream.next().await, None, "at once, where it is revoked");
+        app.send("GET", "/v1/events", &[("authorization", &format!("Bearer {here}"))], None).await.expect(401);
+
+        // Another node writes it into the database: this one looks there once a second.
+        let mut stream = Frames::open(&app, &elsewhere, None).await;
+        let id = app.node.core.authenticate(&elsewhere).await.expect("a caller").key;
+        let mut tx = app.store().begin().await.expect("a transaction");
+        assert!(tx.revoke_key(app.tenant(), id, app.node.core.ids().clock.now()).await.expect("revoked"));
+        tx.commit().await.expect("committed");
+        send(&app).await;
+        assert_eq!(stream.take(4).await[3].event, "message.delivered");
+        app.clock.advance(Duration::from_secs(1));
+        app.node.dispatch.tick().await.expect("a beat");
+        assert_eq!(stream.next().await, None);
+    }
+}
+
+// holds: events.stream
+#[tokio::test]
+async fn streams_end_when_the_server_stops() {
+    let app = TestApp::start().await;
+    let mut stream = Frames::open(&app, &app.test_key, None).await;
+    send(&app).await;
+    stream.take(4).await;
+    app.node.dispatch.stop(Duration::ZERO).await;
+    assert_eq!(stream.next().await, None);
+}

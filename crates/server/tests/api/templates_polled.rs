@@ -1,0 +1,199 @@
+//! Templates whose provider tells nothing by itself: it is asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Capabilities, Field, Registry, SendRequest, Services, Settings, TemplateApi, Verdict,
+};
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::template::{Decision, Template};
+use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_testkit::{Answer, Backend, Options, TestApp};
+use serde_json::{Value, json};
+
+static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: true, window: 1 };
+
+/// A provider that answers what the test has written down, and remembers what it was asked.
+#[derive(Clone, Debug, Default)]
+struct Scripted(Arc<Mutex<Script>>);
+
+#[derive(Debug, Default)]
+struct Script {
+    submits: VecDeque<Result<String, Failure>>,
+    statuses: VecDeque<Result<Decision, Failure>>,
+    /// What was asked: `submit`, or the provider's id.
+    asked: Vec<String>,
+}
+
+impl Scripted {
+    fn will(&self, submits: Vec<Result<String, Failure>>, statuses: Vec<Result<Decision, Failure>>) {
+        let mut script = self.0.lock().expect("no panic");
+        (script.submits, script.statuses) = (submits.into(), statuses.into());
+    }
+
+    /// What was asked since this was last asked.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("no panic").asked)
+    }
+}
+
+impl AdapterFactory for Scripted {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Whatsapp]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        Settings::new(self.fields(), account).finish()?;
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Adapter for Scripted {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+        unreachable!("no message is sent here")
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        Ok("scripted".to_owned())
+    }
+
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TemplateApi for Scripted {
+    async fn submit(&self, _: &Template) -> Result<String, Failure> {
+        let mut script = self.0.lock().expect("no panic");
+        script.asked.push("submit".to_owned());
+        script.submits.pop_front().expect("it is handed in so often only")
+    }
+
+    async fn status(&self, template: &Template) -> Result<Decision, Failure> {
+        let mut script = self.0.lock().expect("no panic");
+        script.asked.push(template.content.provider_id.clone().unwrap_or_default());
+        script.statuses.pop_front().expect("it is asked so often only")
+    }
+}
+
+fn down() -> Failure {
+    Failure::own(FailureCode::Undeliverable, "the provider does not answer")
+}
+
+/// A live world with the scripted provider, and a template in it.
+async fn app(backend: Backend) -> (TestApp, Scripted, String) {
+    let scripted = Scripted::default();
+    let options = Options { registry: Registry::new(vec![Arc::new(scripted.clone())]), ..Options::default() };
+    let app = TestApp::with(backend, options).await;
+    app.connect(Channel::Whatsapp, "scripted", json!({}), json!({})).await;
+    let made = live(&app, "POST", "/v1/templates", Some(json!({"name": "hi", "language": "en", "body": "x"}))).await.expect(201).json();
+    let id = made["id"].as_str().expect("an id").to_owned();
+    (app, scripted, id)
+}
+
+async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> Answer {
+    app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
+}
+
+async fn submit(app: &TestApp, id: &str) {
+    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let body = json!({"senderId": world.default_sender().expect("a sender").id.to_string()});
+    let answer = live(app, "POST", &format!("/v1/templates/{id}/submit"), Some(body)).await.expect(202).json();
+    assert_eq!(answer["status"], "pending");
+    app.drain().await;
+}
+
+async fn status(app: &TestApp, id: &str) -> String {
+    let template = live(app, "GET", &format!("/v1/templates/{id}"), None).await.expect(200).json();
+    template["status"].as_str().expect("a status").to_owned()
+}
+
+async fn told(app: &TestApp) -> Vec<String> {
+    let page = live(app, "GET", "/v1/events", None).await.expect(200).json();
+    let all = page["items"].as_array().expect("events").iter().rev();
+    all.map(|event| event["data"]["template"]["status"].as_str().expect("a template").to_owned()).collect()
+}
+
+// holds: templates.submit
+#[tokio::test]
+async fn a_silent_provider_is_asked_until_it_decides() {
+    for backend in Backend::all() {
+        let (app, scripted, id) = app(backend).await;
+        scripted.will(vec![Ok("p1".to_owned())], vec![Ok(Decision::Pending), Err(down()), Ok(Decision::Approved)]);
+        submit(&app, &id).await;
+        assert_eq!(scripted.asked(), ["submit"]);
+        app.advance(Duration::from_secs(59)).await;
+        assert_eq!(scripted.asked(), [""; 0]);
+        app.advance(Duration::from_secs(1)).await;
+        assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["p1".to_owned()], "pending"));
+        app.advance(Duration::from_secs(899)).await;
+        assert_eq!(scripted.asked(), [""; 0]);
+        app.advance(Duration::from_secs(1)).await;
+        assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["p1".to_owned()], "pending"), "it did not answer");
+        app.advance(Duration::from_secs(900)).await;
+        assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["p1".to_owned()], "approved"));
+        assert_eq!(told(&app).await, ["pending", "approved"]);
+        app.advance(Duration::from_secs(86_400)).await;
+        assert_eq!(scripted.asked(), [""; 0], "nothing is left to ask");
+    }
+}
+
+// holds: templates.submit
+#[tokio::test]
+async fn what_could_not_be_handed_in_is_handed_in_again() {
+    for backend in Backend::all() {
+        let (mut app, scripted, id) = app(backend).await;
+        let reason = "too shouty".to_owned();
+        scripted.will(vec![Err(down()), Err(down()), Ok("p2".to_owned())], vec![Ok(Decision::Rejected { reason: reason.clone() })]);
+        submit(&app, &id).await;
+        app.advance(Duration::from_secs(60)).await;
+        assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["submit".to_owned(); 2], "pending"));
+        // Whoever is there when its time comes does it.
+        app.crash().await;
+        app.advance(Duration::from_secs(900)).await;
+        assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["submit".to_owned()], "pending"));
+        app.advance(Duration::from_secs(900)).await;
+        assert_eq!(scripted.asked(), ["p2"]);
+        let template = live(&app, "GET", &format!("/v1/templates/{id}"), None).await.expect(200).json();
+        assert_eq!((&template["status"], &template["rejectionReason"]), (&json!("rejected"), &json!(reason)));
+
+        // A refusal is the end of it; another submission begins anew.
+        let refused = Failure::own(FailureCode::ContentRejected, "not this word");
+        scripted.will(vec![Err(refused), Ok("p3".to_owned())], vec![Ok(Decision::Approved)]);
+        submit(&app, &id).await;
+        assert_eq!(status(&app, &id).await, "rejected");
+        app.advance(Duration::from_secs(3_600)).await;
+        assert_eq!(scripted.asked(), ["submit"]);
+        submit(&app, &id).await;
+        app.advance(Duration::from_secs(60)).await;
+        assert_eq!((scripted.asked(), status(&app, &id).await.as_str()), (vec!["submit".to_owned(), "p3".to_owned()], "approved"));
+        assert_eq!(told(&app).await, ["pending", "rejected", "pending", "rejected", "pending", "approved"]);
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_is_deleted_is_asked_about_no_more() {
+    let (app, scripted, id) = app(Backend::Sqlite).await;
+    scripted.will(vec![Ok("p1".to_owned())], Vec::new());
+    submit(&app, &id).await;
+    live(&app, "DELETE", &format!("/v1/templates/{id}"), None).await.expect(204);
+    app.advance(Duration::from_secs(86_400)).await;
+    assert_eq!(scripted.asked(), ["submit"]);
+}
