@@ -168,7 +168,7 @@ CREATE TABLE events (
     UNIQUE (tenant_id, resource_id, sequence)
 ) STRICT;
 
-CREATE INDEX events_log_idx ON events (tenant_id); -- each index ends with the rowid, which is the position
+CREATE INDEX events_log_idx ON events (tenant_id, position, entry);
 
 -- Parts of requests too large for a row of the hot path, written and synced before the message is accepted.
 CREATE TABLE spool_chunks (
