@@ -13,7 +13,7 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("docs/errors.md", errors()),
         ("docs/conformance.md", crate::conformance::table()?),
         ("docs/nuncio.sample.toml", sample()?),
-        ("docs/channels/settings.md", settings()),
+        ("docs/channels/settings.md", settings()?),
     ])
 }
 
@@ -55,9 +55,10 @@ fn sample() -> anyhow::Result<String> {
     Ok(head.to_owned() + &lines.collect::<String>())
 }
 
-fn settings() -> String {
+fn settings() -> anyhow::Result<String> {
+    let registry = nuncio::wiring::registry(Config::default().guard().map_err(anyhow::Error::msg)?)?;
     let mut text = "# Settings of provider connections\n\nGenerated from the adapters by `cargo xtask generate`. Secrets are encrypted at rest and never shown.\n".to_owned();
-    for factory in nuncio::wiring::registry().iter() {
+    for factory in registry.iter() {
         let channels = factory.channels().iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, "\n## {}\n\nCarries {channels}.\n", factory.kind());
         if factory.fields().is_empty() {

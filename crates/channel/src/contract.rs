@@ -279,7 +279,7 @@ async fn accepting(harness: &dyn Harness) -> Rig {
 fn judge(mode: Mode, verdict: &Verdict, asked: Option<Duration>) -> Result<(), String> {
     let failure = match verdict {
         Verdict::Accepted { .. } => return if mode == Mode::Accepts { Ok(()) } else { Err("must not be accepted".to_owned()) },
-        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } | Verdict::Unknown { failure } => failure,
+        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } | Verdict::Unknown { failure, .. } => failure,
     };
     if failure.message.trim().is_empty() {
         return Err("the failure says nothing".to_owned());

@@ -12,20 +12,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_domain::config::Connection;
-use nuncio_domain::lifecycle::ReceiptKind;
-use nuncio_domain::message::{Cost, Failure, Message};
+use nuncio_domain::message::{Cost, Failure, FailureCode, Message};
 use nuncio_domain::template::{Decision, Template};
-use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageId, MessageType, Redacted, TemplateId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
 use serde_json::{Map, Value};
 
+mod callback;
 #[cfg(feature = "contract")]
 pub mod contract;
+mod event;
 mod profile;
 mod registry;
+mod session;
 mod settings;
 
+pub use callback::{Answer, Call, CallError, Told};
+pub use event::{EventSink, Inbound, Media, ProviderEvent, ReceiptTarget, Unrecorded};
 pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::Registry;
+pub use session::{Sessions, Stop, stop};
 pub use settings::{Field, FieldKind, Settings};
 
 /// One attempt to send one message.
@@ -61,8 +66,8 @@ pub struct ResolvedAttachment {
 pub enum Verdict {
     /// The provider took it.
     Accepted {
-        /// The provider's id for it, under which receipts come.
-        provider_message_id: Option<String>,
+        /// The provider's ids for it, under which receipts come: one for each part that it was sent in, in order.
+        refs: Vec<String>,
         /// What it cost, when the answer says.
         cost: Option<Cost>,
     },
@@ -84,6 +89,8 @@ pub enum Verdict {
     Unknown {
         /// Why nobody can tell.
         failure: Failure,
+        /// The provider's ids for the parts that it did take, in order.
+        refs: Vec<String>,
     },
 }
 
@@ -102,9 +109,20 @@ pub struct Capabilities {
     /// Message types that it carries, natively or degraded.
     pub message_types: &'static [MessageType],
     /// Whether the provider tells what became of a message after taking it.
-    pub receipts: bool,
+    pub receipts: Receipts,
     /// Attempts that may be under way at once.
     pub window: usize,
+}
+
+/// How a provider tells what became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receipts {
+    /// Not at all: taken is all that will be known.
+    Never,
+    /// By our own identifiers, which it carries along ([`ReceiptTarget::Attempt`]).
+    ByAttempt,
+    /// By the ids that it answered ([`ReceiptTarget::Reference`]). These are then kept beside the message.
+    ByReference,
 }
 
 /// Drives one provider account.
@@ -118,6 +136,35 @@ pub trait Adapter: Debug + Send + Sync {
 
     /// Tries to reach the provider and log in, without sending anything. The text says what was found, or what is wrong and what to do.
     async fn check(&self) -> Result<String, String>;
+
+    /// What the account's sessions are like.
+    fn sessions(&self) -> Sessions {
+        Sessions::None
+    }
+
+    /// Keeps the account's session open, opens it again after it broke, and returns when `stop` asks for it. Called once at a time for an
+    /// adapter whose [`Adapter::sessions`] are not [`Sessions::None`].
+    async fn run(&self, stop: Stop) {
+        drop(stop);
+    }
+
+    /// What is wrong with the session now, in plain words.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// Reads what the provider posted to the connection's callback address: checks that it is the provider's first, parses then.
+    /// Unknown fields and events are passed over.
+    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+        let _ = call;
+        Err(CallError::NotCalled)
+    }
+
+    /// Fetches media of an inbound message by its [`Media::reference`]; at most `most` bytes.
+    async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
+        let _ = (reference, most);
+        Err(Failure::own(FailureCode::Undeliverable, "this provider keeps no media"))
+    }
 
     /// The way to the account's business profile, if the provider has such a thing.
     fn profile(&self) -> Option<&dyn ProfileApi> {
@@ -170,6 +217,8 @@ pub struct Account {
     pub settings: Map<String, Value>,
     /// Settings that may not.
     pub secrets: Redacted<Map<String, Value>>,
+    /// Whether the operator set it up, not a caller of the API: it may then lead into the operator's own network.
+    pub trusted: bool,
 }
 
 impl Account {
@@ -181,6 +230,7 @@ impl Account {
             channel: connection.channel,
             settings: connection.settings.clone(),
             secrets: Redacted::new(secrets),
+            trusted: connection.trusted,
         }
     }
 }
@@ -192,77 +242,13 @@ pub struct Services {
     pub events: Arc<dyn EventSink>,
     /// Clock and randomness.
     pub ids: Ids,
+    /// Where this server is reached from outside, without a slash at its end, such as `https://msg.example.com`.
+    pub public_url: Arc<str>,
 }
 
-/// Takes what providers tell later.
-pub trait EventSink: Debug + Send + Sync {
-    /// Hands an event over, to be applied `after` that long. Never blocks.
-    fn push(&self, event: ProviderEvent, after: Duration);
-}
-
-/// Something that a provider told.
-#[derive(Clone, PartialEq, Debug)]
-pub enum ProviderEvent {
-    /// What became of an attempt.
-    Receipt {
-        /// Which attempt.
-        target: ReceiptTarget,
-        /// What it says.
-        kind: ReceiptKind,
-        /// When it happened, as the provider says.
-        at: Timestamp,
-    },
-    /// A message from outside.
-    Inbound(Inbound),
-    /// The recipient complained about a message, or asked to get no more of them.
-    Complaint {
-        /// Whose connection.
-        tenant: TenantId,
-        /// The message complained about.
-        message: MessageId,
-    },
-    /// What became of a template that was handed in.
-    TemplateDecided {
-        /// The world.
-        tenant: TenantId,
-        /// The template.
-        template: TemplateId,
-        /// What the provider says.
-        decision: Decision,
-    },
-}
-
-/// How a receipt names its attempt.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ReceiptTarget {
-    /// By our own identifiers, which the provider carried along.
-    Attempt {
-        /// The world.
-        tenant: TenantId,
-        /// The message.
-        message: MessageId,
-        /// The attempt, from 0; the newest when absent.
-        attempt: Option<usize>,
-    },
-}
-
-/// A message from outside.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Inbound {
-    /// The world of the connection that received it.
-    pub tenant: TenantId,
-    /// The connection that received it.
-    pub connection: ConnectionId,
-    /// The channel it came by.
-    pub channel: Channel,
-    /// The provider's id for it; two with the same connection and id are one.
-    pub provider_message_id: String,
-    /// Who wrote, in canonical form.
-    pub from: String,
-    /// The name that they go by in the messaging app, when it tells.
-    pub profile_name: Option<String>,
-    /// What they wrote.
-    pub text: String,
-    /// When, as the provider says.
-    pub at: Timestamp,
+impl Services {
+    /// Where the provider of a connection posts to.
+    pub fn callback_url(&self, kind: &str, connection: ConnectionId) -> String {
+        format!("{}/providers/{kind}/{connection}", self.public_url)
+    }
 }

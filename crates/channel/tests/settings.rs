@@ -21,7 +21,7 @@ const FIELDS: &[Field] = &[
 fn account(settings: Value, secrets: Value) -> Account {
     let (Value::Object(settings), Value::Object(secrets)) = (settings, secrets) else { panic!("objects are needed") };
     let id = ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(0), [0; 10]));
-    Account { id, tenant: TenantId(1), channel: Channel::Email, settings, secrets: Redacted::new(secrets) }
+    Account { id, tenant: TenantId(1), channel: Channel::Email, settings, secrets: Redacted::new(secrets), trusted: false }
 }
 
 fn faults(settings: Value, secrets: Value) -> Vec<FieldError> {

@@ -46,7 +46,7 @@ impl Core {
     pub async fn put_channel(&self, caller: &Caller, sender: &str, channel: &str, put: PutConnection) -> Result<(ConnectionView, bool)> {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
-        let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put).await?;
+        let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put, false).await?;
         Ok((self.connection_view(&connection), is_new))
     }
 
@@ -58,13 +58,14 @@ impl Core {
     }
 
     /// Sets the provider account of a sender's channel, in place of the one it has, and tells whether it had none. All faults are told at
-    /// once.
+    /// once. Only one that is `trusted`, since the operator set it up, may lead into the operator's own network.
     pub async fn put_connection(
         &self,
         tenant: TenantId,
         sender: SenderId,
         channel: Channel,
         put: PutConnection,
+        trusted: bool,
     ) -> Result<(Connection, bool)> {
         let environment = self.world(tenant).await?.environment;
         let mut tx = self.change_world(tenant).await?;
@@ -76,7 +77,7 @@ impl Core {
             ));
         }
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
-        let connection = self.connection(tenant, sender, channel, before.as_ref(), put)?;
+        let connection = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await.or_fail()?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
@@ -115,11 +116,10 @@ impl Core {
     /// says of them, and nobody is called.
     fn connection(
         &self,
-        tenant: TenantId,
-        sender: SenderId,
-        channel: Channel,
+        (tenant, sender, channel): (TenantId, SenderId, Channel),
         before: Option<&Connection>,
         put: PutConnection,
+        trusted: bool,
     ) -> Result<Connection> {
         let mut secrets = match before.filter(|connection| connection.kind == put.kind) {
             Some(connection) => self.open_secrets(tenant, connection)?,
@@ -137,6 +137,7 @@ impl Core {
             kind: put.kind,
             settings: put.settings,
             sealed: Redacted::new(sealed),
+            trusted,
             throttle: put.throttle,
             updated_at: self.ids().clock.now(),
         };

@@ -104,6 +104,7 @@ impl Core {
                 kind: SIM.to_owned(),
                 settings: serde_json::Map::new(),
                 sealed: Redacted::new(sealed),
+                trusted: true,
                 throttle: None,
                 updated_at: self.ids().clock.now(),
             })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_channel::{Receipts, Scope, SendRequest, Verdict};
 use nuncio_core::Hint;
 use nuncio_domain::lifecycle::{Outcome, Step, Wait};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
@@ -48,7 +48,7 @@ impl Shared {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, &failure.message),
             _ => place.lane.answered(),
         }
-        let receipts = place.lane.adapter.as_ref().is_ok_and(|a| a.capabilities().receipts);
+        let receipts = place.lane.adapter.as_ref().is_ok_and(|a| a.capabilities().receipts != Receipts::Never);
         let step = Step::Settle {
             attempt,
             fence: message.state.fence,
@@ -122,9 +122,9 @@ impl Shared {
 
 fn outcome(verdict: Verdict, receipts: bool) -> Outcome {
     match verdict {
-        Verdict::Accepted { provider_message_id, cost } => Outcome::Accepted { provider_message_id, cost, receipts },
+        Verdict::Accepted { refs, cost } => Outcome::Accepted { provider_message_id: refs.into_iter().next(), cost, receipts },
         Verdict::Deferred { failure, .. } => Outcome::Deferred { failure },
         Verdict::Rejected { failure } => Outcome::Rejected { failure },
-        Verdict::Unknown { failure } => Outcome::Unknown { failure },
+        Verdict::Unknown { failure, .. } => Outcome::Unknown { failure },
     }
 }

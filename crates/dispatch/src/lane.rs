@@ -206,9 +206,8 @@ impl Shared {
     fn open_adapter(self: &Arc<Self>, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
         let secrets = self.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(|e| e.to_string())?;
         let account = Account::new(connection, tenant, secrets);
-        let services = nuncio_channel::Services { events: self.events.clone(), ids: self.ids.clone() };
         self.registry
-            .open(&connection.kind, &account, &services)
+            .open(&connection.kind, &account, &self.services())
             .map_err(|faults| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
     }
 

@@ -48,11 +48,19 @@ pub struct DispatchConfig {
     pub receipt_wait: Duration,
     /// What the URLs of attachments may lead to.
     pub guard: nuncio_net::GuardPolicy,
+    /// Where this server is reached from outside, without a slash at its end.
+    pub public_url: Arc<str>,
 }
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        Self { sole: true, compare_clocks: false, receipt_wait: limits::RECEIPT_WAIT, guard: nuncio_net::GuardPolicy::default() }
+        Self {
+            sole: true,
+            compare_clocks: false,
+            receipt_wait: limits::RECEIPT_WAIT,
+            guard: nuncio_net::GuardPolicy::default(),
+            public_url: Arc::from("http://localhost"),
+        }
     }
 }
 
@@ -115,7 +123,7 @@ impl Dispatch {
 
     /// What adapters are given.
     pub fn services(&self) -> Services {
-        Services { events: self.shared.events.clone(), ids: self.shared.ids.clone() }
+        self.shared.services()
     }
 
     /// Enters the node, and takes over what dead ones left. A database that was last used long ago has its unfinished messages
@@ -226,6 +234,10 @@ impl Dispatch {
 }
 
 impl Shared {
+    pub(crate) fn services(&self) -> Services {
+        Services { events: self.events.clone(), ids: self.ids.clone(), public_url: Arc::clone(&self.config.public_url) }
+    }
+
     fn node(&self) -> NodeId {
         NodeId(self.node.load(Ordering::Acquire))
     }

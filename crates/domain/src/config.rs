@@ -121,6 +121,8 @@ pub struct Connection {
     pub settings: Map<String, Value>,
     /// Settings that may not, encrypted as they lie in the database.
     pub sealed: Redacted<Vec<u8>>,
+    /// Whether the operator set it up, at the command line. One that a caller of the API set up must not lead into the operator's own network.
+    pub trusted: bool,
     /// How fast it may be used; as fast as its adapter can when absent.
     pub throttle: Option<Throttle>,
     /// When it last changed; an adapter that was opened before is reopened.

@@ -121,6 +121,10 @@ impl Client {
         timeout(limits.timeout, exchange).await.unwrap_or(Err(FetchError::Timeout))
     }
 
+    pub(crate) fn policy(&self) -> &GuardPolicy {
+        &self.policy
+    }
+
     async fn fetch_following(&self, mut url: Url, limit: u64) -> Result<Fetched, FetchError> {
         for _ in 0..MAX_REDIRECTS {
             let answer = self.get(&url).await?;

@@ -29,7 +29,10 @@ pub enum FetchError {
     /// No connection, or no full answer, in time.
     #[error("the server did not answer in time")]
     Timeout,
-    /// Resolving, connecting, TLS or the HTTP exchange failed. Names the host and the cause.
+    /// Resolving, connecting or TLS failed: the request never left. Names the host and the cause.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The HTTP exchange failed. Names the host and the cause.
     #[error("{0}")]
     Network(String),
 }
@@ -42,7 +45,7 @@ impl FetchError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Timeout | Self::Network(_) => true,
+            Self::Timeout | Self::Unreachable(_) | Self::Network(_) => true,
             Self::Status(status) => matches!(status, 408 | 429 | 500..=599),
             Self::InvalidUrl(_) | Self::Refused(_) | Self::TooLarge { .. } => false,
         }
@@ -51,7 +54,7 @@ impl FetchError {
     pub(crate) fn from_exchange(host: &str, error: reqwest::Error) -> Self {
         // The URL is taken out first: the error would print it whole.
         let error = error.without_url();
-        let timed_out = error.is_timeout();
+        let (timed_out, connecting) = (error.is_timeout(), error.is_connect());
         let mut cause: &dyn Error = &error;
         loop {
             if let Some(refused) = cause.downcast_ref::<Refused>() {
@@ -59,6 +62,7 @@ impl FetchError {
             }
             match cause.source() {
                 Some(deeper) => cause = deeper,
+                None if connecting => return Self::Unreachable(format!("{host}: {cause}")),
                 None if timed_out => return Self::Timeout,
                 None => return Self::Network(format!("{host}: {cause}")),
             }

@@ -23,6 +23,13 @@ pub struct GuardPolicy {
 }
 
 impl GuardPolicy {
+    /// Permits everything that can be connected to.
+    #[must_use]
+    pub fn open() -> Self {
+        let everywhere = [IpNet::V4(v4([0, 0, 0, 0], 0)), IpNet::V6(v6([0; 8], 0))];
+        Self { allow_http: true, allow_loopback: true, allow_networks: everywhere.into() }
+    }
+
     /// Checks all of a URL that can be told without resolving its host: the scheme, that it
     /// carries no user name or password, and the address if the host is one.
     ///

@@ -7,10 +7,12 @@
 mod client;
 mod error;
 mod guard;
+mod network;
 
 pub use client::{Client, FetchLimits, Fetched, Response};
 pub use error::{FetchError, SetupError};
 pub use guard::{GuardPolicy, Refused};
+pub use network::Network;
 pub use reqwest::{Method, StatusCode, header};
 pub use url::Url;
 

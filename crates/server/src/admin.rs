@@ -142,7 +142,7 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             let (sender, channel) = (find_sender(&world, sender.as_deref())?, read_channel(&channel)?);
             let throttle = world.connection(sender.id, channel).and_then(|connection| connection.throttle);
             let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle };
-            let (connection, _) = core.put_connection(world.tenant, sender.id, channel, put).await?;
+            let (connection, _) = core.put_connection(world.tenant, sender.id, channel, put, true).await?;
             let text = format!(
                 "{} now carries {channel} of sender {} ({}); try it with `nuncio connections test --channel {channel}`",
                 connection.kind, sender.name, sender.id

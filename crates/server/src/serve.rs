@@ -45,7 +45,7 @@ impl Server {
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
         let node = Node::new(
             store,
-            wiring::registry(),
+            wiring::registry(config.guard().map_err(anyhow::Error::msg)?)?,
             sealer,
             ids,
             wiring::dispatch_config(config)?,

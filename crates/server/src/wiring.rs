@@ -8,13 +8,15 @@ use nuncio_channel::Registry;
 use nuncio_core::{Core, Parts, Sealer};
 use nuncio_dispatch::{Dispatch, DispatchConfig};
 use nuncio_domain::Ids;
+use nuncio_net::{GuardPolicy, Network};
 use nuncio_store::Store;
 
 use crate::config::Config;
 
-/// Every kind of provider that this server knows. A new one is one line here.
-pub fn registry() -> Registry {
-    Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(nuncio_channel_smtp::SmtpFactory)])
+/// Every kind of provider that this server knows. A new one is one line here. Accounts that callers set up go only where `policy` permits.
+pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
+    let net = Network::new(policy)?;
+    Ok(Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(nuncio_channel_smtp::SmtpFactory::new(net))]))
 }
 
 /// A node: what takes requests, and what carries messages out.
@@ -36,6 +38,7 @@ impl Node {
         config: DispatchConfig,
         public_url: String,
     ) -> anyhow::Result<Self> {
+        let config = DispatchConfig { public_url: public_url.as_str().into(), ..config };
         let dispatch = Dispatch::new(Arc::clone(&store), registry.clone(), sealer.clone(), ids, config)?;
         let core = Core::new(Parts {
             store,
@@ -58,6 +61,7 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
         compare_clocks: !embedded,
         receipt_wait: Duration::from_secs(config.dispatch.receipt_wait_seconds),
         guard: config.guard().map_err(anyhow::Error::msg)?,
+        ..DispatchConfig::default()
     })
 }
 

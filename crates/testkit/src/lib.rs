@@ -77,8 +77,8 @@ impl Default for Options {
             per_minute: 0,
             burst: 10,
             max_in_flight_bytes: 64 * 1024 * 1024,
+            registry: nuncio::wiring::registry(guard.clone()).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
-            registry: nuncio::wiring::registry(),
         }
     }
 }
@@ -151,7 +151,7 @@ impl TestApp {
         let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
         let put =
             PutConnection { kind: kind.to_owned(), settings: object(settings), secrets: Redacted::new(object(secrets)), throttle: None };
-        self.node.core.put_connection(self.project.live, sender, channel, put).await.expect("a good connection");
+        self.node.core.put_connection(self.project.live, sender, channel, put, true).await.expect("a good connection");
     }
 
     /// Sets the webhook of a sender of the test world, or of that world, with this signing secret.

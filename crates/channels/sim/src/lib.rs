@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProfileApi, ProviderEvent, ReceiptTarget, Scope,
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProfileApi, ProviderEvent, ReceiptTarget, Receipts, Scope,
     SendRequest, Services, Settings, TemplateApi, Verdict,
 };
 use nuncio_domain::id::Id as _;
@@ -33,7 +33,7 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Characters of a message that a reply repeats.
 const REPEATED: usize = 100;
 
-static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: true, window: 256 };
+static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: 256 };
 
 /// Makes simulators. Kind `sim`, every channel, no settings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +83,8 @@ impl Adapter for Sim {
                 deferred(Some(RETRY_AFTER), failure(FailureCode::RateLimited, "too many messages at once"))
             }
             Behaviour::UnknownOnce if first => {
-                Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome, "the connection broke before the answer came") }
+                let failure = failure(FailureCode::UnknownOutcome, "the connection broke before the answer came");
+                Verdict::Unknown { failure, refs: Vec::new() }
             }
             Behaviour::Silent => accepted(request),
             Behaviour::Late => self.accept(request, ReceiptKind::Delivered, LATE_BY),
@@ -142,7 +143,7 @@ impl Sim {
     /// Takes the message and tells `kind` about it later.
     fn accept(&self, request: &SendRequest<'_>, kind: ReceiptKind, after: Duration) -> Verdict {
         let target = ReceiptTarget::Attempt { tenant: self.tenant, message: request.message.id, attempt: Some(request.attempt) };
-        self.events.push(ProviderEvent::Receipt { target, kind, at: request.now.plus(after) }, after);
+        self.events.push(ProviderEvent::Receipt { target, kind, at: request.now.plus(after), raw: None }, after);
         accepted(request)
     }
 
@@ -151,16 +152,8 @@ impl Sim {
         let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
         let mut provider_message_id = provider_message_id(request);
         provider_message_id.push_str("_reply");
-        let inbound = Inbound {
-            tenant: self.tenant,
-            connection: self.connection,
-            channel: request.channel,
-            provider_message_id,
-            from: request.message.to.clone(),
-            profile_name: None,
-            text,
-            at: request.now.plus(REPLY_AFTER),
-        };
+        let place = (self.tenant, self.connection, request.channel);
+        let inbound = Inbound::text(place, provider_message_id, request.message.to.clone(), text, request.now.plus(REPLY_AFTER));
         self.events.push(ProviderEvent::Inbound(inbound), REPLY_AFTER);
         verdict
     }
@@ -187,7 +180,7 @@ fn provider_message_id(request: &SendRequest<'_>) -> String {
 }
 
 fn accepted(request: &SendRequest<'_>) -> Verdict {
-    Verdict::Accepted { provider_message_id: Some(provider_message_id(request)), cost: None }
+    Verdict::Accepted { refs: vec![provider_message_id(request)], cost: None }
 }
 
 fn rejected(failure: Failure) -> Verdict {

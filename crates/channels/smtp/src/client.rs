@@ -354,9 +354,9 @@ fn reply_line(line: &[u8]) -> Option<(u16, bool, String)> {
 
 /// Connects to the first address of the host that answers. No address may use up all the time.
 async fn connect(config: &Config) -> Result<TcpStream, Fault> {
-    let addresses = tokio::net::lookup_host((config.host.as_str(), config.port)).await.map_err(Fault::Name)?;
+    let addresses = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(Fault::Name)?;
     let limit = (config.timeout / 2).min(Duration::from_secs(10));
-    let mut last = Fault::Name(io::ErrorKind::NotFound.into());
+    let mut last = Fault::TimedOut(limit);
     for address in addresses {
         match timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use nuncio_channel::{Account, Field, FieldKind, Settings};
 use nuncio_domain::{FieldError, Redacted};
+use nuncio_net::Network;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -98,6 +99,10 @@ pub(crate) struct Config {
     pub(crate) helo: Option<String>,
     /// DKIM.
     pub(crate) dkim: Option<Signer>,
+    /// The way out.
+    pub(crate) net: Network,
+    /// Whether it may lead into the operator's own network.
+    pub(crate) trusted: bool,
 }
 
 impl fmt::Debug for Config {
@@ -114,7 +119,7 @@ impl fmt::Debug for Config {
 
 impl Config {
     /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, unless TLS is off.
-    pub(crate) fn read(account: &Account) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn read(account: &Account, net: &Network) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let tls = match settings.text("tls") {
             Some("implicit") => Tls::Implicit,
@@ -139,7 +144,7 @@ impl Config {
         settings.finish()?;
         // Without a sender there was a fault, which has been told.
         let Some(from) = from else { return Err(Vec::new()) };
-        Ok(Self { host, port, tls, trust, from, login, connections, timeout, helo, dkim })
+        Ok(Self { host, port, tls, trust, from, login, connections, timeout, helo, dkim, net: net.clone(), trusted: account.trusted })
     }
 }
 

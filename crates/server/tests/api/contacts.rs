@@ -16,16 +16,9 @@ pub(crate) async fn write(app: &TestApp, channel: Channel, from: &str, text: &st
     let sender = world.default_sender().expect("a default sender").id;
     let connection = world.connection(sender, channel).expect("a connection").id;
     let (now, id) = (app.node.core.ids().clock.now(), app.node.core.ids().next::<nuncio_domain::MessageId>());
-    let inbound = Inbound {
-        tenant: app.tenant(),
-        connection,
-        channel,
-        provider_message_id: id.to_string(),
-        from: from.to_owned(),
-        profile_name: name.map(str::to_owned),
-        text: text.to_owned(),
-        at: now,
-    };
+    let place = (app.tenant(), connection, channel);
+    let mut inbound = Inbound::text(place, id.to_string(), from.to_owned(), text.to_owned(), now);
+    inbound.profile_name = name.map(str::to_owned);
     app.node.dispatch.services().events.push(ProviderEvent::Inbound(inbound), Duration::ZERO);
     app.drain().await;
 }

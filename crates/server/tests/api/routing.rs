@@ -160,16 +160,8 @@ async fn the_live_window_opens_with_an_inbound_message() {
     assert_eq!(auto["plan"]["routing"]["considered"][2]["usable"], false, "{auto}");
     let world = app.node.core.world(app.project.live).await.expect("a world");
     let connection = world.connections.iter().find(|c| c.channel == Channel::Whatsapp).expect("a connection").id;
-    let inbound = nuncio_channel::Inbound {
-        tenant: app.project.live,
-        connection,
-        channel: Channel::Whatsapp,
-        provider_message_id: "in-1".into(),
-        from: recipient.identifier.clone(),
-        profile_name: None,
-        text: "hello".into(),
-        at: app.clock.now(),
-    };
+    let place = (app.project.live, connection, Channel::Whatsapp);
+    let inbound = nuncio_channel::Inbound::text(place, "in-1".into(), recipient.identifier.clone(), "hello".into(), app.clock.now());
     app.node.dispatch.services().events.push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
     app.drain().await;
     let open = send("whatsapp").await.expect(200).json();

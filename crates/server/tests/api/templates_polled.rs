@@ -14,7 +14,8 @@ use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_testkit::{Answer, Backend, Options, TestApp};
 use serde_json::{Value, json};
 
-static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: true, window: 1 };
+static CAPABILITIES: Capabilities =
+    Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::ByAttempt, window: 1 };
 
 /// A provider that answers what the test has written down, and remembers what it was asked.
 #[derive(Clone, Debug, Default)]

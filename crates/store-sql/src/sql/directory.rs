@@ -24,7 +24,8 @@ const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id
 
 const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
      FROM senders WHERE tenant_id = ";
-const CONNECTIONS: &str = "SELECT id, sender_id, channel, kind, settings, sealed, throttle, updated_at FROM connections WHERE tenant_id = ";
+const CONNECTIONS: &str =
+    "SELECT id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at FROM connections WHERE tenant_id = ";
 
 #[derive(sqlx::FromRow)]
 struct SenderRow {
@@ -61,6 +62,7 @@ struct ConnectionRow {
     kind: String,
     settings: String,
     sealed: Vec<u8>,
+    trusted: i16,
     throttle: Option<String>,
     updated_at: i64,
 }
@@ -75,6 +77,7 @@ impl ConnectionRow {
             kind: self.kind,
             settings: serde_json::from_str(&self.settings).map_err(|e| corrupt("connections", e))?,
             sealed: Redacted::new(self.sealed),
+            trusted: self.trusted != 0,
             throttle: throttle.map_err(|e| corrupt("connections", e))?,
             updated_at: Timestamp::from_millis(self.updated_at),
         })
@@ -321,10 +324,10 @@ impl DirectoryRepo for SqlTx {
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()> {
         let settings = json(&connection.settings)?;
         sqlx::query(
-            "INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, throttle, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+            "INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
              ON CONFLICT (tenant_id, sender_id, channel) DO UPDATE SET kind = excluded.kind, settings = excluded.settings, \
-             sealed = excluded.sealed, throttle = excluded.throttle, updated_at = excluded.updated_at",
+             sealed = excluded.sealed, trusted = excluded.trusted, throttle = excluded.throttle, updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(connection.id.uuid())
@@ -333,6 +336,7 @@ impl DirectoryRepo for SqlTx {
         .bind(&connection.kind)
         .bind(settings)
         .bind(connection.sealed.expose().as_slice())
+        .bind(i16::from(connection.trusted))
         .bind(connection.throttle.as_ref().map(json).transpose()?)
         .bind(connection.updated_at.millis())
         .execute(self.conn())

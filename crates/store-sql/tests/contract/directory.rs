@@ -129,6 +129,7 @@ fn connection(h: &Harness, sender: SenderId, channel: Channel) -> Connection {
         kind: "smtp".to_owned(),
         settings: settings.as_object().unwrap().clone(),
         sealed: Redacted::new((0..=255).collect()),
+        trusted: true,
         throttle: Some(Throttle { messages_per_second: 0.5, burst: 3 }),
         updated_at: h.tick(),
     }

@@ -207,6 +207,7 @@ impl Harness {
             kind: "sim".to_owned(),
             settings: Default::default(),
             sealed: Redacted::new(vec![0, 255]),
+            trusted: false,
             throttle: None,
             updated_at: START,
         };

@@ -17,7 +17,8 @@ use crate::support::{Recorder, account, services};
 
 const PASSWORD: &str = "correct-horse-battery";
 const RETRY_AFTER: Duration = Duration::from_secs(7);
-static CAPABILITIES: Capabilities = Capabilities { message_types: &[MessageType::Text], receipts: false, window: 1 };
+static CAPABILITIES: Capabilities =
+    Capabilities { message_types: &[MessageType::Text], receipts: nuncio_channel::Receipts::Never, window: 1 };
 static FIELDS: &[Field] = &[
     Field { name: "host", kind: FieldKind::Text, secret: false, required: true, help: "where the peer is" },
     Field { name: "password", kind: FieldKind::Text, secret: true, required: true, help: "what the peer wants to hear" },
@@ -107,11 +108,11 @@ impl Adapter for Liar {
             self.take(request);
         }
         match mode {
-            Mode::Accepts => Verdict::Accepted { provider_message_id: None, cost: None },
+            Mode::Accepts => Verdict::Accepted { refs: Vec::new(), cost: None },
             Mode::RejectsPermanently => Verdict::Rejected { failure: self.failure(FailureCode::ProviderRejected) },
             Mode::Throttles => self.deferred(FailureCode::RateLimited, Scope::Connection),
             Mode::FailsTemporarily | Mode::AnswersNever => self.deferred(FailureCode::Undeliverable, Scope::Message),
-            Mode::LosesAnswer | Mode::Garbage => Verdict::Unknown { failure: self.failure(FailureCode::UnknownOutcome) },
+            Mode::LosesAnswer | Mode::Garbage => Verdict::Unknown { failure: self.failure(FailureCode::UnknownOutcome), refs: Vec::new() },
             Mode::Unreachable => self.deferred(FailureCode::Undeliverable, Scope::Connection),
             Mode::BadCredentials => self.deferred(FailureCode::CredentialsInvalid, Scope::Connection),
         }

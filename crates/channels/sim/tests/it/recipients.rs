@@ -41,9 +41,9 @@ impl World {
         let request = SendRequest { attempt, channel, ..request(message) };
         let verdict = self.adapter.send(&request).await;
         let mut words = match verdict {
-            Verdict::Accepted { provider_message_id, cost } => {
+            Verdict::Accepted { refs, cost } => {
                 let id = message.id.to_string();
-                assert_eq!(provider_message_id, Some(format!("sim_{}_{attempt}", &id["msg_".len()..])));
+                assert_eq!(refs, [format!("sim_{}_{attempt}", &id["msg_".len()..])]);
                 assert_eq!(cost, None);
                 "accepted".to_owned()
             }
@@ -51,7 +51,7 @@ impl World {
                 format!("deferred {:?} {:?} {} {:?}", scope, retry_after, failure.code, failure.message)
             }
             Verdict::Rejected { failure } => format!("rejected {} {:?}", failure.code, failure.message),
-            Verdict::Unknown { failure } => format!("unknown {}", failure.code),
+            Verdict::Unknown { failure, .. } => format!("unknown {}", failure.code),
         };
         for (event, after) in self.events.drain() {
             words.push_str(&format!("; +{}ms {}", after.as_millis(), self.told(&event, after, &request)));
@@ -62,7 +62,7 @@ impl World {
     fn told(&self, event: &ProviderEvent, after: Duration, request: &SendRequest<'_>) -> String {
         let (tenant, message) = (self.account.tenant, request.message.id);
         match event {
-            ProviderEvent::Receipt { target, kind, at } => {
+            ProviderEvent::Receipt { target, kind, at, .. } => {
                 assert_eq!(*target, ReceiptTarget::Attempt { tenant, message, attempt: Some(request.attempt) });
                 assert_eq!(*at, request.now.plus(after));
                 match kind {
@@ -228,7 +228,10 @@ async fn a_reply_repeats_a_hundred_characters_and_no_more() {
 async fn it_can_do_everything_and_needs_no_settings() {
     let world = World::of(Channel::Sms);
     let capabilities = world.adapter.capabilities();
-    assert_eq!((capabilities.message_types, capabilities.receipts, capabilities.window), (MessageType::ALL, true, 256));
+    assert_eq!(
+        (capabilities.message_types, capabilities.receipts, capabilities.window),
+        (MessageType::ALL, nuncio_channel::Receipts::ByAttempt, 256)
+    );
     assert_eq!((SimFactory.kind(), SimFactory.channels()), ("sim", Channel::ALL));
 
     let mut account = account(Channel::Sms);

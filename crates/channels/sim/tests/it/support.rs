@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, EventSink, ProviderEvent, Services};
+use nuncio_channel::{Account, EventSink, ProviderEvent, Services, Unrecorded};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, Ids, Redacted, TenantId, Timestamp};
 use parking_lot::Mutex;
@@ -25,9 +25,15 @@ impl Recorder {
     }
 }
 
+#[async_trait::async_trait]
 impl EventSink for Recorder {
     fn push(&self, event: ProviderEvent, after: Duration) {
         self.0.lock().push((event, after));
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
+        self.push(event, Duration::ZERO);
+        Ok(())
     }
 }
 
@@ -51,10 +57,10 @@ impl Entropy for Still {
 }
 
 pub(crate) fn services(events: Arc<dyn EventSink>) -> Services {
-    Services { events, ids: Ids { clock: Arc::new(Still), entropy: Arc::new(Still) } }
+    Services { events, ids: Ids { clock: Arc::new(Still), entropy: Arc::new(Still) }, public_url: "https://nuncio.example".into() }
 }
 
 pub(crate) fn account(channel: Channel) -> Account {
     let id = ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10]));
-    Account { id, tenant: TenantId(3), channel, settings: Map::new(), secrets: Redacted::default() }
+    Account { id, tenant: TenantId(3), channel, settings: Map::new(), secrets: Redacted::default(), trusted: true }
 }

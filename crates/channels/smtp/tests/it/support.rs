@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Verdict,
+    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Unrecorded, Verdict,
 };
 use nuncio_channel_smtp::SmtpFactory;
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, Clock, Entropy, FieldError, Ids, Redacted, TenantId, Timestamp};
+use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -38,8 +39,13 @@ impl Entropy for Nothing {
     }
 }
 
+#[async_trait::async_trait]
 impl EventSink for Nothing {
     fn push(&self, event: ProviderEvent, _: Duration) {
+        unreachable!("there are no receipts: {event:?}")
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
         unreachable!("there are no receipts: {event:?}")
     }
 }
@@ -56,9 +62,12 @@ pub(crate) fn try_open(settings: Value, secrets: Value) -> Result<Arc<dyn Adapte
         channel: Channel::Email,
         settings: object(settings),
         secrets: Redacted::new(object(secrets)),
+        trusted: true,
     };
-    let services = Services { events: Arc::new(Nothing), ids: Ids { clock: Arc::new(Nothing), entropy: Arc::new(Nothing) } };
-    SmtpFactory.open(&account, &services)
+    let ids = Ids { clock: Arc::new(Nothing), entropy: Arc::new(Nothing) };
+    let services = Services { events: Arc::new(Nothing), ids, public_url: "https://nuncio.example".into() };
+    let net = Network::new(GuardPolicy::default()).expect("a way out");
+    SmtpFactory::new(net).open(&account, &services)
 }
 
 /// An adapter for a relay on this machine, in clear text unless `more` says otherwise.
@@ -97,11 +106,11 @@ pub(crate) async fn send_with(adapter: &Arc<dyn Adapter>, message: &Message, att
 /// Kind, code and provider code of a verdict.
 pub(crate) fn short(verdict: &Verdict) -> (&'static str, Option<FailureCode>, Option<&str>) {
     let (kind, failure) = match verdict {
-        Verdict::Accepted { provider_message_id, .. } => return ("accepted", None, provider_message_id.as_deref()),
+        Verdict::Accepted { refs, .. } => return ("accepted", None, refs.first().map(String::as_str)),
         Verdict::Deferred { failure, scope: Scope::Message, .. } => ("deferred", failure),
         Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure),
         Verdict::Rejected { failure } => ("rejected", failure),
-        Verdict::Unknown { failure } => ("unknown", failure),
+        Verdict::Unknown { failure, .. } => ("unknown", failure),
     };
     (kind, Some(failure.code), failure.provider_code.as_deref())
 }

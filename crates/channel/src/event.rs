@@ -1,0 +1,159 @@
+//! What providers tell later: receipts, inbound messages, complaints, decisions.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::Content;
+use nuncio_domain::template::Decision;
+use nuncio_domain::{Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
+
+/// Takes what providers tell later.
+#[async_trait]
+pub trait EventSink: Debug + Send + Sync {
+    /// Hands an event over, to be applied `after` that long. Never blocks.
+    fn push(&self, event: ProviderEvent, after: Duration);
+
+    /// Writes an event; it is on disk when this returns. For providers that are answered only then. May be called again for the same
+    /// event, which changes nothing.
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded>;
+}
+
+/// An event could not be written now. The provider is told so, and tells it again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the event could not be written; tell it again later")]
+pub struct Unrecorded;
+
+/// Something that a provider told.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ProviderEvent {
+    /// What became of an attempt.
+    Receipt {
+        /// Which attempt.
+        target: ReceiptTarget,
+        /// What it says.
+        kind: ReceiptKind,
+        /// When it happened, as the provider says.
+        at: Timestamp,
+        /// The receipt as it came, for people; without secrets. None where it says no more than the rest.
+        raw: Option<String>,
+    },
+    /// A message from outside.
+    Inbound(Inbound),
+    /// The recipient complained about a message, or asked to get no more of them.
+    Complaint {
+        /// Whose connection.
+        tenant: TenantId,
+        /// The message complained about.
+        message: MessageId,
+    },
+    /// What became of a template that was handed in.
+    TemplateDecided {
+        /// The world.
+        tenant: TenantId,
+        /// The template.
+        template: TemplateId,
+        /// What the provider says.
+        decision: Decision,
+    },
+}
+
+/// How a receipt names its attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReceiptTarget {
+    /// By our own identifiers, which the provider carried along.
+    Attempt {
+        /// The world.
+        tenant: TenantId,
+        /// The message.
+        message: MessageId,
+        /// The attempt, from 0; the newest when absent.
+        attempt: Option<usize>,
+    },
+    /// By an id that the provider answered when it took the message, or a part of it. May come before that answer.
+    Reference {
+        /// The world of the connection.
+        tenant: TenantId,
+        /// The connection that sent it.
+        connection: ConnectionId,
+        /// The id.
+        reference: String,
+    },
+}
+
+/// A message from outside.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Inbound {
+    /// The world of the connection that received it.
+    pub tenant: TenantId,
+    /// The connection that received it.
+    pub connection: ConnectionId,
+    /// The channel it came by.
+    pub channel: Channel,
+    /// The provider's id for it; two with the same connection and id are one.
+    pub provider_message_id: String,
+    /// Who wrote, in canonical form.
+    pub from: String,
+    /// The name that they go by in the messaging app, when it tells.
+    pub profile_name: Option<String>,
+    /// What kind of message it is. A button or a row that was chosen is a text, with what was chosen in `content`.
+    pub message_type: MessageType,
+    /// What they wrote; a caption; the title of what they chose.
+    pub text: String,
+    /// What is more than text. For a reaction `react_to_message_id` holds the provider's id of the message reacted to.
+    pub content: Option<Box<Content>>,
+    /// Subject of an email.
+    pub subject: Option<String>,
+    /// HTML of an email.
+    pub html_body: Option<String>,
+    /// What came along.
+    pub media: Vec<Media>,
+    /// The provider's id of our message that it replies to, when it says.
+    pub replies_to: Option<String>,
+    /// When, as the provider says.
+    pub at: Timestamp,
+}
+
+impl Inbound {
+    /// A text.
+    pub fn text(
+        (tenant, connection, channel): (TenantId, ConnectionId, Channel),
+        provider_message_id: String,
+        from: String,
+        text: String,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            tenant,
+            connection,
+            channel,
+            provider_message_id,
+            from,
+            profile_name: None,
+            message_type: MessageType::Text,
+            text,
+            content: None,
+            subject: None,
+            html_body: None,
+            media: Vec::new(),
+            replies_to: None,
+            at,
+        }
+    }
+}
+
+/// Something that came along with an inbound message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Media {
+    /// How [`crate::Adapter::fetch_media`] finds it. Empty when `bytes` are at hand.
+    pub reference: String,
+    /// File name, when there is one.
+    pub filename: Option<String>,
+    /// MIME type.
+    pub content_type: String,
+    /// `Content-ID` without angle brackets, for inline parts of an email.
+    pub content_id: Option<String>,
+    /// The content, when it came with the message.
+    pub bytes: Option<Vec<u8>>,
+}
