@@ -12,6 +12,7 @@ mod error;
 mod extract;
 mod node;
 mod operations;
+mod providers;
 mod reply;
 mod shell;
 mod state;
@@ -30,6 +31,7 @@ pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let app = state::App::new(state, &document);
     routes
         .merge(node::routes(&document))
+        .merge(providers::routes())
         .fallback(node::not_found)
         .method_not_allowed_fallback(node::method_not_allowed)
         .with_state(app.clone())

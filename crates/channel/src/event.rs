@@ -70,6 +70,8 @@ pub enum ReceiptTarget {
         message: MessageId,
         /// The attempt, from 0; the newest when absent.
         attempt: Option<usize>,
+        /// The connection that tells.
+        connection: ConnectionId,
     },
     /// By an id that the provider answered when it took the message, or a part of it. May come before that answer.
     Reference {

@@ -26,6 +26,8 @@ mod registry;
 mod session;
 mod settings;
 
+pub use nuncio_domain::lifecycle::Receipts;
+
 pub use callback::{Answer, Call, CallError, Told};
 pub use event::{EventSink, Inbound, Media, ProviderEvent, ReceiptTarget, Unrecorded};
 pub use profile::{Picture, ProfileApi, ProfileError};
@@ -108,21 +110,10 @@ pub enum Scope {
 pub struct Capabilities {
     /// Message types that it carries, natively or degraded.
     pub message_types: &'static [MessageType],
-    /// Whether the provider tells what became of a message after taking it.
+    /// How the provider tells what became of a message after taking it: by [`ReceiptTarget::Attempt`], or [`ReceiptTarget::Reference`].
     pub receipts: Receipts,
     /// Attempts that may be under way at once.
     pub window: usize,
-}
-
-/// How a provider tells what became of a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Receipts {
-    /// Not at all: taken is all that will be known.
-    Never,
-    /// By our own identifiers, which it carries along ([`ReceiptTarget::Attempt`]).
-    ByAttempt,
-    /// By the ids that it answered ([`ReceiptTarget::Reference`]). These are then kept beside the message.
-    ByReference,
 }
 
 /// Drives one provider account.
@@ -199,6 +190,11 @@ pub trait AdapterFactory: Debug + Send + Sync {
 
     /// Its settings and secrets, for validation, help texts and the docs.
     fn fields(&self) -> &'static [Field];
+
+    /// Whether its adapters keep sessions, so that they are opened before there is anything to send.
+    fn has_sessions(&self) -> bool {
+        false
+    }
 
     /// Makes an adapter. Opens no connection yet. All faults of the settings are told at once.
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>>;

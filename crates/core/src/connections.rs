@@ -1,6 +1,8 @@
 //! Provider connections: the accounts that carry a sender's channels.
 
-use nuncio_channel::Account;
+use std::sync::Arc;
+
+use nuncio_channel::{Account, Adapter};
 use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{Channel, Environment, Error, FieldError, Permission, Redacted, Result, SenderId, TenantId, limits};
 use nuncio_store::Tx;
@@ -103,13 +105,18 @@ impl Core {
 
     /// Reaches for the provider and logs in, without sending anything. The text says what was found, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
-        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
-        match self.inner.registry.open(&connection.kind, &account, &self.inner.services) {
+        match self.open_adapter(tenant, connection)? {
             Ok(adapter) => Ok(adapter.check().await),
-            Err(faults) => {
-                Ok(Err(faults.iter().map(|FieldError { path, message }| format!("{path}: {message}")).collect::<Vec<_>>().join("; ")))
-            }
+            Err(why) => Ok(Err(why)),
         }
+    }
+
+    /// The adapter of a connection, or what is wrong with its settings.
+    pub(crate) fn open_adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Result<Arc<dyn Adapter>, String>> {
+        let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
+        let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
+        let told = |faults: Vec<FieldError>| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; ");
+        Ok(opened.map_err(told))
     }
 
     /// The connection that `put` describes, which takes the place of `before`. Its settings and secrets are held against what its adapter

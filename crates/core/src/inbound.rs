@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use nuncio_channel::{Inbound, ProviderEvent, ReceiptTarget};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_channel::{Inbound, Media, ProviderEvent};
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Detail, Route, State, Step, Wait};
-use nuncio_domain::message::{Direction, Message, Request, Routing, Status};
+use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
+use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Request, Routing, Status};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Channel, Ids, MessageId, MessageType, Recipient, RequestedChannel, TenantId, Timestamp, limits};
-use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transition, Transitioned, Tx};
+use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits};
+use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transitioned, Tx};
 
 use crate::compliance::{self, Wish};
 use crate::marks::Marks;
 use crate::messages::sent_from;
-use crate::{contacts, suppressions};
+use crate::{contacts, receipts, suppressions};
 
 /// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
 const QUIET: Duration = Duration::from_secs(60);
@@ -23,10 +25,7 @@ const QUIET: Duration = Duration::from_secs(60);
 pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderEvent) -> Result<Option<Transitioned>> {
     let now = ids.clock.now();
     match event {
-        ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, message, attempt }, kind, at } => {
-            let step = Step::Receipt { attempt, kind, at };
-            store.transition(Transition { tenant, id: message, step, now }).await.map(Some)
-        }
+        ProviderEvent::Receipt { target, kind, at, raw } => receipts::receive(store, ids, target, (kind, at, raw)).await,
         ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound, now).await.map(|()| None),
         ProviderEvent::TemplateDecided { tenant, template, decision } => {
             crate::templates::decided(store, tenant, template, &decision, now).await.map(|()| None)
@@ -45,16 +44,17 @@ async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound, 
     let Some(sender) = world.sender(connection.sender) else { return Ok(()) };
     let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
     let new_address = ids.next();
+    let asked = received(store, ids, &from, &inbound).await?;
     let message = Message {
         tenant: inbound.tenant,
         id: ids.at(now),
         direction: Direction::Inbound,
-        message_type: MessageType::Text,
+        message_type: inbound.message_type,
         to: sender.phone_number.clone(),
         from: from.identifier.clone(),
         sender: connection.sender,
         address: new_address,
-        request: request(RequestedChannel::Auto, inbound.text.clone()),
+        request: asked,
         state: State {
             status: Status::Received,
             wait: Wait::Nothing,
@@ -161,6 +161,45 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
         ..inbound.clone()
     };
     tx.insert_reply(&message).await
+}
+
+/// What came from outside, as a message holds it.
+async fn received(store: &dyn Store, ids: &Ids, from: &Recipient, inbound: &Inbound) -> Result<Request> {
+    let mut content = inbound.content.clone();
+    if let Some(reference) = content.as_mut().and_then(|content| content.react_to_message_id.as_mut()) {
+        *reference = ours(store, inbound.tenant, from, reference).await?.map_or_else(String::new, |id| id.to_string());
+    }
+    Ok(Request {
+        text: (!inbound.text.is_empty()).then(|| inbound.text.clone()),
+        content,
+        subject: inbound.subject.clone(),
+        html_body: inbound.html_body.clone(),
+        attachments: inbound.media.iter().map(|media| attachment(ids, media)).collect(),
+        ..request(RequestedChannel::Auto, String::new())
+    })
+}
+
+fn attachment(ids: &Ids, media: &Media) -> Attachment {
+    let source = match &media.bytes {
+        Some(bytes) => AttachmentSource::Base64(STANDARD.encode(bytes)),
+        None => AttachmentSource::Provider(media.reference.clone()),
+    };
+    Attachment {
+        id: ids.next(),
+        filename: media.filename.clone().unwrap_or_else(|| "media".to_owned()),
+        content_type: media.content_type.clone(),
+        content_id: media.content_id.clone(),
+        size: media.bytes.as_ref().map(|bytes| bytes.len() as u64),
+        source,
+    }
+}
+
+/// The newest message with this person that the provider knows under an id of its own.
+async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
+    let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
+    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest { limit: limits::PAGE_MAX, before: None }).await?;
+    let known_as = |message: &Message| message.state.detail.attempts.iter().any(|a| a.provider_message_id.as_deref() == Some(reference));
+    Ok(newest.items.into_iter().find(known_as).map(|message| message.id))
 }
 
 fn request(requested_channel: RequestedChannel, text: String) -> Request {

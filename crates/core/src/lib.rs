@@ -6,6 +6,7 @@
 pub mod billing;
 pub mod broadcasts;
 mod cache;
+mod callbacks;
 mod compliance;
 mod connections;
 pub mod contacts;
@@ -25,6 +26,7 @@ mod patch;
 mod ports;
 mod prices;
 pub mod rate;
+pub mod receipts;
 mod review;
 mod secrets;
 pub mod senders;
@@ -39,6 +41,7 @@ use nuncio_channel::{Registry, Services};
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
+pub use callbacks::{Called, ProviderAnswer};
 pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;

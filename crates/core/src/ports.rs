@@ -4,7 +4,10 @@ use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use nuncio_channel::Adapter;
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
@@ -34,6 +37,9 @@ pub trait Outbound: fmt::Debug + Send + Sync {
 
     /// Tells that webhooks were set up, changed or removed.
     fn webhooks_changed(&self);
+
+    /// The adapter of a connection, the one that also sends; or what is wrong with its settings.
+    fn adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String>;
 
     /// How a connection is doing, as far as this node has used it.
     fn health(&self, connection: &Connection) -> Health;

@@ -35,6 +35,7 @@ impl Shared {
         let url = match &attachment.source {
             AttachmentSource::Base64(text) => return STANDARD.decode(text).map_err(|e| unavailable(attachment, &e.to_string())),
             AttachmentSource::Url(url) => url,
+            AttachmentSource::Provider(_) => return Err(unavailable(attachment, "it came from outside, and is kept by a provider")),
         };
         match self.net.fetch(url, FetchLimits { max_bytes: left as u64, timeout: TIMEOUT }).await {
             Ok(fetched) => Ok(fetched.bytes),

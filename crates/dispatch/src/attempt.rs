@@ -16,7 +16,7 @@ impl Shared {
     /// Starts the attempt of a message that waited. Who was faster, or what stopped it meanwhile, is found out by the start itself.
     pub(crate) async fn start_and_run(self: &Arc<Self>, place: Place, hint: Hint) {
         let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
-        let transition = Transition { tenant: hint.tenant, id: hint.id, step, now: self.ids.clock.now() };
+        let transition = Transition::new(hint.tenant, hint.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
             Ok(Transitioned::Found { message: Some(message), .. }) => {
                 self.webhooks.grown(hint.tenant);
@@ -48,7 +48,7 @@ impl Shared {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, &failure.message),
             _ => place.lane.answered(),
         }
-        let receipts = place.lane.adapter.as_ref().is_ok_and(|a| a.capabilities().receipts != Receipts::Never);
+        let receipts = place.lane.adapter.as_ref().map_or(Receipts::Never, |a| a.capabilities().receipts);
         let step = Step::Settle {
             attempt,
             fence: message.state.fence,
@@ -56,7 +56,7 @@ impl Shared {
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };
-        let settled = self.record(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await;
+        let settled = self.record(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await;
         if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
             self.count(&changes);
             self.webhooks.grown(message.tenant);
@@ -120,11 +120,11 @@ impl Shared {
     }
 }
 
-fn outcome(verdict: Verdict, receipts: bool) -> Outcome {
+fn outcome(verdict: Verdict, receipts: Receipts) -> Outcome {
     match verdict {
-        Verdict::Accepted { refs, cost } => Outcome::Accepted { provider_message_id: refs.into_iter().next(), cost, receipts },
+        Verdict::Accepted { refs, cost } => Outcome::Accepted { refs, cost, receipts },
         Verdict::Deferred { failure, .. } => Outcome::Deferred { failure },
         Verdict::Rejected { failure } => Outcome::Rejected { failure },
-        Verdict::Unknown { failure, .. } => Outcome::Unknown { failure },
+        Verdict::Unknown { failure, refs } => Outcome::Unknown { failure, refs },
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BinaryHeap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use nuncio_channel::{EventSink, ProviderEvent, ReceiptTarget};
+use async_trait::async_trait;
+use nuncio_channel::{EventSink, ProviderEvent, ReceiptTarget, Unrecorded};
 use nuncio_core::inbound;
-use nuncio_domain::Ids;
 use nuncio_domain::lifecycle::Applied;
+use nuncio_domain::{Ids, TenantId};
 use nuncio_store::{StoreError, Transitioned};
 use parking_lot::Mutex;
 
@@ -59,11 +60,12 @@ impl Events {
         let runtime = shared.runtime.clone();
         runtime.spawn(async move {
             let _working = working;
-            shared.apply(event).await;
+            shared.insist(event).await;
         });
     }
 }
 
+#[async_trait]
 impl EventSink for Events {
     fn push(&self, event: ProviderEvent, after: Duration) {
         if after.is_zero() {
@@ -75,32 +77,62 @@ impl EventSink for Events {
         delayed.order.push(Reverse((self.ids.clock.monotonic() + after, number)));
         delayed.events.insert(number, event);
     }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
+        let shared = self.shared.upgrade().filter(|shared| !shared.is_stopping()).ok_or(Unrecorded)?;
+        let _working = shared.tracker.begin();
+        shared.apply(event).await.map_err(|error| {
+            tracing::warn!(%error, "what a provider told could not be written; it is asked to tell it again");
+            Unrecorded
+        })
+    }
 }
 
 impl Shared {
-    async fn apply(self: &Arc<Self>, event: ProviderEvent) {
-        let tenant = match &event {
-            ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, .. }, .. }
-            | ProviderEvent::Complaint { tenant, .. }
-            | ProviderEvent::TemplateDecided { tenant, .. } => *tenant,
-            ProviderEvent::Inbound(inbound) => inbound.tenant,
-        };
+    /// Writes an event, however long it takes: what was told once must not be lost while the process lives.
+    async fn insist(self: &Arc<Self>, event: ProviderEvent) {
         loop {
-            match inbound::apply(&*self.store, &self.ids, &self.marks, event.clone()).await {
-                Ok(Some(Transitioned::Found { applied, state, changes, address, .. })) => {
-                    self.count(&changes);
-                    self.webhooks.grown(tenant);
-                    if applied == Applied::Yes {
-                        self.tally.add(tenant, address, &state, &changes);
-                    }
-                    return;
-                }
-                Ok(_) => return self.webhooks.grown(tenant),
+            match self.apply(event.clone()).await {
+                Ok(()) => return,
                 Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !self.is_stopping() => {
                     tokio::time::sleep(inbound::RETRY).await
                 }
                 Err(error) => return tracing::error!(%error, "what a provider told could not be written"),
             }
         }
+    }
+
+    async fn apply(self: &Arc<Self>, event: ProviderEvent) -> nuncio_store::Result<()> {
+        let tenant = match &event {
+            ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, .. } | ReceiptTarget::Reference { tenant, .. }, .. }
+            | ProviderEvent::Complaint { tenant, .. }
+            | ProviderEvent::TemplateDecided { tenant, .. } => *tenant,
+            ProviderEvent::Inbound(inbound) => inbound.tenant,
+        };
+        if let Some(transitioned) = inbound::apply(&*self.store, &self.ids, &self.marks, event).await? {
+            self.told(tenant, transitioned);
+        }
+        self.webhooks.grown(tenant);
+        Ok(())
+    }
+
+    /// Counts what a receipt made of its message.
+    fn told(&self, tenant: TenantId, transitioned: Transitioned) {
+        let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
+        self.count(&changes);
+        if applied == Applied::Yes {
+            self.tally.add(tenant, address, &state, &changes);
+        }
+    }
+
+    /// Looks for the messages of receipts that came before them; answers whether any was found.
+    pub(crate) async fn look_for_strays(&self) -> nuncio_store::Result<bool> {
+        let settled = nuncio_core::receipts::look_for_strays(&*self.store, &self.ids).await?;
+        let any = !settled.is_empty();
+        for (tenant, transitioned) in settled {
+            self.told(tenant, transitioned);
+            self.webhooks.grown(tenant);
+        }
+        Ok(any)
     }
 }

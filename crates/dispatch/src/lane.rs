@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter};
 use nuncio_core::{Health, HealthState, Hint, Row};
-use nuncio_domain::config::Connection;
+use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -19,6 +19,8 @@ const HINTS: usize = 10_000;
 
 /// The most hints of bulk messages. It is kept short: what was handed over goes out even if a broadcast is paused.
 const BULK: usize = 512;
+/// The shortest pause before a throttled lane is looked at again.
+const SOON: Duration = Duration::from_millis(2);
 /// One part in so many of a window is kept from bulk messages, so that others find a place at once.
 const KEPT: usize = 8;
 
@@ -33,6 +35,8 @@ pub(crate) struct Lane {
     window: Arc<Semaphore>,
     /// Places of the window that bulk messages do not get.
     kept: usize,
+    /// How fast it may be used, by all nodes together.
+    throttle: Option<Throttle>,
     state: Mutex<LaneState>,
     /// When it was opened, by the wall clock.
     opened_at: Timestamp,
@@ -53,6 +57,11 @@ struct LaneState {
     trouble: Option<(Timestamp, String)>,
     /// After a pause one attempt goes ahead of the others.
     probing: bool,
+    /// Attempts that may begin now, and when that was reckoned, on the monotonic clock.
+    tokens: f64,
+    filled_at: Duration,
+    /// Whether somebody comes back when the next attempt may begin.
+    comes_back: bool,
 }
 
 /// A place in a lane's window. Dropping it lets the next one in.
@@ -84,7 +93,9 @@ impl Lane {
             adapter,
             window: Arc::new(Semaphore::new(window)),
             kept: window / KEPT,
-            state: Mutex::default(),
+            throttle: connection.throttle,
+            // It begins full: as many as the burst allows may go at once.
+            state: Mutex::new(LaneState { tokens: connection.throttle.map_or(0.0, |t| f64::from(t.burst)), ..LaneState::default() }),
             opened_at: shared.ids.clock.now(),
             shared: Arc::downgrade(shared),
         })
@@ -111,8 +122,37 @@ impl Lane {
             return None;
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
+        if !self.take_token(state, now) {
+            return None;
+        }
         state.probing = state.failures > 0;
         Some(Place { lane: Arc::clone(self), permit: Some(permit) })
+    }
+
+    /// Whether the throttle lets an attempt begin now. If not, the lane is looked at again when it does.
+    fn take_token(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> bool {
+        let Some(throttle) = self.throttle else { return true };
+        let Some(shared) = self.shared.upgrade() else { return false };
+        // Each node takes an equal part.
+        let rate = throttle.messages_per_second / shared.live_nodes() as f64;
+        let elapsed = now.saturating_sub(state.filled_at).as_secs_f64();
+        state.tokens = (state.tokens + elapsed * rate).min(f64::from(throttle.burst));
+        state.filled_at = now;
+        if state.tokens >= 1.0 {
+            state.tokens -= 1.0;
+            return true;
+        }
+        if !std::mem::replace(&mut state.comes_back, true) {
+            let (lane, pause) = (Arc::downgrade(self), Duration::from_secs_f64((1.0 - state.tokens) / rate).max(SOON));
+            shared.runtime.spawn(async move {
+                tokio::time::sleep(pause).await;
+                if let Some(lane) = lane.upgrade() {
+                    lane.state.lock().comes_back = false;
+                    lane.pump();
+                }
+            });
+        }
+        false
     }
 
     /// Remembers a message that waits; `false` when there is no room.
@@ -162,7 +202,14 @@ impl Lane {
             return Health { state: HealthState::Failing, since: Some(self.opened_at), reason: Some(why.clone()) };
         }
         let state = self.state.lock();
-        let Some((since, reason)) = &state.trouble else { return Health::default() };
+        let Some((since, reason)) = &state.trouble else {
+            let trouble = self.adapter.as_ref().ok().and_then(|adapter| adapter.trouble());
+            return trouble.map_or_else(Health::default, |reason| Health {
+                state: HealthState::Failing,
+                since: None,
+                reason: Some(reason),
+            });
+        };
         let resting = now < state.paused_until;
         Health {
             state: if resting { HealthState::Resting } else { HealthState::Failing },

@@ -16,6 +16,7 @@ mod nodes;
 mod outbound;
 mod retry;
 mod scanner;
+mod sessions;
 mod tally;
 mod track;
 mod web;
@@ -84,6 +85,7 @@ struct Shared {
     lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
     tracker: Tracker,
     tally: Tally,
+    running: sessions::Running,
     webhooks: webhooks::Webhooks,
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
@@ -111,6 +113,7 @@ impl Dispatch {
             lanes: RwLock::default(),
             tracker,
             tally: Tally::default(),
+            running: sessions::Running::default(),
             webhooks: webhooks::Webhooks::default(),
             health: nodes::Health::default(),
             peers: Mutex::default(),
@@ -155,6 +158,8 @@ impl Dispatch {
         busy |= self.look_after_broadcasts().await?;
         if shared.health.second_passed(shared.ids.clock.monotonic()) {
             shared.refresh_lanes().await?;
+            shared.keep_sessions().await?;
+            busy |= shared.look_for_strays().await?;
             shared.flush_tally().await?;
             busy |= shared.keep_house().await;
         }
@@ -220,6 +225,9 @@ impl Dispatch {
         self.shared.stopping.store(true, Ordering::Release);
         if tokio::time::timeout(patience, self.shared.tracker.idle()).await.is_err() {
             tracing::warn!("attempts are still under way at shutdown; their outcome will be unknown to the next start");
+        }
+        if tokio::time::timeout(patience, self.shared.end_sessions()).await.is_err() {
+            tracing::warn!("sessions with providers did not end in time; they are cut off");
         }
         let flushed = self.shared.flush_tally().await.and(self.shared.leave_logs().await);
         if let Err(error) = flushed.and(self.shared.leave().await) {

@@ -180,8 +180,7 @@ impl Shared {
             }
             for message in owned {
                 let step = Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) };
-                let recovered =
-                    self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
+                let recovered = self.store.transition(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await?;
                 if let Transitioned::Found { changes, .. } = recovered {
                     self.count(&changes);
                 }
@@ -203,7 +202,7 @@ impl Shared {
             for message in page {
                 if matches!(message.wait, Wait::Attempt { .. } | Wait::Owned { .. }) {
                     let step = Step::Hold { reason: HeldReason::StaleDatabase };
-                    self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
+                    self.store.transition(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await?;
                     held += 1;
                 }
             }
@@ -215,6 +214,11 @@ impl Shared {
             );
         }
         Ok(())
+    }
+
+    /// Nodes that are alive, this one among them.
+    pub(crate) fn live_nodes(&self) -> usize {
+        self.peers.lock().len() + 1
     }
 
     /// The shards that are this node's: of all live nodes, the one with the highest score for a shard takes it (rendezvous hashing).

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use nuncio_channel::Adapter;
 use nuncio_core::{Health, Hint, Outbound, Permit};
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
@@ -55,6 +56,10 @@ impl Outbound for Dispatch {
 
     fn webhooks_changed(&self) {
         self.shared.webhooks.changed();
+    }
+
+    fn adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+        self.shared.lane_of(tenant, connection).adapter.clone()
     }
 
     fn health(&self, connection: &Connection) -> Health {

@@ -51,7 +51,7 @@ impl Shared {
             return Ok(known && !lane.is_resting(self.ids.clock.monotonic()));
         }
         let step = Step::Deadline { fence: due.fence };
-        let ended = self.store.transition(Transition { tenant: due.tenant, id: due.id, step, now: self.ids.clock.now() }).await?;
+        let ended = self.store.transition(Transition::new(due.tenant, due.id, step, self.ids.clock.now())).await?;
         if let Transitioned::Found { changes, .. } = ended {
             self.count(&changes);
         }

@@ -170,6 +170,8 @@ ids! {
     BroadcastContactId = "bct";
     /// A template.
     TemplateId = "tpl";
+    /// A receipt as a provider sent it.
+    ReceiptId = "rcp";
     /// A phone number of the operator's inventory.
     PhoneNumberId = "num";
     /// An invitation.

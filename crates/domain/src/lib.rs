@@ -38,7 +38,7 @@ pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{
     AddressId, AttachmentId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId, InvitationId,
-    KeyId, MessageId, PhoneNumberId, ProjectId, SenderId, SuppressionId, TeamId, TemplateId,
+    KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId,
 };
 pub use money::Micros;
 pub use permission::{Permission, Permissions};

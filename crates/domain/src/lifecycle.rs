@@ -158,17 +158,28 @@ mod stored_cost {
     }
 }
 
+/// How a provider tells what became of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Receipts {
+    /// Not at all: taken is all that will be known.
+    Never,
+    /// By our own identifiers, which it carries along.
+    ByAttempt,
+    /// By the ids that it answered, which are therefore kept beside the message.
+    ByReference,
+}
+
 /// What an attempt's provider answered.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// It took the message.
     Accepted {
-        /// Its id for it.
-        provider_message_id: Option<String>,
+        /// Its ids for it: one for each part that it was sent in.
+        refs: Vec<String>,
         /// What it cost, when the answer says.
         cost: Option<Cost>,
-        /// Whether it will tell what became of it.
-        receipts: bool,
+        /// How it will tell what became of it.
+        receipts: Receipts,
     },
     /// Not now; again after the given time.
     Deferred {
@@ -184,11 +195,44 @@ pub enum Outcome {
     Unknown {
         /// Why nobody can tell.
         failure: Failure,
+        /// The provider's ids for the parts that it did take.
+        refs: Vec<String>,
     },
 }
 
+/// Most parts of one attempt that are told apart.
+const PARTS: usize = 32;
+
+impl Outcome {
+    /// The provider's ids under which receipts may come.
+    pub fn references(&self) -> &[String] {
+        let refs = match self {
+            Self::Accepted { refs, receipts: Receipts::ByReference, .. } | Self::Unknown { refs, .. } => refs.as_slice(),
+            Self::Accepted { .. } | Self::Deferred { .. } | Self::Rejected { .. } => &[],
+        };
+        &refs[..refs.len().min(PARTS)]
+    }
+
+    /// Notes on the attempt what the provider took of it.
+    fn note(&self, attempt: &mut Attempt) {
+        let (refs, missing) = match self {
+            Self::Accepted { refs, .. } => (refs, 0),
+            Self::Unknown { refs, .. } => (refs, 1), // at least one part is not known to be taken
+            Self::Deferred { .. } | Self::Rejected { .. } => return,
+        };
+        if let Some(first) = refs.first() {
+            attempt.provider_message_id = Some(first.clone());
+        }
+        let parts = self.references().len() + missing;
+        if parts > 1 {
+            attempt.parts = parts as u8;
+        }
+    }
+}
+
 /// What a receipt says.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReceiptKind {
     /// On its way.
     Sent,
@@ -229,6 +273,8 @@ pub enum Step {
     Receipt {
         /// Which attempt, from 0; the newest when unknown.
         attempt: Option<usize>,
+        /// Which part of it, from 0. A message has arrived when all its parts have.
+        part: u8,
         /// What it says.
         kind: ReceiptKind,
         /// When it happened, as the provider says.
@@ -361,6 +407,8 @@ impl State {
             started_at: now,
             finished_at: None,
             provider_message_id: None,
+            parts: 0,
+            arrived: 0,
             error: None,
         });
         self.note_duplicate();
@@ -379,7 +427,7 @@ impl State {
                 let policy = Policy { retry_in: *retry_in, receipt_wait: *receipt_wait };
                 self.settle(*attempt, *fence, outcome, policy, now, changes)
             }
-            Step::Receipt { attempt, kind, at } => self.receipt(*attempt, kind, *at, now, changes),
+            Step::Receipt { attempt, part, kind, at } => self.receipt((*attempt, *part), kind, *at, now, changes),
             Step::Deadline { fence } => self.deadline(*fence, now, changes),
             Step::Recover { node, retry_in } => self.recover(*node, *retry_in, now, changes),
             Step::Hold { reason } => self.hold(*reason, now),
@@ -434,28 +482,25 @@ impl State {
         if open {
             attempt.finished_at = Some(now);
             (attempt.status, attempt.error) = match outcome {
-                Outcome::Accepted { provider_message_id, .. } => {
-                    attempt.provider_message_id.clone_from(provider_message_id);
-                    (AttemptStatus::Accepted, None)
-                }
+                Outcome::Accepted { .. } => (AttemptStatus::Accepted, None),
                 Outcome::Deferred { failure } | Outcome::Rejected { failure } => (AttemptStatus::Failed, Some(failure.clone())),
-                Outcome::Unknown { failure } => (AttemptStatus::Unknown, Some(failure.clone())),
+                Outcome::Unknown { failure, .. } => (AttemptStatus::Unknown, Some(failure.clone())),
             };
-        } else if let Outcome::Accepted { provider_message_id, .. } = outcome {
-            // A receipt was faster than the answer; the id still is news.
-            attempt.provider_message_id.clone_from(provider_message_id);
         }
+        // Also when a receipt was faster than the answer: the ids still are news.
+        outcome.note(attempt);
         let Outcome::Accepted { cost, receipts, .. } = outcome else {
             if decides {
                 self.decide(outcome, policy, now, changes);
             }
             return Applied::Yes;
         };
+        let tells = *receipts != Receipts::Never;
         if let Some(part) = &mut self.detail.broadcast {
-            part.no_receipts = !receipts;
+            part.no_receipts = !tells;
         }
         self.add_told_cost(*cost);
-        if !*receipts {
+        if !tells {
             self.charge_taken();
         }
         self.note_duplicate();
@@ -466,7 +511,7 @@ impl State {
         if decides {
             self.decide(outcome, policy, now, changes);
         } else if !newer {
-            self.stop_resend(receipts.then_some(policy.receipt_wait), now);
+            self.stop_resend(tells.then_some(policy.receipt_wait), now);
         }
         Applied::Yes
     }
@@ -485,7 +530,7 @@ impl State {
             // The receipt was faster than the answer: there is nothing left to wait for.
             _ if matches!(self.status, Status::Delivered | Status::Read) => self.wait = Wait::Nothing,
             Outcome::Accepted { .. } | Outcome::Unknown { .. } if self.newest_failed() => self.next_route_or_fail(now, changes),
-            Outcome::Accepted { receipts: false, .. } => self.wait = Wait::Nothing,
+            Outcome::Accepted { receipts: Receipts::Never, .. } => self.wait = Wait::Nothing,
             // Taken by this route already, by an earlier attempt or, as a receipt says, by this one: another would be a duplicate.
             Outcome::Deferred { .. } | Outcome::Rejected { .. } | Outcome::Unknown { .. } if self.taken_by_route() => {
                 self.wait = Wait::Receipt { deadline: now.plus(policy.receipt_wait) };
@@ -512,15 +557,22 @@ impl State {
         }
     }
 
-    fn receipt(&mut self, attempt: Option<usize>, kind: &ReceiptKind, at: Timestamp, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+    fn receipt(
+        &mut self,
+        (attempt, part): (Option<usize>, u8),
+        kind: &ReceiptKind,
+        at: Timestamp,
+        now: Timestamp,
+        changes: &mut Vec<Change>,
+    ) -> Applied {
         let index = attempt.unwrap_or(self.detail.attempts.len().saturating_sub(1));
         let newest = index + 1 == self.detail.attempts.len();
         let Some(attempt) = self.detail.attempts.get_mut(index) else { return Applied::Lost };
         let at = Timestamp::from_millis(at.millis().clamp(attempt.started_at.millis(), now.millis().max(attempt.started_at.millis())));
         match kind {
             ReceiptKind::Sent | ReceiptKind::Delivered | ReceiptKind::Read => {
-                let arrived = !matches!(kind, ReceiptKind::Sent);
-                let (before, known) = ((self.status, self.detail.read_at), attempt.status);
+                let (before, known) = ((self.status, self.detail.read_at), (attempt.status, attempt.arrived));
+                let arrived = !matches!(kind, ReceiptKind::Sent) && attempt.has_arrived_with(part);
                 if arrived {
                     attempt.status = AttemptStatus::Delivered;
                     attempt.error = None;
@@ -528,7 +580,7 @@ impl State {
                     attempt.status = AttemptStatus::Accepted;
                 }
                 attempt.finished_at.get_or_insert(now);
-                let changed = attempt.status != known;
+                let (changed, more) = (attempt.status != known.0, attempt.arrived != known.1);
                 if arrived && changed {
                     self.charge_taken();
                 }
@@ -539,7 +591,7 @@ impl State {
                 } else if changed && newest {
                     self.stop_resend(Some(limits::RECEIPT_WAIT), now);
                 }
-                if changed || before != (self.status, self.detail.read_at) { Applied::Yes } else { Applied::Lost }
+                if changed || more || before != (self.status, self.detail.read_at) { Applied::Yes } else { Applied::Lost }
             }
             ReceiptKind::Failed(failure) => {
                 if matches!(attempt.status, AttemptStatus::Delivered | AttemptStatus::Failed) {

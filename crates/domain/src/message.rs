@@ -148,9 +148,26 @@ pub struct Attempt {
     /// The provider's id for it.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
+    /// In how many parts it was sent, when these are more than one and have receipts of their own.
+    #[serde(rename = "n", default, skip_serializing_if = "is_default")]
+    pub parts: u8,
+    /// The parts that arrived, a bit each.
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
+    pub arrived: u32,
     /// Why it failed.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+impl Attempt {
+    /// Notes that a part arrived, from 0, and answers whether all have by now.
+    pub(crate) fn has_arrived_with(&mut self, part: u8) -> bool {
+        if self.parts <= 1 {
+            return true;
+        }
+        self.arrived |= 1_u32.checked_shl(part.into()).unwrap_or_default();
+        self.arrived.count_ones() >= self.parts.into()
+    }
 }
 
 /// Why something failed.
@@ -344,6 +361,8 @@ pub enum AttachmentSource {
     Base64(String),
     /// Fetched at dispatch.
     Url(String),
+    /// Kept by the provider that an inbound message came from, under this reference.
+    Provider(String),
 }
 
 /// An attachment of an email.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Resolution, Route, State, Step, Wait};
+use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Receipts, Resolution, Route, State, Step, Wait};
 use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, Quote, QuoteState, Status};
 use nuncio_domain::{Channel, ConnectionId, Micros, Timestamp};
 use proptest::prelude::*;
@@ -49,11 +49,11 @@ fn failure(code: FailureCode) -> Failure {
 }
 
 fn accepted() -> Outcome {
-    Outcome::Accepted { provider_message_id: Some("p-1".to_owned()), cost: None, receipts: true }
+    Outcome::Accepted { refs: vec!["p-1".to_owned()], cost: None, receipts: Receipts::ByAttempt }
 }
 
 fn unknown() -> Outcome {
-    Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome) }
+    Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: Vec::new() }
 }
 
 /// One step as a test draws it: `fresh` means that the fence which the step names is the right one.
@@ -61,7 +61,7 @@ fn unknown() -> Outcome {
 enum Act {
     Start { fresh: bool, suppressed: bool },
     Settle { attempt: usize, outcome: Outcome },
-    Receipt { attempt: Option<usize>, kind: ReceiptKind, ago: u64 },
+    Receipt { attempt: Option<usize>, part: u8, kind: ReceiptKind, ago: u64 },
     Deadline { fresh: bool },
     Recover,
     Hold(HeldReason),
@@ -75,12 +75,16 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (any::<i64>(), any::<i64>()).prop_map(|(fee, provider)| Cost { fee: Micros(fee), provider: Micros(provider) }),
     );
     prop_oneof![
-        3 => (proptest::option::of("[a-z]{3}"), cost, any::<bool>())
-            .prop_map(|(provider_message_id, cost, receipts)| Outcome::Accepted { provider_message_id, cost, receipts }),
+        3 => (proptest::collection::vec("[a-z]{3}", 0..4), cost, receipts())
+            .prop_map(|(refs, cost, receipts)| Outcome::Accepted { refs, cost, receipts }),
         2 => Just(Outcome::Deferred { failure: failure(FailureCode::RateLimited) }),
         2 => Just(Outcome::Rejected { failure: failure(FailureCode::ProviderRejected) }),
         2 => Just(unknown()),
     ]
+}
+
+fn receipts() -> impl Strategy<Value = Receipts> {
+    prop_oneof![Just(Receipts::Never), Just(Receipts::ByAttempt), Just(Receipts::ByReference)]
 }
 
 fn kind() -> impl Strategy<Value = ReceiptKind> {
@@ -96,7 +100,8 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         6 => (proptest::bool::weighted(0.9), proptest::bool::weighted(0.1)).prop_map(|(fresh, suppressed)| Act::Start { fresh, suppressed }),
         6 => (0_usize..4, outcome()).prop_map(|(attempt, outcome)| Act::Settle { attempt, outcome }),
-        4 => (proptest::option::of(0_usize..4), kind(), 0_u64..100_000_000).prop_map(|(attempt, kind, ago)| Act::Receipt { attempt, kind, ago }),
+        4 => (proptest::option::of(0_usize..4), 0_u8..4, kind(), 0_u64..100_000_000)
+            .prop_map(|(attempt, part, kind, ago)| Act::Receipt { attempt, part, kind, ago }),
         2 => proptest::bool::weighted(0.9).prop_map(|fresh| Act::Deadline { fresh }),
         3 => Just(Act::Recover),
         1 => prop_oneof![Just(HeldReason::UnknownOutcome), Just(HeldReason::PastDue)].prop_map(Act::Hold),
@@ -170,7 +175,7 @@ impl Life {
     }
 
     fn receipt(&mut self, attempt: usize, kind: ReceiptKind) -> Applied {
-        self.apply(&Step::Receipt { attempt: Some(attempt), kind, at: self.now })
+        self.apply(&Step::Receipt { attempt: Some(attempt), part: 0, kind, at: self.now })
     }
 
     fn act(&mut self, act: &Act) -> Applied {
@@ -180,9 +185,9 @@ impl Life {
                 self.apply(&Step::Start { node: Self::NODE, fence: fence(*fresh), suppressed: *suppressed })
             }
             Act::Settle { attempt, outcome } => self.settle(*attempt, outcome.clone()),
-            Act::Receipt { attempt, kind, ago } => {
+            Act::Receipt { attempt, part, kind, ago } => {
                 let at = self.now.minus(Duration::from_millis(*ago));
-                self.apply(&Step::Receipt { attempt: *attempt, kind: kind.clone(), at })
+                self.apply(&Step::Receipt { attempt: *attempt, part: *part, kind: kind.clone(), at })
             }
             Act::Deadline { fresh } => self.apply(&Step::Deadline { fence: fence(*fresh) }),
             Act::Recover => self.apply(&Step::Recover { node: Self::NODE, retry_in: HOUR }),
@@ -315,12 +320,12 @@ fn rank(kind: &ReceiptKind) -> Status {
 }
 
 /// A message after these receipts, all of one moment, the provider's answer before the `answer_at`-th of them.
-fn after(told: &[ReceiptKind], answer_at: usize, receipts: bool) -> State {
+fn after(told: &[ReceiptKind], answer_at: usize, receipts: Receipts) -> State {
     let mut life = Life::new(queued());
     life.start();
     for (n, kind) in told.iter().map(Some).chain([None]).enumerate() {
         if n == answer_at {
-            life.settle(0, Outcome::Accepted { provider_message_id: Some("p".to_owned()), cost: None, receipts });
+            life.settle(0, Outcome::Accepted { refs: vec!["p".to_owned()], cost: None, receipts });
         }
         if let Some(kind) = kind {
             life.receipt(0, kind.clone());
@@ -355,7 +360,7 @@ proptest! {
         kinds in proptest::collection::vec(kind(), 0..8).prop_shuffle(),
         repeats in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
         answer_at in any::<prop::sample::Index>(),
-        receipts in any::<bool>(),
+        receipts in receipts(),
     ) {
         let mut told = kinds.clone();
         for repeat in repeats.iter().filter(|_| !kinds.is_empty()) {
@@ -365,7 +370,7 @@ proptest! {
         let best = told.iter().map(rank).max().unwrap_or(Status::Sent);
         prop_assert_eq!(state.status, best);
         prop_assert_eq!(state.detail.attempts[0].provider_message_id.as_deref(), Some("p"));
-        prop_assert_eq!(state.is_final(), best > Status::Sent || !receipts);
+        prop_assert_eq!(state.is_final(), best > Status::Sent || receipts == Receipts::Never);
 
         told.sort_by_key(rank);
         let sorted = after(&told, 0, receipts);
@@ -485,4 +490,36 @@ fn the_moments_after_which_nothing_is_sent() {
     deferred.start();
     deferred.settle(0, Outcome::Deferred { failure: failure(FailureCode::RateLimited) });
     assert_eq!(deferred.state.detail.failure.as_ref().map(|f| f.code), Some(FailureCode::RateLimited), "retried when it is over");
+}
+
+#[test]
+fn a_long_message_has_arrived_when_all_its_parts_have() {
+    let refs = || ["a", "b", "c"].map(str::to_owned).to_vec();
+    let sent = || {
+        let mut life = Life::new(queued());
+        life.start();
+        life.settle(0, Outcome::Accepted { refs: refs(), cost: None, receipts: Receipts::ByReference });
+        life
+    };
+    let tell = |life: &mut Life, part, kind| life.apply(&Step::Receipt { attempt: Some(0), part, kind, at: life.now });
+    let mut life = sent();
+    for part in [2, 0, 0, 2] {
+        tell(&mut life, part, ReceiptKind::Delivered);
+        assert_eq!(life.state.status, Status::Sent, "part 1 is missing");
+    }
+    tell(&mut life, 1, ReceiptKind::Delivered);
+    assert_eq!(life.state.status, Status::Delivered);
+    // One part that did not arrive is a message that did not.
+    let mut life = sent();
+    tell(&mut life, 0, ReceiptKind::Delivered);
+    tell(&mut life, 1, ReceiptKind::Failed(failure(FailureCode::Undeliverable)));
+    assert_eq!(life.state.status, Status::Failed);
+    // What the provider took only in part never arrives whole.
+    let mut life = Life::new(queued());
+    life.start();
+    life.settle(0, Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: refs() });
+    for part in 0..3 {
+        tell(&mut life, part, ReceiptKind::Delivered);
+    }
+    assert_eq!(life.state.status, Status::Sent);
 }

@@ -78,7 +78,7 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
     };
     let mut resolved = 0;
     for (tenant, id) in targets {
-        let transition = Transition { tenant, id, step: Step::Resolve { action }, now: core.ids().clock.now() };
+        let transition = Transition::new(tenant, id, Step::Resolve { action }, core.ids().clock.now());
         if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } =
             core.store().transition(transition).await.or_fail()?
         {

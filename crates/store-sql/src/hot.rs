@@ -8,7 +8,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
 use nuncio_domain::{AddressId, ContactId, TenantId, limits};
-use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, RawReceipt, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -204,6 +204,17 @@ fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
     Ok(chunks)
 }
 
+/// Under which id a provider took a part of an attempt.
+#[derive(Debug)]
+pub(crate) struct Reference<'a> {
+    pub(crate) tenant: i64,
+    pub(crate) connection: Uuid,
+    pub(crate) reference: &'a str,
+    pub(crate) message: Uuid,
+    pub(crate) attempt: i16,
+    pub(crate) part: i16,
+}
+
 /// The messages of one batch of transitions: each is loaded once, changed by its steps in order, and written once.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
@@ -312,6 +323,32 @@ impl Fold {
     /// The loaded messages of broadcasts that may start, with their key and broadcast.
     pub(crate) fn starting_in_broadcasts(&mut self) -> impl Iterator<Item = ((i64, Uuid), &mut Loaded)> {
         self.loaded.iter_mut().filter(|(_, l)| l.fixed.is_some()).filter_map(|(key, l)| l.broadcast().map(|b| ((key.0, b), l)))
+    }
+
+    /// The provider's ids that the batch's answers brought.
+    pub(crate) fn references<'a>(&self, ops: &'a [TransitionOp]) -> Vec<Reference<'a>> {
+        let mut references = Vec::new();
+        for item in ops.iter().map(|op| &op.item) {
+            let Step::Settle { attempt, outcome, .. } = &item.step else { continue };
+            let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
+            let Some(made) = loaded.state.detail.attempts.get(*attempt) else { continue };
+            let (tenant, message) = Self::key(item);
+            references.extend(outcome.references().iter().zip(0_i16..).map(|(reference, part)| Reference {
+                tenant,
+                connection: made.connection.uuid(),
+                reference,
+                message,
+                attempt: *attempt as i16,
+                part,
+            }));
+        }
+        references
+    }
+
+    /// The receipts as they came, with their world and message.
+    pub(crate) fn receipts<'a>(&self, ops: &'a [TransitionOp]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
+        let known = ops.iter().map(|op| &op.item).filter(|item| self.contains(&Self::key(item)));
+        known.filter_map(|item| item.raw.as_deref().map(|raw| (item.tenant.0, item.id.uuid(), raw))).collect()
     }
 
     /// What the batch means for broadcasts.

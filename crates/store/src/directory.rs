@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, Environment, KeyId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -52,6 +52,12 @@ pub trait DirectoryRepo {
 
     /// The connections of these senders, in the order of their identifiers.
     async fn connections_of_senders(&mut self, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Connection>>;
+
+    /// A connection and its world: a provider that calls names nothing else.
+    async fn find_connection(&mut self, id: ConnectionId) -> Result<Option<(TenantId, Connection)>>;
+
+    /// All connections of these kinds, with their worlds.
+    async fn connections_of_kinds(&mut self, kinds: &[&str]) -> Result<Vec<(TenantId, Connection)>>;
 
     /// Writes a connection, in place of the one that the sender has for the channel.
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()>;

@@ -25,6 +25,7 @@ mod numbers;
 mod people;
 mod prices;
 mod profiles;
+mod receipts;
 mod routing;
 mod suppressions;
 mod templates;
@@ -49,6 +50,7 @@ pub use nuncio_domain::contact::SuppressionReason;
 pub use people::{Address, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
+pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
 pub use templates::TemplateRepo;
@@ -105,6 +107,7 @@ pub trait Tx:
     + NodeRepo
     + PriceRepo
     + ProfileRepo
+    + ReceiptRepo
     + RoutingRepo
     + WebhookRepo
     + NumberRepo

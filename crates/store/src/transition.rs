@@ -4,6 +4,8 @@ use nuncio_domain::lifecycle::{Applied, Change, State, Step};
 use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, MessageId, TenantId, Timestamp};
 
+use crate::RawReceipt;
+
 /// One step of one message.
 #[derive(Clone, Debug)]
 pub struct Transition {
@@ -15,6 +17,15 @@ pub struct Transition {
     pub step: Step,
     /// When.
     pub now: Timestamp,
+    /// The receipt that tells of the step, to be kept as it came.
+    pub raw: Option<Box<RawReceipt>>,
+}
+
+impl Transition {
+    /// A step that no receipt tells of.
+    pub const fn new(tenant: TenantId, id: MessageId, step: Step, now: Timestamp) -> Self {
+        Self { tenant, id, step, now, raw: None }
+    }
 }
 
 /// What became of a [`Transition`].

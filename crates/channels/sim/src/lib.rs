@@ -142,7 +142,12 @@ fn decide(template: &Template) -> Decision {
 impl Sim {
     /// Takes the message and tells `kind` about it later.
     fn accept(&self, request: &SendRequest<'_>, kind: ReceiptKind, after: Duration) -> Verdict {
-        let target = ReceiptTarget::Attempt { tenant: self.tenant, message: request.message.id, attempt: Some(request.attempt) };
+        let target = ReceiptTarget::Attempt {
+            tenant: self.tenant,
+            message: request.message.id,
+            attempt: Some(request.attempt),
+            connection: self.connection,
+        };
         self.events.push(ProviderEvent::Receipt { target, kind, at: request.now.plus(after), raw: None }, after);
         accepted(request)
     }

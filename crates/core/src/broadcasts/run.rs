@@ -107,7 +107,7 @@ impl Core {
                 .into_iter()
                 .map(|(_, id)| {
                     let (core, tenant, now) = (self.clone(), broadcast.tenant, self.ids().clock.now());
-                    tokio::spawn(async move { core.inner.store.transition(Transition { tenant, id, step: Step::Cancel, now }).await })
+                    tokio::spawn(async move { core.inner.store.transition(Transition::new(tenant, id, Step::Cancel, now)).await })
                 })
                 .collect();
             for step in steps {

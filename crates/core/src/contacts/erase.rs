@@ -80,7 +80,7 @@ async fn erase_messages(store: &dyn Store, ids: &Ids, erasure: &Erasure, steps: 
         }
         let Some(left) = steps.checked_sub(1) else { return Ok(false) };
         *steps = left;
-        let ended = messages.iter().map(|id| store.transition(Transition { tenant, id: *id, step: Step::Erase, now: ids.clock.now() }));
+        let ended = messages.iter().map(|id| store.transition(Transition::new(tenant, *id, Step::Erase, ids.clock.now())));
         futures::future::try_join_all(ended).await?;
         let mut tx = store.begin().await?;
         tx.erase_messages(tenant, &messages).await?;

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hmac::{Hmac, Mac as _};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
-use nuncio_domain::{AttachmentId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
+use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
 use serde::Serialize;
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
@@ -26,7 +26,7 @@ pub struct AttachmentView {
     pub filename: String,
     /// MIME type.
     pub mime_type: String,
-    /// Bytes; null for one that was given by URL and is not kept.
+    /// Bytes; null for one that was given by URL and is not kept, or is kept by the provider that it came from.
     #[schema(required)]
     pub size: Option<u64>,
     /// `Content-ID` by which the HTML body refers to it.
@@ -130,9 +130,10 @@ impl Core {
     }
 
     fn attachment(&self, message: &Message, attachment: &Attachment, until: Timestamp) -> AttachmentView {
-        let weight = message.request.attachment_bytes();
+        let fetched = if matches!(attachment.source, AttachmentSource::Provider(_)) { limits::ATTACHMENT_BYTES as u64 } else { 0 };
+        let weight = message.request.attachment_bytes() + fetched;
         let target = Target { tenant: message.tenant, message: message.id, attachment: attachment.id, weight };
-        let kept = matches!(attachment.source, AttachmentSource::Base64(_));
+        let kept = !matches!(attachment.source, AttachmentSource::Url(_));
         AttachmentView {
             id: attachment.id,
             filename: attachment.filename.clone(),
@@ -154,13 +155,26 @@ impl Core {
     pub async fn download_attachment(&self, token: &str) -> Result<Download> {
         let target = self.open_link(token)?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_message(target.tenant, target.message).await.or_fail()?;
+        let message = tx.lookup_message(target.tenant, target.message).await.or_fail()?.ok_or_else(|| Error::not_found("attachment"))?;
         drop(tx);
-        let attachments = message.map(|m| m.request.attachments).unwrap_or_default();
+        let attachments = message.request.attachments;
         let found = attachments.into_iter().find(|a| a.id == target.attachment).ok_or_else(|| Error::not_found("attachment"))?;
-        let AttachmentSource::Base64(text) = &found.source else { return Err(Error::not_found("attachment")) };
-        let bytes = STANDARD.decode(text).map_err(Error::internal)?;
+        let bytes = match &found.source {
+            AttachmentSource::Base64(text) => STANDARD.decode(text).map_err(Error::internal)?,
+            AttachmentSource::Provider(reference) => self.fetch_media(target.tenant, message.state.route.connection, reference).await?,
+            AttachmentSource::Url(_) => return Err(Error::not_found("attachment")),
+        };
         Ok(Download { filename: found.filename, content_type: found.content_type, bytes })
+    }
+
+    /// Media of an inbound message, from the provider that keeps it.
+    async fn fetch_media(&self, tenant: TenantId, connection: ConnectionId, reference: &str) -> Result<Vec<u8>> {
+        let world = self.world(tenant).await?;
+        let gone = || Error::not_found("attachment");
+        let connection = world.connections.iter().find(|c| c.id == connection).ok_or_else(gone)?;
+        let adapter = self.inner.outbound.adapter(tenant, connection).map_err(|why| Error::unavailable(&why))?;
+        let fetched = adapter.fetch_media(reference, limits::ATTACHMENT_BYTES).await;
+        Ok(fetched.map_err(|failure| Error::unavailable(&failure.message))?.bytes)
     }
 
     fn open_link(&self, token: &str) -> Result<Target> {

@@ -46,7 +46,7 @@ impl Core {
     }
 
     async fn step(&self, caller: &Caller, id: MessageId, step: Step) -> Result<(Applied, State)> {
-        let transition = Transition { tenant: caller.tenant, id, step, now: self.ids().clock.now() };
+        let transition = Transition::new(caller.tenant, id, step, self.ids().clock.now());
         match self.inner.store.transition(transition).await.or_fail()? {
             Transitioned::Found { applied, state, .. } => Ok((applied, *state)),
             Transitioned::Missing => Err(Error::not_found("message")),

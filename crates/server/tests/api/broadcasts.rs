@@ -300,14 +300,14 @@ async fn counts_add_up_whatever_receipts_come_in_whatever_order() {
             let now = app.node.core.ids().clock.now();
             let failure = || Failure::own(FailureCode::Undeliverable, "x");
             let step = match entropy.below(6) {
-                0 => Step::Receipt { attempt: None, kind: ReceiptKind::Sent, at: now },
-                1 => Step::Receipt { attempt: None, kind: ReceiptKind::Delivered, at: now },
-                2 => Step::Receipt { attempt: None, kind: ReceiptKind::Read, at: now },
-                3 => Step::Receipt { attempt: Some(0), kind: ReceiptKind::Failed(failure()), at: now },
+                0 => Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Sent, at: now },
+                1 => Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Delivered, at: now },
+                2 => Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Read, at: now },
+                3 => Step::Receipt { attempt: Some(0), part: 0, kind: ReceiptKind::Failed(failure()), at: now },
                 4 => Step::Cancel,
                 _ => Step::Resolve { action: nuncio_domain::lifecycle::Resolution::Failed },
             };
-            app.store().transition(Transition { tenant: app.tenant(), id: message, step, now }).await.expect("a step");
+            app.store().transition(Transition::new(app.tenant(), message, step, now)).await.expect("a step");
             if round % 10 == 0 {
                 recount(&app, &id).await;
                 counts(&get(&app, &id).await);

@@ -8,19 +8,24 @@ use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
 use nuncio_domain::{ContactId, MessageId, Micros, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, Result, StoreError, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, RawReceipt, Result, StoreError, Transition, Transitioned};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::lanes::Trouble;
 use super::recent::{Known, Recent};
 use crate::SqlxResult as _;
-use crate::hot::{AcceptOp, Birth, Fold, Loaded, Moves, Prepared, TransitionOp, shard, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Loaded, Moves, Prepared, Reference, TransitionOp, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
 use crate::till::{Till, is_open, sets_aside};
 
 const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
      SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[]) ON CONFLICT DO NOTHING RETURNING resource_id";
+
+const INSERT_REFERENCES: &str = "INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[]) ON CONFLICT DO NOTHING";
+const INSERT_RECEIPTS: &str = "INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw) \
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[]) ON CONFLICT DO NOTHING";
 
 const FIND_KEYS: &str = "SELECT k.tenant_id, k.operation, k.key, k.resource_id, k.fingerprint \
      FROM unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key) \
@@ -628,14 +633,22 @@ pub(super) async fn transition(conn: &mut PgConnection, recent: &Recent, ops: &[
     Ok(answers)
 }
 
-/// The keys that a batch is about, in order, and whether all that is said of each are facts. Facts may be applied once more, should the
-/// answer be lost.
+/// The keys that a batch is about, in order, and whether all that is said of each are facts that stand in the message's row alone. Facts
+/// may be applied once more, should the answer be lost.
 fn facts(ops: &[TransitionOp]) -> BTreeMap<(i64, Uuid), bool> {
     let mut keys = BTreeMap::new();
     for op in ops {
-        *keys.entry(Fold::key(&op.item)).or_insert(true) &= matches!(op.item.step, Step::Settle { .. } | Step::Receipt { .. });
+        *keys.entry(Fold::key(&op.item)).or_insert(true) &= stands_in_the_row(&op.item);
     }
     keys
+}
+
+fn stands_in_the_row(item: &Transition) -> bool {
+    match &item.step {
+        Step::Settle { outcome, .. } => outcome.references().is_empty(),
+        Step::Receipt { .. } => item.raw.is_none(),
+        _ => false,
+    }
 }
 
 /// Writes facts about rows that this node wrote last, by one statement and without reading them. What else the batch holds, and rows that
@@ -695,6 +708,8 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
     }
     mark_cancelled(conn, &mut fold).await?;
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
+    keep_references(conn, &fold.references(ops)).await?;
+    keep_receipts(conn, &fold.receipts(ops)).await?;
     let touched = fold.touched();
     let written = write(conn, &touched, |_| None).await.map_err(Trouble::into_store)?;
     let mut till = Till::default();
@@ -703,6 +718,40 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
     write_moves(conn, &fold.moves()).await?;
     book(conn, &till).await?;
     Ok((answers, known))
+}
+
+async fn keep_references(conn: &mut PgConnection, references: &[Reference<'_>]) -> Result<()> {
+    if references.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(INSERT_REFERENCES)
+        .bind(column(references, |r| r.tenant))
+        .bind(column(references, |r| r.connection))
+        .bind(column(references, |r| r.reference))
+        .bind(column(references, |r| r.message))
+        .bind(column(references, |r| r.attempt))
+        .bind(column(references, |r| r.part))
+        .execute(conn)
+        .await
+        .store()
+        .map(drop)
+}
+
+async fn keep_receipts(conn: &mut PgConnection, receipts: &[(i64, Uuid, &RawReceipt)]) -> Result<()> {
+    if receipts.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(INSERT_RECEIPTS)
+        .bind(column(receipts, |(tenant, ..)| *tenant))
+        .bind(column(receipts, |(_, message, _)| *message))
+        .bind(column(receipts, |(.., receipt)| receipt.id.uuid()))
+        .bind(column(receipts, |(.., receipt)| receipt.connection.uuid()))
+        .bind(column(receipts, |(.., receipt)| receipt.reference.as_str()))
+        .bind(column(receipts, |(.., receipt)| receipt.raw.as_str()))
+        .execute(conn)
+        .await
+        .store()
+        .map(drop)
 }
 
 /// What an update wrote.

@@ -35,6 +35,8 @@ mod people;
 mod prices;
 #[path = "../sql/profiles.rs"]
 mod profiles;
+#[path = "../sql/receipts.rs"]
+mod receipts;
 #[path = "../sql/routing.rs"]
 mod routing;
 #[path = "../sql/suppressions.rs"]

@@ -25,7 +25,7 @@ const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id
 const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
      FROM senders WHERE tenant_id = ";
 const CONNECTIONS: &str =
-    "SELECT id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at FROM connections WHERE tenant_id = ";
+    "SELECT tenant_id, id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at FROM connections WHERE ";
 
 #[derive(sqlx::FromRow)]
 struct SenderRow {
@@ -56,6 +56,7 @@ impl SenderRow {
 
 #[derive(sqlx::FromRow)]
 struct ConnectionRow {
+    tenant_id: i64,
     id: Uuid,
     sender_id: Uuid,
     channel: i16,
@@ -68,6 +69,10 @@ struct ConnectionRow {
 }
 
 impl ConnectionRow {
+    fn placed(self) -> Result<(TenantId, Connection)> {
+        Ok((TenantId(self.tenant_id), self.decode()?))
+    }
+
     fn decode(self) -> Result<Connection> {
         let throttle = self.throttle.map(|text| serde_json::from_str(&text)).transpose();
         Ok(Connection {
@@ -157,7 +162,7 @@ impl DirectoryRepo for SqlTx {
         query.push_bind(tenant.0).push(" ORDER BY id");
         let senders: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
-        query.push_bind(tenant.0).push(" ORDER BY id");
+        query.push("tenant_id = ").push_bind(tenant.0).push(" ORDER BY id");
         let connections: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let senders = senders.into_iter().map(SenderRow::decode).collect::<Result<_>>()?;
         let connections = connections.into_iter().map(ConnectionRow::decode).collect::<Result<_>>()?;
@@ -314,11 +319,31 @@ impl DirectoryRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
-        query.push_bind(tenant.0).push(" AND sender_id IN (");
+        query.push("tenant_id = ").push_bind(tenant.0).push(" AND sender_id IN (");
         push_ids(&mut query, senders);
         query.push(" ORDER BY id");
         let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter().map(ConnectionRow::decode).collect()
+    }
+
+    async fn find_connection(&mut self, id: ConnectionId) -> Result<Option<(TenantId, Connection)>> {
+        let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
+        query.push("id = ").push_bind(id.uuid());
+        let row: Option<ConnectionRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(ConnectionRow::placed).transpose()
+    }
+
+    async fn connections_of_kinds(&mut self, kinds: &[&str]) -> Result<Vec<(TenantId, Connection)>> {
+        let mut found = Vec::new();
+        for kind in kinds {
+            let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
+            query.push("kind = ").push_bind((*kind).to_owned()).push(" ORDER BY tenant_id, id");
+            let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+            for row in rows {
+                found.push(row.placed()?);
+            }
+        }
+        Ok(found)
     }
 
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()> {

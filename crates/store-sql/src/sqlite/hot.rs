@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::rusqlite_error as failed;
-use crate::hot::{AcceptOp, Birth, Fold, Loaded, Move, Moves, Prepared, TransitionOp, tenants, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Loaded, Move, Moves, Prepared, Reference, TransitionOp, tenants, unspool};
 use crate::row::{FixedRow, StateRow, first_sequence, json};
 use crate::till::{Till, sets_aside};
 
@@ -41,6 +41,10 @@ const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id,
      EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = messages.tenant_id AND s.identifier = messages.recipient \
      AND s.kind = CASE messages.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END AND (+s.sender_id = zeroblob(16) OR +s.sender_id = messages.sender_id)) \
      FROM messages WHERE rowid = ?1";
+const INSERT_REFERENCE: &str = "INSERT OR IGNORE INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const INSERT_RECEIPT: &str =
+    "INSERT OR IGNORE INTO receipts (tenant_id, id, message_id, connection_id, reference, raw) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
 const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
      channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
@@ -391,6 +395,16 @@ pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<
         }
     }
     let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
+    for reference in fold.references(ops) {
+        let Reference { tenant, connection, reference, message, attempt, part } = reference;
+        let values = params![tenant, connection.as_bytes(), reference, message.as_bytes(), attempt, part];
+        conn.prepare_cached(INSERT_REFERENCE).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
+    }
+    for (tenant, message, receipt) in fold.receipts(ops) {
+        let (id, connection) = (receipt.id.uuid(), receipt.connection.uuid());
+        let values = params![tenant, id.as_bytes(), message.as_bytes(), connection.as_bytes(), receipt.reference, receipt.raw];
+        conn.prepare_cached(INSERT_RECEIPT).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
+    }
     let mut till = Till::default();
     for ((tenant, id), loaded) in fold.touched() {
         write(conn, tenant, id, loaded)?;

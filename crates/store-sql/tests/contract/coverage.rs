@@ -19,7 +19,10 @@ const COVERED: &[(&str, &[&str])] = &[
     ("a_delivered_delivery_stays_delivered", &["list_deliveries", "replay_delivery", "log_deliveries"]),
     ("the_log_is_read_in_commit_order", &["read_log", "list_log", "log_end", "find_log_entry"]),
     ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "webhooks_of_senders", "delete_webhook"]),
-    ("senders_come_back_as_they_were_and_go", &["find_senders", "list_senders", "delete_sender", "connections_of_senders"]),
+    (
+        "senders_come_back_as_they_were_and_go",
+        &["find_senders", "list_senders", "delete_sender", "connections_of_senders", "find_connection", "connections_of_kinds"],
+    ),
     ("what_is_kept_of_an_account_comes_back", &["put_account", "accounts_of_senders", "delete_account"]),
     ("queued_messages_of_a_sender_are_found", &["has_queued_messages"]),
     ("a_claimed_message_is_born_sending", &["messages_owned_by"]),

@@ -183,6 +183,10 @@ pub(crate) async fn senders_come_back_as_they_were_and_go(h: &Harness) {
     assert_eq!(tx.find_senders(h.other.tenant, &[limited.id]).await.unwrap(), []);
     assert_eq!(tx.connections_of_senders(tenant, &[limited.id, plain.id]).await.unwrap(), own);
     assert_eq!(tx.connections_of_senders(h.other.tenant, &[limited.id]).await.unwrap(), []);
+    assert_eq!(tx.find_connection(own[0].id).await.unwrap(), Some((tenant, own[0].clone())));
+    assert_eq!(tx.find_connection(h.id()).await.unwrap(), None);
+    let of_kind = tx.connections_of_kinds(&["none", "smtp"]).await.unwrap();
+    assert_eq!(of_kind, own.clone().map(|connection| (tenant, connection)));
     assert_eq!(tx.connections_of_senders(tenant, &[]).await.unwrap(), []);
     let first = tx.list_senders(tenant, PageRequest { limit: 2, before: None }).await.unwrap();
     assert_eq!(first.items, [plain.clone(), limited.clone()], "newest first");

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::{Applied, Detail, NodeId, Outcome, ReceiptKind, Route, State, Step, Wait};
+use nuncio_domain::lifecycle::{Applied, Detail, NodeId, Outcome, ReceiptKind, Receipts, Route, State, Step, Wait};
 use nuncio_domain::message::{Direction, Failure, FailureCode, Message, Request, Status};
 use nuncio_domain::{AddressKind, Channel, ContactId, MessageId, MessageType, Recipient, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim, EventRecord, Idempotency, Operation, Result, Store, Transition, Transitioned};
@@ -29,7 +29,7 @@ pub(crate) fn failure(code: FailureCode) -> Failure {
 }
 
 pub(crate) fn taken(id: &str) -> Outcome {
-    Outcome::Accepted { provider_message_id: Some(id.to_owned()), cost: None, receipts: true }
+    Outcome::Accepted { refs: vec![id.to_owned()], cost: None, receipts: Receipts::ByAttempt }
 }
 
 pub(crate) fn settle(attempt: usize, fence: i64, outcome: Outcome) -> Step {
@@ -37,7 +37,7 @@ pub(crate) fn settle(attempt: usize, fence: i64, outcome: Outcome) -> Step {
 }
 
 pub(crate) fn receipt(kind: ReceiptKind, at: Timestamp) -> Step {
-    Step::Receipt { attempt: None, kind, at }
+    Step::Receipt { attempt: None, part: 0, kind, at }
 }
 
 pub(crate) fn start(node: NodeId, fence: i64) -> Step {
@@ -115,7 +115,7 @@ impl Harness {
     }
 
     pub(crate) fn transition(&self, id: MessageId, step: Step) -> Transition {
-        Transition { tenant: self.world.tenant, id, step, now: self.tick() }
+        Transition::new(self.world.tenant, id, step, self.tick())
     }
 
     pub(crate) async fn step(&self, id: MessageId, step: Step) -> (Applied, State) {

@@ -165,7 +165,7 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
     let (_, state) = h.step(second.id, settle(1, fence, refused())).await;
     assert_eq!((state.is_final(), state.detail.cost, h.accounts().await), (true, None, (900, 0, 100)));
     // A receipt that corrects it comes too late to be charged.
-    let (_, state) = h.step(second.id, Step::Receipt { attempt: Some(0), kind: ReceiptKind::Delivered, at: h.tick() }).await;
+    let (_, state) = h.step(second.id, Step::Receipt { attempt: Some(0), part: 0, kind: ReceiptKind::Delivered, at: h.tick() }).await;
     assert_eq!((state.detail.cost, h.accounts().await), (None, (900, 0, 100)));
 
     // Prepaid: what it pays was set aside by another.
@@ -176,8 +176,8 @@ pub(crate) async fn a_message_sets_aside_pays_and_gives_back(h: &Harness) {
     item.message.state.detail.money.as_mut().unwrap().prepaid = true;
     let third = h.accept(item).await;
     assert_eq!(h.accounts().await, (800, 100, 100));
-    let Outcome::Accepted { provider_message_id, cost, .. } = taken("p") else { unreachable!() };
-    h.step(third.id, settle(0, 1, Outcome::Accepted { provider_message_id, cost, receipts: false })).await;
+    let Outcome::Accepted { refs, cost, .. } = taken("p") else { unreachable!() };
+    h.step(third.id, settle(0, 1, Outcome::Accepted { refs, cost, receipts: nuncio_domain::lifecycle::Receipts::Never })).await;
     assert_eq!(h.accounts().await, (800, 0, 200), "without receipts it is paid when it is taken");
     assert_eq!(h.transfers(&third).await, [(Purpose::Settle, 100)]);
 }

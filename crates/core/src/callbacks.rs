@@ -1,0 +1,56 @@
+//! What providers post.
+
+use http::HeaderMap;
+pub use nuncio_channel::Answer as ProviderAnswer;
+use nuncio_channel::{Call, CallError};
+use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
+
+use crate::{Core, StoreResultExt as _};
+
+/// What a provider called.
+#[derive(Clone, Copy, Debug)]
+pub struct Called<'a> {
+    /// The method, in capitals.
+    pub method: &'a str,
+    /// The kind of provider in the path.
+    pub kind: &'a str,
+    /// The connection in the path.
+    pub connection: &'a str,
+    /// What stands behind the connection in the path.
+    pub rest: &'a str,
+    /// Path and query as called, from the first slash on.
+    pub path_and_query: &'a str,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The body as it came.
+    pub body: &'a [u8],
+}
+
+impl Core {
+    /// `/providers/{kind}/{connectionId}`: what the call told is on disk when this answers. The provider proves itself to its adapter; there
+    /// is no caller.
+    pub async fn provider_called(&self, called: Called<'_>) -> Result<ProviderAnswer> {
+        let unknown = || Error::not_found("connection");
+        let id: ConnectionId = called.connection.parse().map_err(|_| unknown())?;
+        let found = self.inner.store.read().await.or_fail()?.find_connection(id).await.or_fail()?;
+        let (tenant, connection) = found.filter(|(_, connection)| connection.kind == called.kind).ok_or_else(unknown)?;
+        let adapter = self.inner.outbound.adapter(tenant, &connection).map_err(|_| unknown())?;
+        let url = format!("{}{}", self.inner.services.public_url, called.path_and_query);
+        let Called { method, rest, headers, body, .. } = called;
+        let query = called.path_and_query.split_once('?').map_or("", |(_, query)| query);
+        let call = Call { method, url: &url, rest, query, headers, body, now: self.ids().clock.now() };
+        let told = adapter.callback(&call).map_err(|error| {
+            tracing::warn!(connection = %id, %error, "a call of a provider was refused");
+            match error {
+                CallError::NotCalled => unknown(),
+                CallError::Unproved(why) => Error::new(ErrorCode::Unauthorized, why),
+                CallError::Malformed(why) => Error::new(ErrorCode::InvalidRequest, why),
+            }
+        })?;
+        for event in told.events {
+            let recorded = self.inner.services.events.record(event).await;
+            recorded.map_err(|_| Error::unavailable("what was told could not be written; tell it again"))?;
+        }
+        Ok(told.answer)
+    }
+}

@@ -1,0 +1,95 @@
+//! Sessions of provider accounts: kept open on every node, or on one.
+//!
+//! A session belongs to the lane of its connection, whose adapter runs it. A connection that changed gets a new lane and with it a new
+//! session; a session that ends by itself is begun again by the next look.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nuncio_channel::{Sessions, stop};
+use nuncio_domain::ConnectionId;
+use nuncio_domain::id::Id as _;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::Shared;
+use crate::lane::Lane;
+use crate::nodes::SHARDS;
+
+/// The sessions that this node keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Running {
+    sessions: Mutex<HashMap<ConnectionId, Session>>,
+}
+
+#[derive(Debug)]
+struct Session {
+    lane: Arc<Lane>,
+    /// Dropping it asks the session to end.
+    ask: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Session {
+    /// Waits until it has ended.
+    async fn end(self) {
+        drop(self.ask);
+        let _ = self.task.await;
+    }
+}
+
+impl Shared {
+    /// Begins sessions that are missing, and ends those whose connection changed, was removed or is another node's now.
+    pub(crate) async fn keep_sessions(self: &Arc<Self>) -> nuncio_store::Result<()> {
+        let kinds: Vec<&str> = self.registry.iter().filter(|factory| factory.has_sessions()).map(|factory| factory.kind()).collect();
+        if kinds.is_empty() || self.is_stopping() {
+            return Ok(());
+        }
+        let connections = self.store.read().await?.connections_of_kinds(&kinds).await?;
+        let shards = self.shards();
+        let mut wanted = HashMap::new();
+        for (tenant, connection) in connections {
+            let lane = self.lane_of(tenant, &connection);
+            let here = match lane.adapter.as_ref().map(|adapter| adapter.sessions()) {
+                Ok(Sessions::EveryNode) => true,
+                Ok(Sessions::OneNode) => shards.contains(&((connection.id.uuid().as_u128() % SHARDS as u128) as i16)),
+                Ok(Sessions::None) | Err(_) => false,
+            };
+            if here {
+                wanted.insert(connection.id, lane);
+            }
+        }
+        let is_wanted = |id: &ConnectionId, session: &Session| {
+            !session.task.is_finished() && wanted.get(id).is_some_and(|lane| Arc::ptr_eq(lane, &session.lane))
+        };
+        let ended: Vec<Session> = self.running.sessions.lock().extract_if(|id, session| !is_wanted(id, session)).map(|(_, s)| s).collect();
+        for session in ended {
+            session.end().await;
+        }
+        let mut sessions = self.running.sessions.lock();
+        for (id, lane) in wanted {
+            sessions.entry(id).or_insert_with(|| self.begin_session(lane));
+        }
+        Ok(())
+    }
+
+    fn begin_session(&self, lane: Arc<Lane>) -> Session {
+        let (ask, asked) = stop();
+        let held = Arc::clone(&lane);
+        let task = self.runtime.spawn(async move {
+            if let Ok(adapter) = &held.adapter {
+                adapter.run(asked).await;
+            }
+        });
+        Session { lane, ask, task }
+    }
+
+    /// Ends all sessions.
+    pub(crate) async fn end_sessions(&self) {
+        let sessions: Vec<Session> = self.running.sessions.lock().drain().map(|(_, session)| session).collect();
+        for session in sessions {
+            session.end().await;
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! References of providers, and receipts as they came.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{ConnectionId, MessageId, ReceiptId, TenantId, Timestamp};
+use nuncio_store::{RawReceipt, ReceiptRecord, ReceiptRepo, Result, StrayReceipt};
+use uuid::Uuid;
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+/// Most receipts shown at once.
+const SHOWN: i64 = 100;
+
+#[derive(sqlx::FromRow)]
+struct StrayRow {
+    tenant_id: i64,
+    id: Uuid,
+    connection_id: Uuid,
+    reference: String,
+    kind: String,
+    happened_at: i64,
+    tries: i16,
+    raw: String,
+}
+
+impl StrayRow {
+    fn decode(self) -> Result<StrayReceipt> {
+        Ok(StrayReceipt {
+            tenant: TenantId(self.tenant_id),
+            receipt: raw(self.id, self.connection_id, self.reference, self.raw),
+            kind: serde_json::from_str(&self.kind).map_err(|e| corrupt("stray_receipts", e))?,
+            at: Timestamp::from_millis(self.happened_at),
+            tries: self.tries.unsigned_abs(),
+        })
+    }
+}
+
+fn raw(id: Uuid, connection: Uuid, reference: String, raw: String) -> RawReceipt {
+    RawReceipt { id: ReceiptId::from_uuid(id), connection: ConnectionId::from_uuid(connection), reference, raw }
+}
+
+#[async_trait]
+impl ReceiptRepo for SqlTx {
+    async fn find_reference(
+        &mut self,
+        tenant: TenantId,
+        connection: ConnectionId,
+        reference: &str,
+    ) -> Result<Option<(MessageId, usize, u8)>> {
+        let row: Option<(Uuid, i16, i16)> = sqlx::query_as(
+            "SELECT message_id, attempt, part FROM provider_refs WHERE tenant_id = $1 AND connection_id = $2 AND reference = $3",
+        )
+        .bind(tenant.0)
+        .bind(connection.uuid())
+        .bind(reference)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(row.map(|(id, attempt, part)| (MessageId::from_uuid(id), usize::from(attempt.unsigned_abs()), part as u8)))
+    }
+
+    async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO stray_receipts (tenant_id, id, connection_id, reference, kind, happened_at, tries, due_at, raw) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        )
+        .bind(stray.tenant.0)
+        .bind(stray.receipt.id.uuid())
+        .bind(stray.receipt.connection.uuid())
+        .bind(&stray.receipt.reference)
+        .bind(json(&stray.kind)?)
+        .bind(stray.at.millis())
+        .bind(stray.tries as i16)
+        .bind(due.millis())
+        .bind(&stray.receipt.raw)
+        .execute(self.conn())
+        .await
+        .or_end(self)
+        .map(drop)
+    }
+
+    async fn due_strays(&mut self, now: Timestamp, limit: u32) -> Result<Vec<StrayReceipt>> {
+        let rows: Vec<StrayRow> = sqlx::query_as(
+            "SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw FROM stray_receipts \
+             WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter().map(StrayRow::decode).collect()
+    }
+
+    async fn put_off_stray(&mut self, tenant: TenantId, id: ReceiptId, due: Option<Timestamp>) -> Result<()> {
+        sqlx::query("UPDATE stray_receipts SET due_at = $3, tries = tries + 1 WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(due.map(Timestamp::millis))
+            .execute(self.conn())
+            .await
+            .or_end(self)
+            .map(drop)
+    }
+
+    async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()> {
+        sqlx::query("DELETE FROM stray_receipts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)
+            .map(drop)
+    }
+
+    async fn list_receipts(&mut self, tenant: TenantId, message: MessageId) -> Result<Vec<ReceiptRecord>> {
+        let rows: Vec<(Uuid, Uuid, String, String)> = sqlx::query_as(
+            "SELECT id, connection_id, reference, raw FROM receipts WHERE tenant_id = $1 AND message_id = $2 ORDER BY id LIMIT $3",
+        )
+        .bind(tenant.0)
+        .bind(message.uuid())
+        .bind(SHOWN)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let record = |(id, connection, reference, text)| {
+            let receipt = raw(id, connection, reference, text);
+            ReceiptRecord { received_at: receipt.id.created_at(), receipt }
+        };
+        Ok(rows.into_iter().map(record).collect())
+    }
+
+    async fn list_strays(&mut self, tenant: TenantId) -> Result<Vec<StrayReceipt>> {
+        let rows: Vec<StrayRow> = sqlx::query_as(
+            "SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw FROM stray_receipts \
+             WHERE tenant_id = $1 AND due_at IS NULL ORDER BY id DESC LIMIT $2",
+        )
+        .bind(tenant.0)
+        .bind(SHOWN)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter().map(StrayRow::decode).collect()
+    }
+}
