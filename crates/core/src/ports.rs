@@ -23,6 +23,9 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// How many more bulk messages may wait for `connection`: none while it rests.
     fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize;
 
+    /// Whether the provider behind `connection` tells what became of a message after it has taken it.
+    fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool;
+
     /// Hands over a message whose attempt is durably started.
     fn started(&self, permit: Permit, message: Box<Message>);
 

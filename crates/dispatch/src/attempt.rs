@@ -48,11 +48,10 @@ impl Shared {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, &failure.message),
             _ => place.lane.answered(),
         }
-        let receipts = place.lane.adapter.as_ref().is_ok_and(|a| a.capabilities().receipts);
         let step = Step::Settle {
             attempt,
             fence: message.state.fence,
-            outcome: outcome(verdict, receipts),
+            outcome: outcome(verdict, place.lane.has_receipts()),
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };

@@ -106,6 +106,11 @@ impl Lane {
         if rests { 0 } else { BULK.saturating_sub(state.bulk.len()) }
     }
 
+    /// Whether the provider tells what became of a message after it has taken it.
+    pub(crate) fn has_receipts(&self) -> bool {
+        self.adapter.as_ref().is_ok_and(|adapter| adapter.capabilities().receipts)
+    }
+
     fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
         if now < state.paused_until || state.probing || (bulk && self.window.available_permits() <= self.kept) {
             return None;

@@ -33,6 +33,10 @@ impl Outbound for Dispatch {
         self.shared.lane_of(tenant, connection).bulk_room(self.shared.ids.clock.monotonic())
     }
 
+    fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool {
+        self.shared.lane_of(tenant, connection).has_receipts()
+    }
+
     fn started(&self, permit: Permit, message: Box<Message>) {
         let Ok(place) = permit.0.downcast::<Place>() else { return };
         self.shared.webhooks.grown(message.tenant);

@@ -157,7 +157,7 @@ pub struct Part {
     /// The recipient in it.
     #[serde(rename = "c")]
     pub contact: BroadcastContactId,
-    /// Whether the provider that took the message never tells what became of it.
+    /// Whether the provider never tells what became of a message that it took.
     #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
     pub no_receipts: bool,
 }

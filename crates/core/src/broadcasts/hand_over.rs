@@ -141,7 +141,9 @@ impl Core {
             return Err(plan::window_closed());
         }
         self.keep_within_the_day(&mould.world, &planned.accept).await?;
-        let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts: false };
+        // Told by the provider's answer too, unless that is lost and a person says that the message went out.
+        let no_receipts = !self.inner.outbound.has_receipts(mould.broadcast.tenant, &planned.connection);
+        let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts };
         planned.accept.message.state.detail.broadcast = Some(part);
         Ok(planned)
     }

@@ -28,6 +28,7 @@ mod races;
 mod routing;
 mod sandbox;
 mod scheduling;
+mod scripted;
 mod senders;
 mod stream;
 mod suppressions;
