@@ -533,6 +533,11 @@ pub enum QuoteState {
 }
 
 impl Money {
+    /// What all routes together may cost: what was set aside at first.
+    pub fn whole(&self) -> Micros {
+        Micros(self.quotes.iter().map(|q| q.cost.total().0).sum())
+    }
+
     /// What is set aside.
     pub fn open(&self) -> Micros {
         Micros(self.quotes.iter().filter(|q| q.state == QuoteState::Open).map(|q| q.cost.total().0).sum())

@@ -16,32 +16,32 @@ use serde_json::{Value, json};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-async fn draft(app: &TestApp, body: Value) -> String {
+pub(crate) async fn draft(app: &TestApp, body: Value) -> String {
     app.post("/v1/broadcasts", body).await.expect(201).json()["broadcast"]["id"].as_str().expect("an id").to_owned()
 }
 
-async fn text(app: &TestApp) -> String {
+pub(crate) async fn text(app: &TestApp) -> String {
     draft(app, json!({"name": "News", "channel": "sms", "text": "Hello from Acme"})).await
 }
 
-async fn add(app: &TestApp, id: &str, recipients: impl IntoIterator<Item = String>) -> Value {
+pub(crate) async fn add(app: &TestApp, id: &str, recipients: impl IntoIterator<Item = String>) -> Value {
     let contacts: Vec<_> = recipients.into_iter().map(|r| json!({"recipient": r})).collect();
     app.post(&format!("/v1/broadcasts/{id}/contacts"), json!({"contacts": contacts})).await.expect(201).json()
 }
 
-fn phones(count: usize) -> impl Iterator<Item = String> {
+pub(crate) fn phones(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|n| format!("+3460{n:07}"))
 }
 
-async fn act(app: &TestApp, id: &str, verb: &str) -> Answer {
+pub(crate) async fn act(app: &TestApp, id: &str, verb: &str) -> Answer {
     app.request("POST", &format!("/v1/broadcasts/{id}/{verb}"), None).await
 }
 
-async fn get(app: &TestApp, id: &str) -> Value {
+pub(crate) async fn get(app: &TestApp, id: &str) -> Value {
     app.get(&format!("/v1/broadcasts/{id}")).await.expect(200).json()["broadcast"].clone()
 }
 
-async fn status(app: &TestApp, id: &str) -> String {
+pub(crate) async fn status(app: &TestApp, id: &str) -> String {
     get(app, id).await["status"].as_str().expect("a status").to_owned()
 }
 
@@ -56,21 +56,21 @@ async fn sent(app: &TestApp, count: usize) -> String {
 }
 
 /// Runs everything until the broadcast has seen that it is through.
-async fn finish(app: &TestApp) {
+pub(crate) async fn finish(app: &TestApp) {
     app.drain().await;
     for _ in 0..3 {
         app.advance(2 * SECOND).await;
     }
 }
 
-fn counts(broadcast: &Value) -> [i64; 6] {
+pub(crate) fn counts(broadcast: &Value) -> [i64; 6] {
     let number = |name: &str| broadcast[name].as_i64().unwrap_or_else(|| panic!("{name}: {broadcast}"));
     let all = ["totalContacts", "pendingCount", "sendingCount", "deliveredCount", "failedCount", "skippedCount"].map(number);
     assert_eq!(all[0], all[1..].iter().sum::<i64>(), "{broadcast}");
     all
 }
 
-async fn contacts(app: &TestApp, id: &str, query: &str) -> Vec<Value> {
+pub(crate) async fn contacts(app: &TestApp, id: &str, query: &str) -> Vec<Value> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = app.get(&format!("/v1/broadcasts/{id}/contacts?limit=100{query}{cursor}")).await.expect(200).json();
@@ -119,7 +119,7 @@ async fn told(app: &TestApp, id: &str) -> Vec<String> {
 }
 
 /// Whether the counts are what the recipients' own rows say.
-async fn recount(app: &TestApp, id: &str) -> Counts {
+pub(crate) async fn recount(app: &TestApp, id: &str) -> Counts {
     let id: BroadcastId = id.parse().expect("an id");
     let mut tx = app.store().read().await.expect("a reader");
     let counts = tx.find_broadcast(app.tenant(), id).await.expect("a look").expect("the broadcast").counts;
@@ -143,7 +143,7 @@ async fn recount(app: &TestApp, id: &str) -> Counts {
 }
 
 /// The counts as they are at this moment.
-async fn now(app: &TestApp, id: &str) -> Counts {
+pub(crate) async fn now(app: &TestApp, id: &str) -> Counts {
     let id: BroadcastId = id.parse().expect("an id");
     let mut tx = app.store().read().await.expect("a reader");
     tx.find_broadcast(app.tenant(), id).await.expect("a look").expect("the broadcast").counts

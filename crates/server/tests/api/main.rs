@@ -2,6 +2,7 @@
 
 mod attachments;
 mod authz;
+mod broadcast_money;
 mod broadcasts;
 mod channels;
 mod contacts;

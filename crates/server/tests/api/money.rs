@@ -16,7 +16,7 @@ const PRICES: &str = "channel,country,unit,provider,fee,effective_from\n\
                       voice,*,minute,0.1,0,\n\
                       email,*,message,0.0001,0.000001,\n";
 
-async fn with_prices(backend: Backend) -> TestApp {
+pub(crate) async fn with_prices(backend: Backend) -> TestApp {
     let app = TestApp::on(backend).await;
     assert_eq!(app.node.core.import_prices(None, PRICES, false).await.expect("good prices"), 6);
     app
@@ -27,7 +27,7 @@ async fn balance(app: &TestApp) -> Value {
 }
 
 /// What is on the accounts, which is what the transfers add up to, and nothing is lost or made.
-async fn accounts(app: &TestApp) -> Balance {
+pub(crate) async fn accounts(app: &TestApp) -> Balance {
     let mut tx = app.store().read().await.expect("a reader");
     let balance = tx.find_balance(app.tenant()).await.expect("a balance");
     assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), balance);

@@ -43,6 +43,8 @@ struct BroadcastRow {
     awaited: i64,
     taken: i64,
     cost: i64,
+    prepaid: i64,
+    held: i64,
 }
 
 /// All columns with the sum of the counts, in one statement, so that they are of one moment.
@@ -51,7 +53,7 @@ fn select(html: &'static str) -> QueryBuilder<Db> {
         "SELECT b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ",
     );
     query.push(html).push(" AS html, b.body, b.updated_at");
-    for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost"] {
+    for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost", "prepaid", "held"] {
         query.push(", CAST(COALESCE((SELECT SUM(k.").push(column);
         query.push(") FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) AS BIGINT) AS ").push(column);
     }
@@ -89,6 +91,8 @@ impl BroadcastRow {
                 awaited: self.awaited,
                 taken: self.taken,
                 cost: self.cost,
+                prepaid: self.prepaid,
+                held: self.held,
             },
         })
     }

@@ -6,10 +6,12 @@ use nuncio_domain::broadcast::{
     Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Part, ReviewResult, Status, Variables,
 };
 use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
-use nuncio_domain::message::{Failure, FailureCode};
+
+use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{BroadcastContactId, BroadcastId, TenantId};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, Micros, TenantId};
 use nuncio_store::{Accept, Accepted, NewBroadcastContact, Suppression, SuppressionReason};
 
 use crate::harness::{Harness, NODE, START};
@@ -70,6 +72,7 @@ async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId,
 fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     let mut item = h.item(&contact.recipient);
     item.message.state.detail.broadcast = Some(Part { broadcast: id, contact: contact.id, no_receipts: false });
+    item.broadcast_fence = 1; // one change since it was inserted
     item
 }
 
@@ -178,6 +181,40 @@ pub(crate) async fn nobody_is_handed_over_by_a_broadcast_that_does_not_send(h: &
     assert_eq!(h.rows_of("contacts").await, 0, "no recipient is made for nothing");
 }
 
+/// What is left of a reservation is spent by one: whoever was taken over from writes nothing more.
+pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
+    let priced = |contact, fence| {
+        let mut item = Accept { broadcast_fence: fence, ..claimed(h, id, contact) };
+        let cost = Cost { fee: Micros(1), provider: Micros(9) };
+        let quotes = vec![Quote { channel: Channel::Sms, cost, state: QuoteState::Open }];
+        item.message.state.detail.money = Some(Money { quotes, prepaid: true, limited_sender: None });
+        item
+    };
+    let reserve = Transfer { purpose: Purpose::Reserve, resource: id.uuid(), part: 1, amount: Micros(30), sender: None };
+    let mut tx = h.begin().await;
+    tx.transfer(h.world.tenant, &reserve, START).await.unwrap();
+    tx.commit().await.unwrap();
+    let first = h.accept(priced(&contacts[0], 1)).await;
+    let mut tx = h.begin().await;
+    assert!(tx.claim_broadcast(h.world.tenant, id, 1, None).await.unwrap());
+    tx.commit().await.unwrap();
+    let answers = h.accept_at_once(vec![priced(&contacts[1], 1), priced(&contacts[2], 2), priced(&contacts[1], 3)]).await;
+    let closed: Vec<_> = answers.iter().map(|answer| matches!(answer, Ok(Accepted::Closed))).collect();
+    assert_eq!(closed, [true, false, true]);
+    assert_eq!(standing(h, id).await[1], ContactStatus::Pending);
+    let counts = async || find(h, id).await.counts;
+    let two = Counts { sending: 2, awaited: 2, prepaid: 20, held: 20, ..Counts::default() };
+    assert_eq!(counts().await, two);
+    h.step(first.id, settle(0, first.state.fence, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) })).await;
+    assert_eq!(counts().await, Counts { sending: 1, awaited: 1, failed: 1, held: 10, ..two });
+    let balance = h.read().await.find_balance(h.world.tenant).await.unwrap();
+    assert_eq!((balance.available, balance.reserved), (Micros(-20), Micros(20)), "what failed gave back its part");
+    let broadcast = find(h, id).await;
+    let reserved = Broadcast { body: Body { reserved: 30, ..broadcast.body.clone() }, ..broadcast };
+    assert_eq!((reserved.purse(), reserved.set_aside()), (Micros(10), Micros(20)));
+}
+
 pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     let (id, contacts) = with_contacts(h, 5, Status::Sending).await;
     let sent = h.accept(claimed(h, id, &contacts[0])).await;
@@ -211,7 +248,7 @@ pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     let at = h.tick();
     let steps = [ReceiptKind::Delivered, ReceiptKind::Read, ReceiptKind::Read];
     h.steps_at_once(steps.map(|kind| h.transition(sent.id, receipt(kind, at))).into()).await;
-    let end = Counts { queued: 0, sending: 0, sent: 0, delivered: 1, failed: 2, skipped: 2, awaited: 0, taken: 1, cost: 0 };
+    let end = Counts { queued: 0, sending: 0, sent: 0, delivered: 1, failed: 2, skipped: 2, awaited: 0, taken: 1, ..Counts::default() };
     assert_eq!(counts().await, end);
     use ContactStatus::{Delivered, Failed, Skipped};
     assert_eq!(standing(h, id).await, [Delivered, Failed, Skipped, Skipped, Failed]);

@@ -159,6 +159,7 @@ cases! {
             recipients_of_a_draft_come_and_go,
             a_recipient_is_handed_over_once,
             nobody_is_handed_over_by_a_broadcast_that_does_not_send,
+            a_reservation_is_spent_under_one_fence,
             counts_follow_the_messages,
             what_is_cancelled_does_not_start,
             a_broadcast_that_is_due_is_taken_by_one,
