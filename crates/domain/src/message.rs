@@ -411,7 +411,7 @@ pub struct Request {
     /// When it shall go out.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
     pub scheduled_at: Option<Timestamp>,
-    /// The idempotency key that it was sent with. Stored in a column of its own.
+    /// What stands for the idempotency key that it was sent with. Stored in a column of its own.
     #[serde(skip)]
     pub idempotency_key: Option<String>,
     /// Why the channel was chosen.

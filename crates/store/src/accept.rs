@@ -48,7 +48,7 @@ pub struct Claim {
 pub struct Idempotency {
     /// What kind of request it guards.
     pub operation: Operation,
-    /// The caller's key.
+    /// What stands for the caller's key.
     pub key: String,
     /// Hash of the request with defaults filled in, without the key.
     pub fingerprint: [u8; 32],

@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::marks;
+
 /// A broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -227,7 +229,7 @@ pub struct BroadcastContactView {
     /// Its identifier.
     #[schema(value_type = String)]
     pub id: BroadcastContactId,
-    /// The recipient in canonical form.
+    /// The recipient in canonical form; empty when the contact was erased.
     pub recipient: String,
     /// `phone`, `email` or `chat_id`.
     pub recipient_type: &'static str,
@@ -269,7 +271,7 @@ impl BroadcastContactView {
         let status = if dropped { ContactStatus::Skipped } else { contact.status };
         Self {
             id: contact.id,
-            recipient: contact.recipient.identifier,
+            recipient: if marks::is_mark(&contact.recipient) { String::new() } else { contact.recipient.identifier },
             recipient_type: kind,
             status: status.as_str(),
             variables: Some(contact.variables).filter(|v| !v.is_empty()),

@@ -198,7 +198,7 @@ pub(crate) fn plan(
             attachments,
             template: template.map(|t| Box::new(t.into())),
             scheduled_at,
-            idempotency_key: command.idempotency_key,
+            idempotency_key: None, // it is stored as it is sealed
             routing: notes,
         },
         state,

@@ -231,10 +231,13 @@ impl Core {
         let known = self.known(&world, sender, &command, now).await?;
         let template = self.template_of(caller.tenant, &command).await?;
         let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
-        let planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
+        let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
         if plan::needs_window(&planned) && known.window == Window::Closed {
             return Err(plan::window_closed());
         }
+        let accept = &mut planned.accept;
+        accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
+        accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
         Ok(Plotted { world, planned, window: known.window })
     }
 

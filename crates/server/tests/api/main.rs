@@ -8,6 +8,7 @@ mod channels;
 mod contacts;
 mod contract;
 mod dispatch;
+mod erasure;
 mod idempotency;
 mod introspect;
 mod invitations;

@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-async fn app(backend: Backend) -> TestApp {
+pub(crate) async fn app(backend: Backend) -> TestApp {
     let mut options = Options::default();
     options.dispatch.guard.allow_http = true;
     options.dispatch.guard.allow_loopback = true;
     TestApp::with(backend, options).await
 }
 
-async fn default_sender(app: &TestApp) -> SenderId {
+pub(crate) async fn default_sender(app: &TestApp) -> SenderId {
     app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id
 }
 
-async fn hook(app: &TestApp, sender: Option<SenderId>, url: &str, events: &[EventType]) {
+pub(crate) async fn hook(app: &TestApp, sender: Option<SenderId>, url: &str, events: &[EventType]) {
     app.set_webhook(sender, url, events, SECRET).await;
 }
 

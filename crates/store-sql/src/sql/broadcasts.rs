@@ -374,7 +374,7 @@ impl BroadcastRepo for SqlTx {
         if done.rows_affected() == 0 {
             return Ok(false);
         }
-        sqlx::query(dialect::COUNT_FAILED).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        sqlx::query(dialect::COUNT_ENDED).bind(tenant.0).bind(id.uuid()).bind(1_i64).bind(0_i64).execute(self.conn()).await.or_end(self)?;
         Ok(true)
     }
 

@@ -59,7 +59,8 @@ async fn find(h: &Harness, id: BroadcastId) -> Broadcast {
 /// A broadcast in this status with so many recipients, numbered from 1.
 async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId, Vec<NewBroadcastContact>) {
     let mut broadcast = draft(h, h.world.tenant);
-    let contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
+    let mut contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
+    contacts[0].variables.template_variables = Some([("1".to_owned(), "Ada".to_owned())].into());
     let mut tx = h.begin().await;
     tx.insert_broadcast(&broadcast).await.unwrap();
     assert_eq!(tx.insert_broadcast_contacts(h.world.tenant, broadcast.id, &contacts).await.unwrap(), Some(u64::from(count)));
@@ -213,6 +214,38 @@ pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
     let broadcast = find(h, id).await;
     let reserved = Broadcast { body: Body { reserved: 30, ..broadcast.body.clone() }, ..broadcast };
     assert_eq!((reserved.purse(), reserved.set_aside()), (Micros(10), Micros(20)));
+}
+
+pub(crate) async fn whoever_is_erased_leaves_broadcasts(h: &Harness) {
+    let (tenant, gone, mark) = (h.world.tenant, phone(1), crate::make::mark(&phone(1)));
+    let (draft, _) = with_contacts(h, 2, Status::Draft).await;
+    let (waiting, pending) = with_contacts(h, 2, Status::Sending).await;
+    let (sending, handed) = with_contacts(h, 2, Status::Sending).await;
+    let (failing, failed) = with_contacts(h, 2, Status::Sending).await;
+    let message = h.accept(item(h, sending, &handed[0])).await;
+    let mut tx = h.begin().await;
+    let words = Failure::own(FailureCode::ContentRejected, "too much for +34600000001");
+    assert!(tx.fail_broadcast_contact(tenant, failing, failed[0].id, &words, START).await.unwrap());
+    tx.erase_broadcast_contacts(h.other.tenant, &gone, &mark, START).await.unwrap();
+    tx.erase_broadcast_contacts(tenant, &gone, &mark, START).await.unwrap();
+    tx.commit().await.unwrap();
+    for id in [draft, waiting, sending, failing] {
+        let page = h.read().await.list_broadcast_contacts(tenant, id, &[], ALL).await.unwrap();
+        let identifiers: Vec<_> = page.items.iter().rev().map(|c| c.recipient.identifier.clone()).collect();
+        let other = phone(2).identifier;
+        assert_eq!(identifiers, if id == draft { vec![other] } else { vec![mark.clone(), other] });
+    }
+    assert_eq!((find(h, draft).await.total, find(h, draft).await.waiting()), (1, 1));
+    assert_eq!(find(h, waiting).await.counts, Counts { skipped: 1, ..Counts::default() });
+    assert_eq!(standing(h, waiting).await, [ContactStatus::Skipped, ContactStatus::Pending]);
+    assert!(matches!(h.store.accept(item(h, waiting, &pending[0])).await, Ok(Accepted::Closed)), "planned before, written after");
+    assert_eq!(find(h, sending).await.counts, Counts { queued: 1, awaited: 1, ..Counts::default() });
+    let page = h.read().await.list_broadcast_contacts(tenant, failing, &[ContactStatus::Failed], ALL).await.unwrap();
+    let left = page.items[0].failure.as_ref().map(|f| (f.code, f.message.as_str()));
+    assert_eq!(left, Some((FailureCode::ContentRejected, FailureCode::ContentRejected.as_str())));
+    // What becomes of the message still counts.
+    h.step(message.id, Step::Erase).await;
+    assert_eq!(find(h, sending).await.counts, Counts { skipped: 1, ..Counts::default() });
 }
 
 pub(crate) async fn counts_follow_the_messages(h: &Harness) {
