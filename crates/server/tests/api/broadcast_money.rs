@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::at_once;
 use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, now, phones, recount, status, text};
-use crate::money::{accounts, with_prices};
+use crate::money::{accounts, outbound, with_prices};
 
 /// What a text costs to a Spanish phone.
 const SPAIN: i64 = 35_000;
@@ -455,6 +455,11 @@ async fn even(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
         assert!(broadcast.purse() >= Micros(0), "{broadcast:?}");
         reserved += broadcast.set_aside().0;
         spent += broadcast.counts.cost;
+    }
+    // Whoever says STOP is answered, which costs too.
+    for answer in outbound(app).await.into_iter().filter(|message| message.state.detail.broadcast.is_none()) {
+        reserved += answer.state.detail.money.as_ref().map_or(0, |money| money.open().0);
+        spent += answer.state.detail.cost.map_or(0, |cost| cost.total().0);
     }
     assert_eq!((balance.reserved.0, balance.spent.0), (reserved, spent));
     balance
