@@ -1,10 +1,12 @@
 //! Requests that must be carried out at most once: keys, fingerprints, and the 409 that a repeat gets.
 
-use nuncio_domain::{Error, ErrorCode, Result, limits};
+use nuncio_domain::{Error, ErrorCode, Result, TenantId, limits};
 use nuncio_store::{Idempotency, Operation};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+
+use crate::Core;
 
 /// The idempotency key of a request. Body and header mean the same; they must not differ.
 pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {
@@ -25,9 +27,17 @@ pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<S
     Ok(Some(key))
 }
 
-/// What a key guards. `request` is what was asked for, without the key.
-pub(crate) fn guard(operation: Operation, key: Option<String>, request: &impl Serialize) -> Option<Idempotency> {
-    key.map(|key| Idempotency { operation, key, fingerprint: fingerprint(request) })
+impl Core {
+    /// What a key guards, as it is stored. `request` is what was asked for, without the key.
+    pub(crate) fn guard(
+        &self,
+        tenant: TenantId,
+        operation: Operation,
+        key: Option<String>,
+        request: &impl Serialize,
+    ) -> Option<Idempotency> {
+        key.map(|key| self.inner.marks.seal(tenant, Idempotency { operation, key, fingerprint: fingerprint(request) }))
+    }
 }
 
 /// The 409 of a repeat: `original`, under `name`, is what the key was used for.

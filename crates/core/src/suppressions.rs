@@ -135,7 +135,7 @@ impl Core {
     /// `POST /v1/suppressions`.
     pub async fn create_suppression(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
         caller.require(Permission::ContactsWrite)?;
-        let guard = once::guard(Operation::CreateSuppression, once::key(None, header)?, &command);
+        let guard = self.guard(caller.tenant, Operation::CreateSuppression, once::key(None, header)?, &command);
         let suppression = self.read_suppression(caller, &command).await?;
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
         let mut tx = self.inner.store.begin().await.or_fail()?;

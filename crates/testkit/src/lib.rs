@@ -261,6 +261,11 @@ impl TestApp {
         self.project.test
     }
 
+    /// The tables of the database that hold a text anywhere.
+    pub async fn holders(&self, text: &str) -> Vec<String> {
+        self.database.holders(text).await
+    }
+
     /// The folder of the embedded database.
     pub fn folder(&self) -> Option<&Path> {
         self.database.folder()

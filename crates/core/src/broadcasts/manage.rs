@@ -20,7 +20,7 @@ impl Core {
     pub async fn create_broadcast(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsWrite)?;
         let key = once::key(command.idempotency_key.take(), key.as_deref())?;
-        let guard = once::guard(Guarded::CreateBroadcast, key, &command);
+        let guard = self.guard(caller.tenant, Guarded::CreateBroadcast, key, &command);
         let now = self.ids().clock.now();
         let world = self.world(caller.tenant).await?;
         let sender = match &command.sender_id {

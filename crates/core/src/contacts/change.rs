@@ -30,7 +30,7 @@ impl Core {
     /// `POST /v1/contacts`.
     pub async fn create_contact(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
-        let guard = once::guard(Operation::CreateContact, once::key(None, header)?, &command);
+        let guard = self.guard(caller.tenant, Operation::CreateContact, once::key(None, header)?, &command);
         let now = self.ids().clock.now();
         let wanted = read_contact(&command, now)?;
         let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();

@@ -24,7 +24,7 @@ impl Core {
     ) -> Result<ContactChannelView> {
         caller.require(Permission::ContactsWrite)?;
         let id: ContactId = parse_id(id, "contact")?;
-        let guard = once::guard(Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
+        let guard = self.guard(caller.tenant, Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
         let now = self.ids().clock.now();
         let mut errors = Vec::new();
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };

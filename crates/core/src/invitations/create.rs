@@ -51,7 +51,7 @@ impl Core {
     /// Makes an invitation with a link for the client.
     pub async fn create_invitation(&self, caller: &Caller, asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
         caller.require(Permission::InvitationsWrite)?;
-        let guard = once::guard(Operation::CreateInvitation, once::key(None, key)?, &asked);
+        let guard = self.guard(caller.tenant, Operation::CreateInvitation, once::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let days = asked.expires_in_days.unwrap_or(limits::INVITATION_DAYS_DEFAULT);
         let invitation = self.plan_invitation(caller.tenant, asked, now)?;

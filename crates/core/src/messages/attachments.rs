@@ -34,8 +34,7 @@ pub struct AttachmentView {
     pub content_id: Option<String>,
     /// Whether it is shown within the message.
     pub is_inline: bool,
-    /// Where its bytes can be had without an API key for 15 minutes, relative to the server's address; null for one that was given by
-    /// URL and is not kept.
+    /// Where its bytes can be had without an API key for 15 minutes; null for one that was given by URL and is not kept.
     #[schema(required)]
     pub download_url: Option<String>,
     /// When it was made.
@@ -140,7 +139,7 @@ impl Core {
             size: attachment.size,
             content_id: attachment.content_id.clone(),
             is_inline: attachment.content_id.is_some(),
-            download_url: kept.then(|| format!("/attachments/{}", self.inner.links.make(target, until))),
+            download_url: kept.then(|| format!("{}/attachments/{}", self.inner.public_url, self.inner.links.make(target, until))),
             created_at: attachment.id.created_at(),
         }
     }

@@ -82,7 +82,8 @@ impl Core {
     pub async fn list_messages(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let now = self.ids().clock.now();
-        let (filter, limit) = read_filter(asked, now)?;
+        let (mut filter, limit) = read_filter(asked, now)?;
+        filter.idempotency_key = filter.idempotency_key.map(|key| self.inner.marks.key(caller.tenant, &key));
         let scope = format!("messages?{filter:?}");
         let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
         let mut tx = self.inner.store.read().await.or_fail()?;

@@ -31,7 +31,7 @@ impl Core {
     pub async fn acquire_number(&self, caller: &Caller, asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersWrite)?;
         let phone_number = check(&asked)?;
-        let guard = once::guard(Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
+        let guard = self.guard(caller.tenant, Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let id: PhoneNumberId = self.ids().at(now);
         let mut tx = self.inner.store.begin().await.or_fail()?;

@@ -21,7 +21,7 @@ impl Core {
             email_receiving_enabled: Some(command.email_receiving_enabled.unwrap_or_default()),
             ..command.clone()
         };
-        let guard = once::guard(Operation::CreateSender, key, &full);
+        let guard = self.guard(caller.tenant, Operation::CreateSender, key, &full);
         self.new_sender(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
     }
 

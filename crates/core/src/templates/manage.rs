@@ -22,7 +22,7 @@ impl Core {
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
-        let guard = once::guard(Operation::CreateTemplate, key, &command);
+        let guard = self.guard(caller.tenant, Operation::CreateTemplate, key, &command);
         let now = self.ids().clock.now();
         let template = Template {
             tenant: caller.tenant,

@@ -3,6 +3,7 @@
 mod attachments;
 mod authz;
 mod bounds;
+mod broadcast_money;
 mod broadcasts;
 mod broadcasts_control;
 mod broadcasts_drafts;
@@ -13,6 +14,7 @@ mod contacts_fields;
 mod contacts_merge;
 mod contract;
 mod dispatch;
+mod erasure;
 mod idempotency;
 mod introspect;
 mod invitations;

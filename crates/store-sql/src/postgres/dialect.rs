@@ -16,9 +16,10 @@ pub(super) const LOCK: &str = " FOR UPDATE";
 /// Locked, so that what is read cannot change before the transaction ends.
 pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3 FOR SHARE";
 
-pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
-     skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, 1, 0, 0, 0, 0) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + 1";
+/// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
+pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, $3, $4, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 

@@ -14,9 +14,10 @@ pub(super) const LOCK: &str = "";
 /// One writer at a time: what it reads cannot change before its transaction ends.
 pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3";
 
-pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
-     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + 1";
+/// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
+pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, $3, $4, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + excluded.failed, skipped = skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 

@@ -75,13 +75,15 @@ const COVERED: &[(&str, &[&str])] = &[
     ("contacts_are_walked_newest_first", &["list_contacts"]),
     ("contacts_of_one_name_are_found", &["contacts_named"]),
     ("an_address_goes_with_its_entries", &["delete_address", "delete_metrics"]),
-    ("a_merge_moves_everything", &["lock_contacts", "merge_contact", "merged_into"]),
+    ("a_merge_moves_everything", &["lock_contacts", "merge_contact", "merged_into", "merged_from"]),
     ("suppressions_are_listed_and_lifted", &["list_suppressions", "find_suppression", "delete_suppression"]),
     ("a_mark_holds_until_the_recipient_is_known_again", &["rename_suppressions"]),
     (
         "what_is_erased_leaves_no_trace_but_the_books",
         &["insert_erasure", "list_erasures", "delete_erasure", "messages_to_erase", "erase_messages", "erase_events"],
     ),
+    ("whoever_is_erased_leaves_broadcasts", &["erase_broadcast_contacts"]),
+    ("the_invitations_of_a_client_are_found", &["invitations_of_client"]),
     (
         "a_template_comes_back_as_it_was",
         &["insert_template", "find_template", "list_templates", "update_template", "delete_template", "due_templates"],

@@ -133,6 +133,7 @@ cases! {
         erasure {
             what_is_erased_leaves_no_trace_but_the_books,
             an_attempt_under_way_ends_without_words_and_without_another,
+            what_endpoints_answered_is_forgotten,
         }
         webhooks {
             a_webhook_comes_back_as_it_was,
@@ -154,6 +155,7 @@ cases! {
         invitations {
             an_invitation_comes_back_as_it_was,
             an_invitation_that_ended_is_expired,
+            the_invitations_of_a_client_are_found,
             a_number_is_set_aside_while_its_invitation_is_open,
         }
         templates {
@@ -164,6 +166,8 @@ cases! {
             recipients_of_a_draft_come_and_go,
             a_recipient_is_handed_over_once,
             nobody_is_handed_over_by_a_broadcast_that_does_not_send,
+            a_reservation_is_spent_under_one_fence,
+            whoever_is_erased_leaves_broadcasts,
             counts_follow_the_messages,
             what_is_cancelled_does_not_start,
             a_broadcast_that_is_due_is_taken_by_one,
