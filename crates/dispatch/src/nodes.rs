@@ -1,13 +1,15 @@
 //! Who is alive, and taking over from who is not.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::future::join_all;
 use nuncio_domain::Timestamp;
-use nuncio_domain::lifecycle::{NodeId, Step, Wait};
+use nuncio_domain::lifecycle::{Applied, NodeId, Step, Wait};
 use nuncio_domain::message::HeldReason;
-use nuncio_store::{Node, Result, Transition, Transitioned};
+use nuncio_store::{DueMessage, Node, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
 
 use crate::{Shared, retry};
@@ -27,6 +29,14 @@ const STALE: Duration = Duration::from_secs(3_600);
 const PAGE: u32 = 500;
 /// Shards of the whole installation.
 pub(crate) const SHARDS: i16 = 64;
+
+/// Messages that are worked off together.
+#[derive(Clone, Copy, Debug)]
+enum Batch {
+    OwnedBy(NodeId),
+    /// For an attempt, in a shard.
+    WaitingIn(i16),
+}
 
 /// Whether this node is fit to work.
 #[derive(Debug, Default)]
@@ -71,10 +81,11 @@ impl Shared {
         let now = self.ids.clock.now();
         let nodes = self.store.read().await?.list_nodes().await?;
         let last_used = nodes.iter().map(|n| n.beat_at).max();
-        self.register(now).await?;
+        // Before the first beat: whoever starts after a start that ended half-way has to find the database as old as it is.
         if last_used.is_some_and(|at| now.since(at) > STALE) {
             self.hold_all().await?;
         }
+        self.register(now).await?;
         if self.config.sole {
             for node in nodes {
                 self.bury(node).await?;
@@ -173,40 +184,23 @@ impl Shared {
             }
             tracing::warn!(node = node.id.0, "a node ended without signing off; its messages are taken over");
         }
-        loop {
-            let owned = self.store.read().await?.messages_owned_by(node.id, PAGE).await?;
-            if owned.is_empty() {
-                break;
-            }
-            for message in owned {
-                let step = Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) };
-                let recovered =
-                    self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
-                if let Transitioned::Found { changes, .. } = recovered {
-                    self.count(&changes);
-                }
-            }
-        }
+        self.work_off(Batch::OwnedBy(node.id), || Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) })
+            .await?;
         self.peers.lock().remove(&node.id);
         let mut tx = self.store.begin().await?;
         tx.delete_node(node.id).await?;
         tx.commit().await
     }
 
-    /// Holds every unfinished message for a person.
+    /// Holds for a person whatever waits for an attempt or was being sent.
     async fn hold_all(&self) -> Result<()> {
-        let (mut after, mut held) = (None, 0_u64);
-        loop {
-            let page = self.store.read().await?.unfinished_messages(after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some((last.tenant, last.id));
-            for message in page {
-                if matches!(message.wait, Wait::Attempt { .. } | Wait::Owned { .. }) {
-                    let step = Step::Hold { reason: HeldReason::StaleDatabase };
-                    self.store.transition(Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() }).await?;
-                    held += 1;
-                }
-            }
+        let hold = || Step::Hold { reason: HeldReason::StaleDatabase };
+        let mut held = 0;
+        for owner in self.store.read().await?.owners().await? {
+            held += self.work_off(Batch::OwnedBy(owner), hold).await?;
+        }
+        for shard in 0..SHARDS {
+            held += self.work_off(Batch::WaitingIn(shard), hold).await?;
         }
         if held > 0 {
             tracing::warn!(
@@ -215,6 +209,55 @@ impl Shared {
             );
         }
         Ok(())
+    }
+
+    /// Takes a step with every message of a kind, a page at a time; answers with how many it took effect. What cannot be read is left
+    /// as it is.
+    async fn work_off(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
+        let (mut from, mut left, mut done) = (Timestamp::from_millis(i64::MIN), HashSet::new(), 0);
+        loop {
+            let limit = PAGE + left.len() as u32;
+            let mut tx = self.store.read().await?;
+            let mut page = match batch {
+                Batch::OwnedBy(node) => tx.messages_owned_by(node, limit).await?,
+                Batch::WaitingIn(shard) => tx.waiting_messages(shard, from, limit).await?,
+            };
+            drop(tx);
+            if let Some(Wait::Attempt { due_at }) = page.last().map(|m| m.wait) {
+                from = due_at;
+            }
+            page.retain(|message| !left.contains(&message.id));
+            if page.is_empty() {
+                return Ok(done);
+            }
+            // One commit takes them all.
+            let steps = page.iter().map(|message| self.step(message, step()));
+            for (message, outcome) in page.iter().zip(join_all(steps).await) {
+                if outcome? {
+                    done += 1;
+                } else {
+                    left.insert(message.id);
+                }
+            }
+        }
+    }
+
+    /// Takes a step with a message, and answers whether it took effect. A message that cannot be read concerns no other: it is named, and
+    /// left as it is.
+    pub(crate) async fn step(&self, message: &DueMessage, step: Step) -> Result<bool> {
+        let transition = Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() };
+        match self.store.transition(transition).await {
+            Ok(Transitioned::Found { applied, changes, .. }) => {
+                self.count(&changes);
+                Ok(applied == Applied::Yes)
+            }
+            Ok(Transitioned::Missing) => Ok(false),
+            Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => Err(error),
+            Err(error) => {
+                tracing::error!(message.id = %message.id, %error, "a message cannot be seen to, and is left as it is");
+                Ok(false)
+            }
+        }
     }
 
     /// The shards that are this node's: of all live nodes, the one with the highest score for a shard takes it (rendezvous hashing).

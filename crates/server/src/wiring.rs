@@ -29,12 +29,24 @@ pub struct Node {
 impl Node {
     /// Puts a node together on an open database. Nothing runs yet. Links to it begin with `public_url`.
     pub fn new(store: Arc<dyn Store>, sealer: Sealer, ids: Ids, config: DispatchConfig, public_url: String) -> anyhow::Result<Self> {
-        let dispatch = Dispatch::new(Arc::clone(&store), registry(), sealer.clone(), ids, config)?;
+        Self::with(registry(), store, sealer, ids, config, public_url)
+    }
+
+    /// The same with other kinds of providers.
+    pub fn with(
+        registry: Registry,
+        store: Arc<dyn Store>,
+        sealer: Sealer,
+        ids: Ids,
+        config: DispatchConfig,
+        public_url: String,
+    ) -> anyhow::Result<Self> {
+        let dispatch = Dispatch::new(Arc::clone(&store), registry.clone(), sealer.clone(), ids, config)?;
         let core = Core::new(Parts {
             store,
             outbound: Arc::new(dispatch.clone()),
             web: Arc::new(dispatch.clone()),
-            registry: registry(),
+            registry,
             services: dispatch.services(),
             sealer,
             public_url,

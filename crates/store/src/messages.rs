@@ -71,8 +71,11 @@ pub trait MessageRepo {
     /// Up to `limit` messages whose attempt `node` is making.
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Up to `limit` unfinished messages of all worlds that wait for an attempt or are owned, oldest first, after `after`.
-    async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Every node that makes attempts, whether it is known or not.
+    async fn owners(&mut self) -> Result<Vec<NodeId>>;
+
+    /// Up to `limit` messages of all worlds in a shard that wait for an attempt which is due at `from` or later, soonest due first.
+    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;

@@ -17,6 +17,7 @@ mod money;
 mod numbers;
 mod operations;
 mod profiles;
+mod recovery;
 mod routing;
 mod sandbox;
 mod scheduling;

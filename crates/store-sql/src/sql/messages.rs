@@ -137,14 +137,19 @@ impl MessageRepo for SqlTx {
         rows.into_iter().map(DueRow::decode).collect()
     }
 
-    async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>> {
-        let (tenant, id) = after.map_or((i64::MIN, Uuid::nil()), |(t, id)| (t.0, id.uuid()));
+    async fn owners(&mut self) -> Result<Vec<NodeId>> {
+        let rows: Vec<(i64,)> =
+            sqlx::query_as("SELECT DISTINCT owner FROM messages WHERE owner IS NOT NULL").fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
+    }
+
+    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
         let rows: Vec<DueRow> = sqlx::query_as(
             "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages \
-             WHERE (tenant_id, id) > ($1, $2) AND wait IN (1, 2) ORDER BY tenant_id, id LIMIT $3",
+             WHERE shard = $1 AND due_at >= $2 AND wait = 1 ORDER BY due_at LIMIT $3",
         )
-        .bind(tenant)
-        .bind(id)
+        .bind(shard)
+        .bind(from.millis())
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await

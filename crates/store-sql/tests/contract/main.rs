@@ -89,7 +89,7 @@ cases! {
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
-            unfinished_messages_are_walked_in_order,
+            what_waits_is_walked_by_when_it_is_due,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
         }

@@ -41,7 +41,10 @@ pub(crate) async fn a_node_that_owns_something_is_not_forgotten(h: &Harness) {
         h.read().await.list_nodes().await.unwrap().iter().all(|n| n.id != node)
     };
     assert!(!forget().await);
+    h.sent(2).await;
+    assert_eq!(h.read().await.owners().await.unwrap(), [node]);
     h.step(message.id, Step::Recover { node, retry_in: MINUTE }).await;
+    assert_eq!(h.read().await.owners().await.unwrap(), []);
     assert!(forget().await);
     assert_eq!(h.read().await.list_nodes().await.unwrap()[0].id, NODE, "and nobody else");
 }
