@@ -51,7 +51,7 @@ struct LaneState {
     paused_until: Duration,
     /// Since when the connection as a whole does not work, and what it said last.
     trouble: Option<(Timestamp, String)>,
-    /// After a pause one attempt goes ahead of the others.
+    /// After a pause one attempt goes ahead of the others; its place says when it is over.
     probing: bool,
 }
 
@@ -60,10 +60,15 @@ struct LaneState {
 pub(crate) struct Place {
     pub(crate) lane: Arc<Lane>,
     permit: Option<OwnedSemaphorePermit>,
+    /// Whether the others wait for what comes of it.
+    probe: bool,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.probe {
+            self.lane.state.lock().probing = false;
+        }
         self.permit = None;
         self.lane.pump();
     }
@@ -107,12 +112,13 @@ impl Lane {
     }
 
     fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
-        if now < state.paused_until || state.probing || (bulk && self.window.available_permits() <= self.kept) {
+        let probe = state.failures > 0;
+        if now < state.paused_until || (probe && state.probing) || (bulk && self.window.available_permits() <= self.kept) {
             return None;
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
-        state.probing = state.failures > 0;
-        Some(Place { lane: Arc::clone(self), permit: Some(permit) })
+        state.probing |= probe;
+        Some(Place { lane: Arc::clone(self), permit: Some(permit), probe })
     }
 
     /// Remembers a message that waits; `false` when there is no room.
@@ -185,19 +191,23 @@ impl Lane {
     pub(crate) fn answered(&self) {
         let mut state = self.state.lock();
         state.failures = 0;
-        state.probing = false;
         state.trouble = None;
     }
 
     /// The connection as a whole did not work: rests before the next attempt.
     pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>, why: &str) {
         let mut state = self.state.lock();
-        state.failures += 1;
         let since = state.trouble.take().map_or_else(|| shared.ids.clock.now(), |(since, _)| since);
         state.trouble = Some((since, why.to_owned()));
-        state.probing = false;
+        let now = shared.ids.clock.monotonic();
+        // What was under way when the connection failed fails with it, and tells nothing new.
+        let known = now < state.paused_until;
+        if known && asked.is_none() {
+            return;
+        }
+        state.failures += u32::from(!known);
         let pause = retry::pause(state.failures, asked, &*shared.ids.entropy);
-        state.paused_until = state.paused_until.max(shared.ids.clock.monotonic() + pause);
+        state.paused_until = state.paused_until.max(now + pause);
         tracing::warn!(connection = %self.connection, failures = state.failures, pause_ms = pause.as_millis() as u64, "the connection rests");
     }
 }
