@@ -1,6 +1,6 @@
 //! One lane per connection: its adapter, its window, and who waits for a place in it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use nuncio_channel::{Account, Adapter};
 use nuncio_core::{Health, HealthState, Hint, Row};
 use nuncio_domain::config::Connection;
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -51,6 +52,8 @@ struct LaneState {
     paused_until: Duration,
     /// Since when the connection as a whole does not work, and what it said last.
     trouble: Option<(Timestamp, String)>,
+    /// Another lane took its place, or its connection was removed.
+    closed: bool,
     /// After a pause one attempt goes ahead of the others; its place says when it is over.
     probing: bool,
 }
@@ -113,7 +116,7 @@ impl Lane {
 
     fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
         let probe = state.failures > 0;
-        if now < state.paused_until || (probe && state.probing) || (bulk && self.window.available_permits() <= self.kept) {
+        if state.closed || now < state.paused_until || (probe && state.probing) || (bulk && self.window.available_permits() <= self.kept) {
             return None;
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
@@ -124,6 +127,9 @@ impl Lane {
     /// Remembers a message that waits; `false` when there is no room.
     pub(crate) fn hint(&self, hint: Hint) -> bool {
         let mut state = self.state.lock();
+        if state.closed {
+            return false;
+        }
         let (waiting, most) = if hint.bulk { (state.bulk.len(), 2 * BULK) } else { (state.hints.len(), HINTS) };
         if waiting >= most {
             return false;
@@ -156,6 +162,15 @@ impl Lane {
         }
     }
 
+    /// Starts nothing more; answers what waited.
+    fn close(&self) -> Vec<Hint> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.hinted.clear();
+        let LaneState { hints, bulk, .. } = &mut *state;
+        hints.drain(..).chain(bulk.drain(..)).collect()
+    }
+
     /// Whether the lane starts nothing at `now`.
     pub(crate) fn is_resting(&self, now: Duration) -> bool {
         let state = self.state.lock();
@@ -175,11 +190,6 @@ impl Lane {
             since: Some(*since),
             reason: Some(reason.clone()),
         }
-    }
-
-    /// Whether the connection as a whole does not work.
-    fn is_troubled(&self) -> bool {
-        self.adapter.is_err() || self.state.lock().failures > 0
     }
 
     /// Whether the lane remembers more messages than one look of the scanner would bring.
@@ -236,8 +246,20 @@ impl Shared {
             return Arc::clone(lane);
         }
         let lane = Lane::open(self, tenant, connection);
-        lanes.insert(connection.id, Arc::clone(&lane));
+        if let Some(before) = lanes.insert(connection.id, Arc::clone(&lane)) {
+            for hint in before.close() {
+                let _ = lane.hint(hint);
+            }
+        }
+        // What it was opened from may be a second old.
+        self.epochs.lock().remove(&tenant);
         lane
+    }
+
+    /// Closes the lane of a connection that was removed. What waited in it is found by the scanner.
+    pub(crate) fn close_lane(&self, id: ConnectionId) {
+        let lane = self.lanes.write().remove(&id);
+        lane.iter().for_each(|lane| drop(lane.close()));
     }
 
     /// The lane of a connection by its identifier; `None` when it was removed.
@@ -250,14 +272,31 @@ impl Shared {
         Ok(connection.map(|c| self.lane_of(tenant, c)))
     }
 
-    /// Opens the lanes that are in trouble anew, should their connections have been changed for it.
+    /// Opens lanes anew whose connections were changed, and closes those whose connections were removed, by whatever node.
     pub(crate) async fn refresh_lanes(self: &Arc<Self>) -> nuncio_store::Result<()> {
-        let troubled: Vec<_> = self.lanes.read().values().filter(|lane| lane.is_troubled()).cloned().collect();
-        for lane in troubled {
-            let Some(world) = self.store.read().await?.load_world(lane.tenant).await? else { continue };
-            match world.connections.iter().find(|c| c.id == lane.connection) {
-                Some(connection) => drop(self.lane_of(lane.tenant, connection)),
-                None => drop(self.lanes.write().remove(&lane.connection)),
+        let tenants: BTreeSet<TenantId> = self.lanes.read().values().map(|lane| lane.tenant).collect();
+        let tenants = Vec::from_iter(tenants);
+        let epochs: HashMap<_, _> = self.store.read().await?.epochs(&tenants).await?.into_iter().collect();
+        for tenant in tenants {
+            let epoch = epochs.get(&tenant).copied();
+            if epoch.is_some() && self.epochs.lock().get(&tenant).copied() == epoch {
+                continue;
+            }
+            let world = self.store.read().await?.load_world(tenant).await;
+            self.epochs.lock().extend(epoch.map(|epoch| (tenant, epoch)));
+            let world = match world {
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    tracing::error!(tenant = tenant.0, %error, "a world cannot be read; its connections stay as they were");
+                    continue;
+                }
+                world => world?,
+            };
+            let lanes: Vec<_> = self.lanes.read().values().filter(|lane| lane.tenant == tenant).map(|lane| lane.connection).collect();
+            for id in lanes {
+                match world.as_ref().and_then(|world| world.connections.iter().find(|c| c.id == id)) {
+                    Some(connection) => drop(self.lane_of(tenant, connection)),
+                    None => self.close_lane(id),
+                }
             }
         }
         Ok(())

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::Timestamp;
 use nuncio_domain::lifecycle::{Applied, NodeId, Step, Wait};
 use nuncio_domain::message::HeldReason;
+use nuncio_domain::{MessageId, Timestamp};
 use nuncio_store::{DueMessage, Node, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
 
@@ -25,6 +25,8 @@ const COMPARE: Duration = Duration::from_secs(10);
 const CLOCK_OFF: Duration = Duration::from_secs(60);
 /// A database that nobody used for this long may be a restored copy.
 const STALE: Duration = Duration::from_secs(3_600);
+/// How long a message that could not be seen to is left alone.
+const ALONE: Duration = Duration::from_secs(60);
 /// Messages of one page.
 const PAGE: u32 = 500;
 /// Shards of the whole installation.
@@ -216,6 +218,7 @@ impl Shared {
     async fn work_off(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
         let (mut from, mut left, mut done) = (Timestamp::from_millis(i64::MIN), HashSet::new(), 0);
         loop {
+            left.extend(self.left_alone());
             let limit = PAGE + left.len() as u32;
             let mut tx = self.store.read().await?;
             let mut page = match batch {
@@ -223,7 +226,7 @@ impl Shared {
                 Batch::WaitingIn(shard) => tx.waiting_messages(shard, from, limit).await?,
             };
             drop(tx);
-            if let Some(Wait::Attempt { due_at }) = page.last().map(|m| m.wait) {
+            if let Some(Wait::Attempt { due_at }) = page.last().and_then(|m| m.wait) {
                 from = due_at;
             }
             page.retain(|message| !left.contains(&message.id));
@@ -243,7 +246,7 @@ impl Shared {
     }
 
     /// Takes a step with a message, and answers whether it took effect. A message that cannot be read concerns no other: it is named, and
-    /// left as it is.
+    /// left alone for a while.
     pub(crate) async fn step(&self, message: &DueMessage, step: Step) -> Result<bool> {
         let transition = Transition { tenant: message.tenant, id: message.id, step, now: self.ids.clock.now() };
         match self.store.transition(transition).await {
@@ -254,10 +257,23 @@ impl Shared {
             Ok(Transitioned::Missing) => Ok(false),
             Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => Err(error),
             Err(error) => {
-                tracing::error!(message.id = %message.id, %error, "a message cannot be seen to, and is left as it is");
+                self.leave_alone(message.id, &error);
                 Ok(false)
             }
         }
+    }
+
+    pub(crate) fn leave_alone(&self, id: MessageId, error: &StoreError) {
+        tracing::error!(message.id = %id, %error, "a message cannot be seen to, and is left alone for a while");
+        self.troubled.lock().insert(id, self.ids.clock.monotonic() + ALONE);
+    }
+
+    /// Messages that could not be seen to lately.
+    pub(crate) fn left_alone(&self) -> HashSet<MessageId> {
+        let now = self.ids.clock.monotonic();
+        let mut troubled = self.troubled.lock();
+        troubled.retain(|_, until| now < *until);
+        troubled.keys().copied().collect()
     }
 
     /// The shards that are this node's: of all live nodes, the one with the highest score for a shard takes it (rendezvous hashing).

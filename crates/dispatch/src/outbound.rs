@@ -7,7 +7,7 @@ use nuncio_core::{Health, Hint, Outbound, Permit};
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
-use nuncio_domain::{TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, TenantId, Timestamp};
 
 use crate::lane::Place;
 use crate::{Dispatch, Shared};
@@ -47,6 +47,10 @@ impl Outbound for Dispatch {
         {
             lane.pump();
         }
+    }
+
+    fn removed(&self, connection: ConnectionId) {
+        self.shared.close_lane(connection);
     }
 
     fn told(&self, tenant: TenantId) {

@@ -59,6 +59,14 @@ pub(crate) struct MessageRow {
     pub(crate) state: StateRow,
 }
 
+/// The columns of a [`DueRow`].
+macro_rules! due_columns {
+    () => {
+        "tenant_id, id, fence, connection_id, wait, held, due_at, owner, expires_at"
+    };
+}
+pub(crate) use due_columns;
+
 /// What the scanner needs of a message.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub(crate) struct DueRow {
@@ -70,6 +78,7 @@ pub(crate) struct DueRow {
     held: i16,
     due_at: Option<i64>,
     owner: Option<i64>,
+    expires_at: i64,
 }
 
 const MESSAGES: &str = "messages";
@@ -181,14 +190,15 @@ impl MessageRow {
 }
 
 impl DueRow {
-    pub(crate) fn decode(self) -> Result<DueMessage> {
-        Ok(DueMessage {
+    pub(crate) fn decode(self) -> DueMessage {
+        DueMessage {
             tenant: TenantId(self.tenant_id),
             id: MessageId::from_uuid(self.id),
             fence: self.fence,
             connection: ConnectionId::from_uuid(self.connection_id),
-            wait: wait(self.wait, self.held, self.due_at, self.owner)?,
-        })
+            wait: wait(self.wait, self.held, self.due_at, self.owner).ok(),
+            expires_at: Timestamp::from_millis(self.expires_at),
+        }
     }
 }
 

@@ -42,8 +42,10 @@ pub struct DueMessage {
     pub fence: i64,
     /// The connection of its next attempt.
     pub connection: ConnectionId,
-    /// What it waits for.
-    pub wait: Wait,
+    /// What it waits for, unless a newer version wrote what this one cannot read.
+    pub wait: Option<Wait>,
+    /// When its validity ends.
+    pub expires_at: Timestamp,
 }
 
 /// Messages.
@@ -65,7 +67,8 @@ pub trait MessageRepo {
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>>;
 
     /// Up to `limit` messages of all worlds in these shards that are due at `now`, longest due first, but for those of the
-    /// connections in `skip`: what waits for a provider that is down must not stand in front of what others wait for.
+    /// connections in `skip` whose validity has not ended: what waits for a provider that is down must not stand in front of what others
+    /// wait for.
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Up to `limit` messages whose attempt `node` is making.

@@ -1,12 +1,13 @@
 //! What goes wrong half-way: a start, an accept, an attempt. Nothing is lost by it, nothing goes out twice, and nobody else waits for it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, Scope, SendRequest, Services, Verdict};
+use nuncio_core::Outbound as _;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_testkit::{Backend, Options, TestApp};
@@ -16,6 +17,8 @@ use tokio::sync::Semaphore;
 /// A provider of which a test says what it answers; it takes what nothing is said of, and tells no more.
 #[derive(Clone, Debug)]
 struct Provider {
+    /// Whether its accounts cannot be opened.
+    unusable: Arc<AtomicBool>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
     /// A permit for each call that arrived.
     called: Arc<Semaphore>,
@@ -34,7 +37,12 @@ enum Answer {
 impl Provider {
     fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
-        Self { answers, called: Arc::new(Semaphore::new(0)), gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)) }
+        Self {
+            unusable: Arc::default(),
+            answers,
+            called: Arc::new(Semaphore::new(0)),
+            gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+        }
     }
 
     /// A server on which it carries every channel of the test world.
@@ -71,6 +79,9 @@ impl AdapterFactory for Provider {
     }
 
     fn open(&self, _account: &Account, _services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        if self.unusable.load(Ordering::Acquire) {
+            return Err(vec![FieldError::new("settings", "a test wants it so")]);
+        }
         Ok(Arc::new(self.clone()))
     }
 }
@@ -160,4 +171,112 @@ async fn a_start_that_ends_while_it_holds_leaves_the_rest_to_be_held() {
             assert_eq!(app.message(&id).await["heldReason"], "stale_database");
         }
     }
+}
+
+async fn remove(app: &TestApp, channel: &str) {
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let sender = world.default_sender().expect("a default sender").id;
+    app.request("DELETE", &format!("/v1/senders/{sender}/channels/{channel}"), None).await.expect(204);
+}
+
+fn in_an_hour(to: &str) -> Value {
+    json!({"to": to, "text": "x", "channel": "sms", "scheduledAt": "2026-01-01T01:00:00Z"})
+}
+
+#[tokio::test]
+async fn what_waits_for_a_connection_that_was_removed_takes_its_fallback_or_fails() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = app.send_message(in_an_hour("+34600111222")).await;
+        let fallback = json!({"to": "+34600111222", "text": "x", "channel": "whatsapp", "scheduledAt": "2026-01-01T01:00:00Z"});
+        let second = app.send_message(json!({"to": "+34600111222", "text": "opens the lane", "channel": "sms"})).await;
+        app.drain().await;
+        assert_eq!(app.message(&second).await["status"], "delivered");
+        remove(&app, "sms").await;
+        app.advance(Duration::from_secs(3_600)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("undeliverable")), "{message}");
+
+        // Nor does it wait for ever where its lane was never opened.
+        let mut app = TestApp::on(backend).await;
+        let (id, other) = (app.send_message(fallback).await, app.send_message(in_an_hour("+34600111223")).await);
+        remove(&app, "whatsapp").await;
+        app.crash().await;
+        app.advance(Duration::from_secs(3_600)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["channel"].as_str()), (Some("delivered"), Some("sms")), "{message}");
+        assert_eq!(app.message(&other).await["status"], "delivered");
+    }
+}
+
+#[tokio::test]
+async fn another_node_too_stops_using_a_connection_that_was_removed() {
+    let app = TestApp::start().await;
+    let other = app.another_node().await;
+    other.dispatch.start().await.expect("it enters");
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let sms = world.connections.iter().find(|c| c.channel == Channel::Sms).expect("a connection");
+    assert!(other.dispatch.reserve(app.tenant(), sms, false).is_some(), "its lane is open");
+    let id = app.send_message(in_an_hour("+34600111222")).await;
+    remove(&app, "sms").await;
+    app.clock.advance(Duration::from_secs(2));
+    other.dispatch.tick().await.expect("a round");
+    app.clock.advance(Duration::from_secs(3_600));
+    other.dispatch.drain().await.expect("rounds");
+    let mut tx = app.store().read().await.expect("a reader");
+    let message = tx.lookup_message(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("a message");
+    assert_eq!(message.state.status.as_str(), "failed");
+}
+
+#[tokio::test]
+async fn a_message_whose_account_cannot_be_opened_expires() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Down]);
+        let mut app = provider.app(backend).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "validitySeconds": 600})).await;
+        app.drain().await;
+        provider.unusable.store(true, Ordering::Release);
+        app.crash().await;
+        app.advance(Duration::from_secs(300)).await;
+        assert_eq!(app.message(&id).await["status"], "sending");
+        app.advance(Duration::from_secs(300)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("expired")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_concerns_no_other() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let mut app = provider.app(backend).await;
+        let later = [app.send_message(in_an_hour("+34600111221")).await, app.send_message(in_an_hour("+34600111222")).await];
+        provider.close();
+        for to in ["+34600111223", "+34600111224", "+34600111225"] {
+            app.send_message(json!({"to": to, "text": "x"})).await;
+        }
+        provider.called(3).await;
+        // As a newer version may have left them.
+        app.sql("UPDATE messages SET wait = 9 WHERE recipient IN ('+34600111221', '+34600111223')").await;
+        app.sql("UPDATE messages SET detail = '{' WHERE recipient = '+34600111224'").await;
+        app.crash().await;
+        provider.open();
+        app.advance(Duration::from_secs(3_600)).await;
+        assert_eq!(app.message(&later[1]).await["status"], "sent");
+        let mut tx = app.store().read().await.expect("a reader");
+        let owners = tx.owners().await.expect("owners");
+        let owned = tx.messages_owned_by(owners[0], 9).await.expect("a list");
+        assert_eq!((owners.len(), owned.len()), (1, 2), "what can be read was taken over");
+    }
+}
+
+#[tokio::test]
+async fn a_node_shows_that_it_lives_whatever_else_fails() {
+    let app = TestApp::start().await;
+    app.send_message(in_an_hour("+34600111222")).await;
+    remove(&app, "sms").await;
+    app.faults.steps_left.store(0, Ordering::Release);
+    app.clock.advance(Duration::from_secs(3_600));
+    assert!(app.node.dispatch.tick().await.is_err());
+    app.get("/readyz").await.expect(200);
 }

@@ -33,7 +33,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_world"]),
     (
         "every_change_raises_the_epoch_of_its_world",
-        &["raise_epoch", "insert_sender", "update_sender", "put_connection", "delete_connection"],
+        &["raise_epoch", "epochs", "insert_sender", "update_sender", "put_connection", "delete_connection"],
     ),
     ("a_key_is_found_by_its_hash_and_revoked_once", &["insert_key", "find_key", "list_keys", "revoke_key"]),
     ("a_dropped_transaction_leaves_nothing", &["commit"]),
