@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::scanner::LIMIT;
+use crate::under_way::Accepting;
 use crate::{Shared, retry};
 
 /// The most hints of a lane. What does not fit is found by the scanner.
@@ -65,6 +66,8 @@ pub(crate) struct Place {
     permit: Option<OwnedSemaphorePermit>,
     /// Whether the others wait for what comes of it.
     probe: bool,
+    /// The accept that it is for, until that ends.
+    pub(crate) accepting: Option<Accepting>,
 }
 
 impl Drop for Place {
@@ -121,7 +124,7 @@ impl Lane {
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
         state.probing |= probe;
-        Some(Place { lane: Arc::clone(self), permit: Some(permit), probe })
+        Some(Place { lane: Arc::clone(self), permit: Some(permit), probe, accepting: None })
     }
 
     /// Remembers a message that waits; `false` when there is no room.
@@ -149,7 +152,8 @@ impl Lane {
             let (place, hint) = {
                 let mut state = self.state.lock();
                 let bulk = state.hints.is_empty();
-                if (bulk && state.bulk.is_empty()) || shared.is_stopping() {
+                // Who could not show that it lives may be believed dead: what it starts now would be nobody's.
+                if (bulk && state.bulk.is_empty()) || shared.is_stopping() || !shared.health.is_fit(now) {
                     return;
                 }
                 let Some(place) = self.place(&mut state, now, bulk) else { return };

@@ -18,6 +18,7 @@ mod retry;
 mod scanner;
 mod tally;
 mod track;
+mod under_way;
 mod web;
 mod webhooks;
 
@@ -35,12 +36,17 @@ use parking_lot::{Mutex, RwLock};
 
 use lane::Lane;
 use tally::Tally;
-use track::Tracker;
+use track::{Gate, Tracker};
+use under_way::UnderWay;
 
 /// How often to look for something to do.
 const EVERY: Duration = Duration::from_millis(100);
 /// How long to wait after a round that failed.
 const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How often to look for messages that this node owns and forgot.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// How dispatch behaves.
 #[derive(Clone, Debug)]
@@ -84,6 +90,9 @@ struct Shared {
     /// Messages that could not be seen to, and until when they are left alone.
     troubled: Mutex<HashMap<MessageId, Duration>>,
     tracker: Tracker,
+    under_way: UnderWay,
+    second: Gate,
+    forgotten: Gate,
     tally: Tally,
     webhooks: webhooks::Webhooks,
     health: nodes::Health,
@@ -113,6 +122,9 @@ impl Dispatch {
             epochs: Mutex::default(),
             troubled: Mutex::default(),
             tracker,
+            under_way: UnderWay::default(),
+            second: Gate::default(),
+            forgotten: Gate::default(),
             tally: Tally::default(),
             webhooks: webhooks::Webhooks::default(),
             health: nodes::Health::default(),
@@ -162,11 +174,15 @@ impl Dispatch {
         shared.pump_all();
         let looked_after = self.look_after_broadcasts().await;
         let mut kept = Ok(false);
-        if shared.health.second_passed(shared.ids.clock.monotonic()) {
+        let now = shared.ids.clock.monotonic();
+        if shared.forgotten.opens(now, FORGOTTEN) {
+            kept = shared.recover_forgotten().await.map(|()| false);
+        }
+        if shared.second.opens(now, SECOND) {
             let refreshed = shared.refresh_lanes().await;
             let flushed = shared.flush_tally().await;
             let house = shared.keep_house().await;
-            kept = refreshed.and(flushed).map(|_| house);
+            kept = kept.and(refreshed).and(flushed).map(|_| house);
         }
         Ok(recovered? | released | looked_after? | kept?)
     }

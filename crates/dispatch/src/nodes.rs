@@ -48,7 +48,6 @@ pub(crate) struct Health(Mutex<Pulse>);
 struct Pulse {
     beat_at: Option<Duration>,
     compared_at: Option<Duration>,
-    second_at: Duration,
     clock_off: bool,
 }
 
@@ -64,16 +63,6 @@ impl Health {
     pub(crate) fn is_fit(&self, now: Duration) -> bool {
         let pulse = self.0.lock();
         !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < SILENT)
-    }
-
-    /// Whether a second passed since this last answered yes.
-    pub(crate) fn second_passed(&self, now: Duration) -> bool {
-        let mut pulse = self.0.lock();
-        let passed = now.saturating_sub(pulse.second_at) >= Duration::from_secs(1);
-        if passed {
-            pulse.second_at = now;
-        }
-        passed
     }
 }
 
@@ -186,12 +175,37 @@ impl Shared {
             }
             tracing::warn!(node = node.id.0, "a node ended without signing off; its messages are taken over");
         }
-        self.work_off(Batch::OwnedBy(node.id), || Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) })
-            .await?;
+        self.work_off(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
         self.peers.lock().remove(&node.id);
         let mut tx = self.store.begin().await?;
         tx.delete_node(node.id).await?;
         tx.commit().await
+    }
+
+    /// Recovers what this node owns and forgot, and what is owned by nobody: a node that was paused may have started something under a
+    /// name that the others had forgotten.
+    pub(crate) async fn recover_forgotten(&self) -> Result<()> {
+        let me = self.node();
+        let mut tx = self.store.read().await?;
+        let owned = tx.messages_owned_by(me, PAGE + self.under_way.attempts() as u32).await?;
+        // In this order: a node is entered before it owns anything.
+        let owners = tx.owners().await?;
+        let nodes = tx.list_nodes().await?;
+        drop(tx);
+        let forgotten = self.under_way.forgotten(owned);
+        for taken in join_all(forgotten.iter().map(|message| self.step(message, self.recovery(me)))).await {
+            if taken? {
+                tracing::warn!(node = me.0, "a message that this node owned was forgotten; it is taken up again");
+            }
+        }
+        for owner in owners.into_iter().filter(|owner| nodes.iter().all(|node| node.id != *owner)) {
+            self.work_off(Batch::OwnedBy(owner), || self.recovery(owner)).await?;
+        }
+        Ok(())
+    }
+
+    fn recovery(&self, node: NodeId) -> Step {
+        Step::Recover { node, retry_in: retry::after(0, None, &*self.ids.entropy) }
     }
 
     /// Holds for a person whatever waits for an attempt or was being sent.

@@ -305,7 +305,8 @@ impl Core {
             let outbound = &core.inner.outbound;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
-            accept.claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await;
             let handed = if let Ok(Accepted::New { message, .. }) = &accepted { Some(message.clone()) } else { None };
             if handed.is_some() {
@@ -313,16 +314,17 @@ impl Core {
             }
             let _ = reply.send(accepted);
             if let Some(message) = handed {
-                core.hand_over(permit, message, waits_for_its_time);
+                core.hand_over(permit.zip(claim), message, waits_for_its_time);
             }
         });
         answer.await.map_err(Error::internal)?.or_fail()
     }
 
-    fn hand_over(&self, permit: Option<Permit>, message: Box<Message>, waits_for_its_time: bool) {
+    fn hand_over(&self, claimed: Option<(Permit, Claim)>, message: Box<Message>, waits_for_its_time: bool) {
         let outbound = &self.inner.outbound;
-        match (message.state.wait, permit) {
-            (Wait::Owned { .. }, Some(permit)) => outbound.started(permit, message),
+        match (message.state.wait, claimed) {
+            // After a commit whose answer was late, another node may have taken it over and be at the next attempt.
+            (Wait::Owned { node }, Some((permit, claim))) if node == claim.node => outbound.started(permit, message),
             (Wait::Attempt { .. }, _) if !waits_for_its_time => outbound.waiting(Hint {
                 tenant: message.tenant,
                 id: message.id,

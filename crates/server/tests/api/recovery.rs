@@ -280,3 +280,70 @@ async fn a_node_shows_that_it_lives_whatever_else_fails() {
     assert!(app.node.dispatch.tick().await.is_err());
     app.get("/readyz").await.expect(200);
 }
+
+#[tokio::test]
+async fn an_accepted_message_of_which_nobody_learned_is_sent() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
+        app.faults.lost_accepts.store(1, Ordering::Release);
+        app.post("/v1/messages", body.clone()).await.expect(503);
+        for _ in 0..4 {
+            app.advance(Duration::from_secs(10)).await;
+        }
+        let repeated = app.post("/v1/messages", body).await.expect(409).json();
+        let message = app.message(repeated["message"]["id"].as_str().expect("the original")).await;
+        assert_eq!((message["status"].as_str(), message["possibleDuplicate"].as_bool()), (Some("delivered"), Some(true)), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_ends_without_a_result_is_unknown() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Panics]);
+        let app = provider.app(backend).await;
+        let id = app.send_message(text()).await;
+        for _ in 0..4 {
+            app.advance(Duration::from_secs(10)).await;
+        }
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["attempts"][0]["status"].as_str()), (Some("sent"), Some("unknown")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_takes_long_is_nobody_else_s() {
+    let provider = Provider::answering([]);
+    let app = provider.app(Backend::Sqlite).await;
+    provider.close();
+    let id = app.send_message(text()).await;
+    provider.called(1).await;
+    for _ in 0..6 {
+        app.clock.advance(Duration::from_secs(10));
+        app.node.dispatch.tick().await.expect("a round");
+    }
+    provider.open();
+    app.drain().await;
+    let message = app.message(&id).await;
+    assert_eq!((message["status"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("sent"), Some(1)), "{message}");
+}
+
+#[tokio::test]
+async fn what_a_forgotten_node_owns_is_taken_over() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let app = provider.app(backend).await;
+        provider.close();
+        let id = app.send_message(text()).await;
+        provider.called(1).await;
+        // As if the others had buried this node, and it had started the attempt after that.
+        app.sql("UPDATE messages SET owner = 77").await;
+        app.clock.advance(Duration::from_secs(10));
+        app.node.dispatch.tick().await.expect("a round");
+        let message = app.message(&id).await;
+        assert_eq!(message["attempts"][0]["status"], "unknown", "{message}");
+        provider.open();
+        app.drain().await;
+        assert_eq!(app.message(&id).await["status"], "sent");
+    }
+}
