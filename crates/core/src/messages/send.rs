@@ -6,7 +6,7 @@ use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Cost, Message, Money};
+use nuncio_domain::message::{Cost, Message, Money, Status};
 use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Recipient, Result, SenderId,
@@ -301,7 +301,7 @@ impl Core {
         tokio::spawn(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
-            let waits_for_its_time = matches!(accept.message.state.wait, Wait::Attempt { due_at } if due_at > accept.now.plus(plan::GRACE));
+            let waits_for_its_time = accept.message.state.status == Status::Scheduled;
             let outbound = &core.inner.outbound;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
