@@ -21,6 +21,7 @@ mod money;
 mod nodes;
 mod numbers;
 mod people;
+mod restored;
 mod schema;
 mod suppressions;
 mod templates;
@@ -203,6 +204,9 @@ cases! {
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             a_commit_without_an_answer_is_read_back,
+        }
+        restored {
+            a_log_from_another_cluster_is_read_on,
         }
         schema {
             both_databases_have_one_schema,
