@@ -65,7 +65,7 @@ impl Shared {
                 && due_at <= self.ids.clock.now()
             {
                 let (fence, connection) = (state.fence, state.route.connection);
-                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk: false };
+                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk: state.detail.broadcast.is_some() };
                 nuncio_core::Outbound::waiting(&crate::Dispatch { shared: Arc::clone(self) }, hint);
             }
         }

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use nuncio_channel::{Registry, Services};
 use nuncio_core::{Marks, Sealer};
 use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, limits};
+use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
 use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};
 
@@ -93,6 +93,9 @@ struct Shared {
     under_way: UnderWay,
     second: Gate,
     forgotten: Gate,
+    templates: Gate,
+    /// Up to when chunks that no message uses were purged.
+    purged: Mutex<Option<Timestamp>>,
     tally: Tally,
     webhooks: webhooks::Webhooks,
     health: nodes::Health,
@@ -125,6 +128,8 @@ impl Dispatch {
             under_way: UnderWay::default(),
             second: Gate::default(),
             forgotten: Gate::default(),
+            templates: Gate::default(),
+            purged: Mutex::default(),
             tally: Tally::default(),
             webhooks: webhooks::Webhooks::default(),
             health: nodes::Health::default(),
@@ -169,22 +174,12 @@ impl Dispatch {
     /// A round without the look for due messages.
     async fn look_after(&self) -> Result<bool> {
         let shared = &self.shared;
-        let recovered = shared.recover_dead().await;
         let released = shared.events.release_due();
         shared.pump_all();
         let looked_after = self.look_after_broadcasts().await;
-        let mut kept = Ok(false);
         let now = shared.ids.clock.monotonic();
-        if shared.forgotten.opens(now, FORGOTTEN) {
-            kept = shared.recover_forgotten().await.map(|()| false);
-        }
-        if shared.second.opens(now, SECOND) {
-            let refreshed = shared.refresh_lanes().await;
-            let flushed = shared.flush_tally().await;
-            let house = shared.keep_house().await;
-            kept = kept.and(refreshed).and(flushed).map(|_| house);
-        }
-        Ok(recovered? | released | looked_after? | kept?)
+        let kept = if shared.second.opens(now, SECOND) { shared.look_around(now).await } else { Ok(false) };
+        Ok(released | looked_after? | kept?)
     }
 
     /// Ticks until nothing is due, under way or waiting for a permit. For tests and for a clean shutdown.
@@ -207,6 +202,7 @@ impl Dispatch {
         tokio::select! {
             () = self.run_messages() => {}
             () = self.beat() => {}
+            () = self.purge_now_and_then() => {}
         }
         // It sees the same sign to stop.
         let _ = webhooks.await;
@@ -228,7 +224,7 @@ impl Dispatch {
         const SCAN_SHARE: u32 = 20;
         let mut interval = tokio::time::interval(EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut rounds, mut scan_at) = (0_u64, Instant::now());
+        let mut scan_at = Instant::now();
         loop {
             interval.tick().await;
             if self.shared.stopping.load(Ordering::Acquire) {
@@ -246,13 +242,23 @@ impl Dispatch {
                 tracing::warn!(%error, "a round of dispatch failed; it is tried again");
                 tokio::time::sleep(AFTER_TROUBLE).await;
             }
-            rounds += 1;
-            if rounds.is_multiple_of(600)
-                && let Err(error) = self.shared.purge().await
-            {
+        }
+    }
+
+    async fn purge_now_and_then(&self) {
+        const PURGE_EVERY: Duration = Duration::from_secs(60);
+        loop {
+            tokio::time::sleep(PURGE_EVERY).await;
+            if let Err(error) = self.purge().await {
                 tracing::warn!(%error, "old rows were not purged; it is tried again");
             }
         }
+    }
+
+    /// Removes idempotency keys whose time is over, chunks of requests that were never accepted, and traces of erased contacts.
+    /// [`Self::run`] does so once a minute.
+    pub async fn purge(&self) -> Result<()> {
+        self.shared.purge().await
     }
 
     /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.
@@ -280,6 +286,17 @@ impl Dispatch {
 }
 
 impl Shared {
+    /// What is done once a second.
+    async fn look_around(self: &Arc<Self>, now: Duration) -> Result<bool> {
+        let recovered = self.recover_dead().await;
+        let forgotten = if self.forgotten.opens(now, FORGOTTEN) { self.recover_forgotten().await } else { Ok(()) };
+        let refreshed = self.refresh_lanes().await;
+        self.begin_flush();
+        let kept = self.keep_house().await;
+        forgotten.and(refreshed)?;
+        Ok(recovered? | kept)
+    }
+
     fn node(&self) -> NodeId {
         NodeId(self.node.load(Ordering::Acquire))
     }

@@ -77,9 +77,13 @@ impl Shared {
             self.hold_all().await?;
         }
         self.register(now).await?;
-        if self.config.sole {
-            for node in nodes {
+        let since = self.ids.clock.monotonic();
+        for node in nodes {
+            if self.config.sole {
                 self.bury(node).await?;
+            } else {
+                // Known from the start, so that nothing of theirs is taken for nobody's.
+                self.peers.lock().insert(node.id, Sighting { beat: node.beat, since });
             }
         }
         Ok(())

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use nuncio_core::{Hint, contacts};
-use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::{Step, Wait};
+use nuncio_domain::{ConnectionId, Timestamp};
 use nuncio_store::{DueMessage, Result, StoreError};
 
 use crate::Shared;
@@ -20,6 +20,9 @@ pub(crate) const LIMIT: u32 = 1_000;
 const PURGE: u32 = 1_000;
 /// How old a spool chunk without a message must be: no accept takes this long.
 const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
+/// How far back a new process looks for them, and what it looks through at a time.
+const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
+const ORPHAN_STEP: Duration = Duration::from_secs(600);
 
 impl Shared {
     /// Messages that are due, but for those that nothing can be done about now.
@@ -46,7 +49,7 @@ impl Shared {
         let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();
         let mut steps = Vec::new();
         for message in &due {
-            let DueMessage { tenant, id, fence, connection, .. } = *message;
+            let DueMessage { tenant, id, fence, connection, bulk, .. } = *message;
             if !matches!(message.wait, Some(Wait::Attempt { .. })) {
                 steps.push((message, Step::Deadline { fence }));
                 continue;
@@ -68,7 +71,7 @@ impl Shared {
             };
             match lane {
                 Some(lane) => {
-                    any |= lane.hint(Hint { tenant, id, fence, connection, bulk: false }) && !lane.is_resting(self.ids.clock.monotonic())
+                    any |= lane.hint(Hint { tenant, id, fence, connection, bulk }) && !lane.is_resting(self.ids.clock.monotonic())
                 }
                 None => steps.push((message, Step::Disconnected { fence })),
             }
@@ -84,10 +87,38 @@ impl Shared {
     /// Removes what nobody needs any more, a step at a time.
     pub(crate) async fn purge(&self) -> Result<()> {
         let now = self.ids.clock.now();
-        let mut tx = self.store.begin().await?;
-        tx.purge_idempotency_keys(now, PURGE).await?;
-        tx.purge_orphaned_spool(now.minus(ORPHAN_AGE), PURGE).await?;
-        tx.commit().await?;
-        contacts::sweep(&*self.store, &self.ids).await
+        let keys = self.purge_keys(now).await;
+        let chunks = self.purge_chunks(now).await;
+        let contacts = contacts::sweep(&*self.store, &self.ids).await;
+        keys.and(chunks).and(contacts)
+    }
+
+    async fn purge_keys(&self, now: Timestamp) -> Result<()> {
+        while !self.is_stopping() {
+            let mut tx = self.store.begin().await?;
+            let gone = tx.purge_idempotency_keys(now, PURGE).await?;
+            tx.commit().await?;
+            if gone < u64::from(PURGE) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every chunk once, when it is old enough; after a start, at those of the day before too.
+    async fn purge_chunks(&self, now: Timestamp) -> Result<()> {
+        let until = now.minus(ORPHAN_AGE);
+        let mut since = self.purged.lock().unwrap_or_else(|| until.minus(ORPHAN_SPAN));
+        while since < until && !self.is_stopping() {
+            let before = until.min(since.plus(ORPHAN_STEP));
+            let mut tx = self.store.begin().await?;
+            let gone = tx.purge_orphaned_spool(since, before, PURGE).await?;
+            tx.commit().await?;
+            if gone < u64::from(PURGE) {
+                since = before;
+                *self.purged.lock() = Some(since);
+            }
+        }
+        Ok(())
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     fn owned(number: u8, fence: i64) -> DueMessage {
         let id = MessageId::from_uuid(uuid::Uuid::from_bytes([number; 16]));
         let connection = ConnectionId::from_uuid(uuid::Uuid::nil());
-        DueMessage { tenant: TenantId(1), id, fence, connection, wait: None, expires_at: Timestamp::from_millis(0) }
+        DueMessage { tenant: TenantId(1), id, fence, connection, wait: None, expires_at: Timestamp::from_millis(0), bulk: false }
     }
 
     fn ids(messages: Vec<DueMessage>) -> Vec<u8> {

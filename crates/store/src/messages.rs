@@ -46,6 +46,8 @@ pub struct DueMessage {
     pub wait: Option<Wait>,
     /// When its validity ends.
     pub expires_at: Timestamp,
+    /// Whether it is part of a broadcast.
+    pub bulk: bool,
 }
 
 /// Messages.
@@ -93,8 +95,9 @@ pub trait MessageRepo {
     /// Writes one chunk of a large request, before the message itself is accepted.
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()>;
 
-    /// Deletes up to `limit` spool chunks that were written before `before` and that no message uses. Returns how many.
-    async fn purge_orphaned_spool(&mut self, before: Timestamp, limit: u32) -> Result<u64>;
+    /// Deletes up to `limit` spool chunks that were written at or after `since` and before `before`, and that no message uses. Returns how
+    /// many. Costs as much as was written in that time.
+    async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64>;
 
     /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many.
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;

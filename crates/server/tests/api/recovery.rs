@@ -1,14 +1,15 @@
 //! What goes wrong half-way: a start, an accept, an attempt. Nothing is lost by it, nothing goes out twice, and nobody else waits for it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, Scope, SendRequest, Services, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, Scope, SendRequest, Services, TemplateApi, Verdict};
 use nuncio_core::Outbound as _;
 use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
@@ -17,6 +18,8 @@ use tokio::sync::Semaphore;
 /// A provider of which a test says what it answers; it takes what nothing is said of, and tells no more.
 #[derive(Clone, Debug)]
 struct Provider {
+    /// Templates that were handed in; it never gets to them.
+    submitted: Arc<AtomicU32>,
     /// Whether its accounts cannot be opened.
     unusable: Arc<AtomicBool>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -38,6 +41,7 @@ impl Provider {
     fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
         Self {
+            submitted: Arc::default(),
             unusable: Arc::default(),
             answers,
             called: Arc::new(Semaphore::new(0)),
@@ -109,6 +113,22 @@ impl Adapter for Provider {
 
     async fn check(&self) -> Result<String, String> {
         Ok("as the test says".to_owned())
+    }
+
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TemplateApi for Provider {
+    async fn submit(&self, _template: &Template) -> Result<String, Failure> {
+        self.submitted.fetch_add(1, Ordering::AcqRel);
+        Err(Failure::own(FailureCode::Undeliverable, "nobody answers"))
+    }
+
+    async fn status(&self, _template: &Template) -> Result<Decision, Failure> {
+        Ok(Decision::Pending)
     }
 }
 
@@ -346,4 +366,54 @@ async fn what_a_forgotten_node_owns_is_taken_over() {
         app.drain().await;
         assert_eq!(app.message(&id).await["status"], "sent");
     }
+}
+
+#[tokio::test]
+async fn a_message_that_is_scheduled_for_soon_waits_for_its_time_too() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-01T00:00:03Z"})).await;
+    app.advance(Duration::from_millis(2_999)).await;
+    assert_eq!(app.message(&id).await["status"], "scheduled");
+    app.advance(Duration::from_millis(1)).await;
+    assert_eq!(app.message(&id).await["status"], "delivered");
+}
+
+#[tokio::test]
+async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let app = provider.app(backend).await;
+        let content = json!({"name": "order_ready", "language": "en", "body": "Ready.", "whatsappCategory": "UTILITY"});
+        let made = app.post("/v1/templates", content).await.expect(201).json();
+        let sender = app.node.core.world(app.tenant()).await.expect("the test world").default_sender().expect("a sender").id;
+        let path = format!("/v1/templates/{}/submit", made["id"].as_str().expect("an id"));
+        app.post(&path, json!({"senderId": sender})).await.expect(202);
+        assert_eq!(provider.submitted.load(Ordering::Acquire), 1);
+        app.clock.advance(Duration::from_secs(60));
+        let due =
+            app.store().read().await.expect("a reader").due_templates(nuncio_domain::Clock::now(&*app.clock), 9).await.expect("a list");
+        for _ in 0..2 {
+            app.node.core.look_after_template(&due[0]).await.expect("looked after");
+        }
+        assert_eq!(provider.submitted.load(Ordering::Acquire), 2);
+    }
+}
+
+#[tokio::test]
+async fn all_keys_whose_time_is_over_are_forgotten_in_one_go() {
+    let app = TestApp::start().await;
+    app.sql(&format!(
+        "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, purge_after) \
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+         SELECT {}, 1, i, zeroblob(32), zeroblob(16), 1 FROM n",
+        app.tenant().0
+    ))
+    .await;
+    let known = async |key: &str| {
+        let mut tx = app.store().read().await.expect("a reader");
+        tx.find_message_by_idempotency_key(app.tenant(), nuncio_store::Operation::SendMessage, key).await.expect("a look").is_some()
+    };
+    assert!(known("2500").await);
+    app.node.dispatch.purge().await.expect("purged");
+    assert!(!known("2500").await && !known("1").await);
 }

@@ -223,11 +223,12 @@ impl MessageRepo for SqlTx {
         Ok(())
     }
 
-    async fn purge_orphaned_spool(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
+    async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
         let done = sqlx::query(
             "DELETE FROM spool_chunks WHERE (tenant_id, message_id, chunk) IN (SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s \
-             WHERE s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $2)",
+             WHERE s.created_at >= $1 AND s.created_at < $2 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $3)",
         )
+        .bind(since.millis())
         .bind(before.millis())
         .bind(i64::from(limit))
         .execute(self.conn())

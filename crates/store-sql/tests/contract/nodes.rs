@@ -69,15 +69,16 @@ pub(crate) async fn chunks_that_no_message_uses_are_swept(h: &Harness) {
     }
     tx.insert_spool_chunk(h.other.tenant, used.id, 0, &[], early).await.unwrap();
     tx.commit().await.unwrap();
-    let sweep = async |before, limit| {
+    let sweep = async |since, before, limit| {
         let mut tx = h.begin().await;
-        let gone = tx.purge_orphaned_spool(before, limit).await.unwrap();
+        let gone = tx.purge_orphaned_spool(since, before, limit).await.unwrap();
         tx.commit().await.unwrap();
         gone
     };
-    assert_eq!(sweep(early, 9).await, 0, "only what was written before");
-    assert_eq!((sweep(late, 2).await, sweep(late, 9).await, sweep(late, 9).await), (2, 1, 0));
-    assert_eq!(sweep(h.tick(), 9).await, 1);
+    assert_eq!(sweep(START, early, 9).await, 0, "only what was written before");
+    assert_eq!(sweep(late, late, 9).await, 0, "and since");
+    assert_eq!((sweep(early, late, 2).await, sweep(early, late, 9).await, sweep(early, late, 9).await), (2, 1, 0));
+    assert_eq!(sweep(late, h.tick(), 9).await, 1);
     assert!(h.lookup(used.id).await == used, "what is used stays");
 }
 
