@@ -43,7 +43,14 @@ impl Server {
             .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
-        let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?, config.server.public_url(&address.to_string()))?;
+        let node = Node::new(
+            store,
+            wiring::registry(),
+            sealer,
+            ids,
+            wiring::dispatch_config(config)?,
+            config.server.public_url(&address.to_string()),
+        )?;
         admin::project(&node.core, None).await?;
         node.dispatch.start().await?;
         let loops = tokio::spawn({

@@ -27,15 +27,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Puts a node together on an open database. Nothing runs yet. Links to it begin with `public_url`.
-    pub fn new(store: Arc<dyn Store>, sealer: Sealer, ids: Ids, config: DispatchConfig, public_url: String) -> anyhow::Result<Self> {
-        Self::with(registry(), store, sealer, ids, config, public_url)
-    }
-
-    /// The same with other kinds of providers.
-    pub fn with(
-        registry: Registry,
+    /// Puts a node together on an open database, with these kinds of providers. Nothing runs yet. Links to it begin with `public_url`.
+    pub fn new(
         store: Arc<dyn Store>,
+        registry: Registry,
         sealer: Sealer,
         ids: Ids,
         config: DispatchConfig,

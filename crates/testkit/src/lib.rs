@@ -70,7 +70,7 @@ pub struct Options {
     pub max_in_flight_bytes: usize,
     /// Dispatch.
     pub dispatch: DispatchConfig,
-    /// The kinds of providers.
+    /// Kinds of providers.
     pub registry: Registry,
 }
 
@@ -296,8 +296,7 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
     let store = faults::with(Arc::clone(faults), store);
     let public_url = "https://nuncio.example".to_owned();
-    let (registry, dispatch) = (options.registry.clone(), options.dispatch.clone());
-    let node = Node::with(registry, store, sealer(), ids.clone(), dispatch, public_url).expect("a node");
+    let node = Node::new(store, options.registry.clone(), sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
     let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio::wiring::router(state))

@@ -103,7 +103,14 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
     let ids = serve::ids();
     let sealer = data.sealer(&config.storage, &*ids.entropy)?;
     let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
-    let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?, config.server.public_url(&config.server.listen))?;
+    let node = Node::new(
+        store,
+        wiring::registry(),
+        sealer,
+        ids,
+        wiring::dispatch_config(config)?,
+        config.server.public_url(&config.server.listen),
+    )?;
     let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));
     node.core.store().close().await;
     answer
