@@ -32,6 +32,9 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// Tells of a message that waits for its first attempt. May be forgotten: the scanner finds the message when it is due.
     fn waiting(&self, hint: Hint);
 
+    /// Tells that a connection was removed: nothing more goes out by it.
+    fn removed(&self, connection: ConnectionId);
+
     /// Tells that the event log of a world has grown, or that its deliveries changed. May be forgotten: the log is looked at anyway.
     fn told(&self, tenant: TenantId);
 

@@ -23,6 +23,9 @@ pub trait DirectoryRepo {
     /// Raises the configuration epoch of a world. Every change of what [`World`] holds calls it in its own transaction.
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()>;
 
+    /// The configuration epochs of these worlds; those that are not there are left out.
+    async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>>;
+
     /// Writes a key.
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()>;
 

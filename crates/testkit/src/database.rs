@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use nuncio_domain::Redacted;
 use nuncio_store_sql::Target;
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
@@ -100,7 +102,7 @@ impl Database {
             if over {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
@@ -136,6 +138,15 @@ impl Database {
         }
         found.dedup();
         found
+    }
+
+    /// Runs a statement around the store.
+    pub async fn execute(&self, statement: &str) {
+        let Self::Sqlite(folder) = self else { return execute(&self.url(), statement.to_owned()).await };
+        let options = SqliteConnectOptions::new().filename(folder.path().join("nuncio.db")).busy_timeout(Duration::from_secs(5));
+        let mut conn = SqliteConnection::connect_with(&options).await.expect("the file opens");
+        conn.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.expect("the statement runs");
+        conn.close().await.expect("the file closes");
     }
 
     /// The folder of an embedded database.

@@ -36,7 +36,7 @@ pub(crate) struct PlanOptions<'a> {
 }
 
 /// How long a message that found no permit waits in memory before anyone may start it.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A planned message and the connection that carries it.
 #[derive(Debug)]

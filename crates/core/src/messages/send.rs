@@ -7,7 +7,7 @@ use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Cost, Message, Money};
+use nuncio_domain::message::{Cost, Message, Money, Status};
 use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Result, SenderId, TenantId, Timestamp,
@@ -308,11 +308,12 @@ impl Core {
         tokio::spawn(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
-            let waits_for_its_time = matches!(accept.message.state.wait, Wait::Attempt { due_at } if due_at > accept.now.plus(plan::GRACE));
+            let waits_for_its_time = accept.message.state.status == Status::Scheduled;
             let outbound = &core.inner.outbound;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
-            accept.claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await;
             let handed = if let Ok(Accepted::New { message, .. }) = &accepted { Some(message.clone()) } else { None };
             if handed.is_some() {
@@ -320,16 +321,17 @@ impl Core {
             }
             let _ = reply.send(accepted);
             if let Some(message) = handed {
-                core.hand_over(permit, message, waits_for_its_time);
+                core.hand_over(permit.zip(claim), message, waits_for_its_time);
             }
         });
         answer.await.map_err(Error::internal)?.or_fail()
     }
 
-    fn hand_over(&self, permit: Option<Permit>, message: Box<Message>, waits_for_its_time: bool) {
+    fn hand_over(&self, claimed: Option<(Permit, Claim)>, message: Box<Message>, waits_for_its_time: bool) {
         let outbound = &self.inner.outbound;
-        match (message.state.wait, permit) {
-            (Wait::Owned { .. }, Some(permit)) => outbound.started(permit, message),
+        match (message.state.wait, claimed) {
+            // After a commit whose answer was late, another node may have taken it over and be at the next attempt.
+            (Wait::Owned { node }, Some((permit, claim))) if node == claim.node => outbound.started(permit, message),
             (Wait::Attempt { .. }, _) if !waits_for_its_time => outbound.waiting(Hint {
                 tenant: message.tenant,
                 id: message.id,

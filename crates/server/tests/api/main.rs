@@ -27,6 +27,7 @@ mod operations;
 mod pages;
 mod profiles;
 mod races;
+mod recovery;
 mod routing;
 mod sandbox;
 mod scheduling;

@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Conn, Db};
-use crate::row::DueRow;
+use crate::row::{DueRow, due_columns};
 
 pub(super) use crate::hot::shard;
 
@@ -37,11 +37,13 @@ pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: &[Uuid]) 
 /// The longest due messages of each shard. Each gives its part of `limit`: reading `limit` from each to sort them would cost as many
 /// times more.
 pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
-    sqlx::query_as(
-        "SELECT m.tenant_id, m.id, m.fence, m.connection_id, m.wait, m.held, m.due_at, m.owner FROM unnest($1::smallint[]) AS s (shard) \
-         CROSS JOIN LATERAL (SELECT * FROM messages WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4)) \
-         ORDER BY due_at LIMIT $5) m ORDER BY m.due_at LIMIT $3",
-    )
+    sqlx::query_as(concat!(
+        "SELECT m.* FROM unnest($1::smallint[]) AS s (shard) CROSS JOIN LATERAL (SELECT ",
+        due_columns!(),
+        " FROM messages \
+         WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4) AND expires_at > $2) \
+         ORDER BY due_at LIMIT $5) m ORDER BY due_at LIMIT $3"
+    ))
     .bind(shards)
     .bind(now)
     .bind(limit)

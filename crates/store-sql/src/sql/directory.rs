@@ -166,6 +166,20 @@ impl DirectoryRepo for SqlTx {
         Ok(())
     }
 
+    async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>> {
+        if tenants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT tenant_id, epoch FROM worlds WHERE tenant_id IN (");
+        let mut list = query.separated(", ");
+        for tenant in tenants {
+            list.push_bind(tenant.0);
+        }
+        query.push(")");
+        let rows: Vec<(i64, i64)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(tenant, epoch)| (TenantId(tenant), epoch)).collect())
+    }
+
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()> {
         sqlx::query(
             "INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",

@@ -305,6 +305,9 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
         found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
     };
     assert_eq!(unsent(None).await, [waiting.id]);
+    let shards: Vec<i16> = (0..64).collect();
+    let due = h.read().await.due_messages(&shards, &[], START.plus(Duration::from_secs(60)), 9).await.unwrap();
+    assert_eq!(due.iter().map(|m| (m.id, m.bulk)).collect::<Vec<_>>(), [(waiting.id, true), (other.id, false)]);
     assert_eq!(unsent(Some(contacts[0].id)).await, []);
     let mut tx = h.begin().await;
     let broadcast = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();

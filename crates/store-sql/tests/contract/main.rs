@@ -22,6 +22,7 @@ mod money;
 mod nodes;
 mod numbers;
 mod people;
+mod restored;
 mod schema;
 mod suppressions;
 mod templates;
@@ -94,7 +95,7 @@ cases! {
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
-            unfinished_messages_are_walked_in_order,
+            what_waits_is_walked_by_when_it_is_due,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
         }
@@ -212,6 +213,9 @@ cases! {
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             a_commit_without_an_answer_is_read_back,
+        }
+        restored {
+            a_log_from_another_cluster_is_read_on,
         }
         schema {
             both_databases_have_one_schema,
