@@ -23,20 +23,17 @@ impl Core {
             return Err(unauthorized());
         }
         let hash = key::hash(text);
-        let now = self.ids().clock.monotonic();
-        if let Some(known) = self.inner.keys.get(&hash, now) {
-            return known.ok_or_else(unauthorized);
-        }
-        let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
-        let caller = found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
-            tenant: key.tenant,
-            environment,
-            key: key.id,
-            key_name: key.name,
-            permissions: key.permissions,
-        });
-        self.inner.keys.put(hash, caller.clone(), now);
-        caller.ok_or_else(unauthorized)
+        let read = async {
+            let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
+            Ok(found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
+                tenant: key.tenant,
+                environment,
+                key: key.id,
+                key_name: key.name,
+                permissions: key.permissions,
+            }))
+        };
+        self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await?.ok_or_else(unauthorized)
     }
 
     /// Whether the key of a caller that was let in once still holds, by the database as it is now.

@@ -2,10 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::{Recipient, Redacted, TenantId};
-use sha2::Sha256;
 
+use crate::mac::mac;
 use crate::secrets::Sealer;
 
 /// No identifier begins like this: phone numbers begin with `+`, chat ids are numbers, and email addresses have an `@`.
@@ -26,14 +25,11 @@ impl Marks {
 
     /// The mark of a recipient in a world.
     pub fn of(&self, tenant: TenantId, recipient: &Recipient) -> String {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(&tenant.0.to_be_bytes());
-        mac.update(&recipient.kind.number().to_be_bytes());
-        mac.update(recipient.identifier.as_bytes());
+        let parts: [&[u8]; 3] = [&tenant.0.to_be_bytes(), &recipient.kind.number().to_be_bytes(), recipient.identifier.as_bytes()];
+        let full = mac(self.key.expose(), &parts);
         let mut mark = String::with_capacity(24);
         mark.push(BEGINNING);
-        URL_SAFE_NO_PAD.encode_string(&mac.finalize().into_bytes()[..BYTES], &mut mark);
+        URL_SAFE_NO_PAD.encode_string(&full[..BYTES], &mut mark);
         mark
     }
 }

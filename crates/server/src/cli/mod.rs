@@ -104,6 +104,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
     let sealer = data.sealer(&config.storage, &*ids.entropy)?;
     let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
     let node = Node::new(store, sealer, ids, wiring::dispatch_config(config)?, config.server.public_url(&config.server.listen))?;
+    data.check_keys(&config.storage, &node.core).await?;
     let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));
     node.core.store().close().await;
     answer
