@@ -3,11 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::{Recipient, Redacted, TenantId};
 use nuncio_store::Idempotency;
-use sha2::Sha256;
 
+use crate::mac::mac;
 use crate::secrets::Sealer;
 
 /// No identifier begins like this: phone numbers begin with `+`, chat ids are numbers, and email addresses have an `@`.
@@ -45,12 +44,7 @@ impl Marks {
     }
 
     fn hash(&self, tenant: TenantId, kind: i16, what: &[u8]) -> [u8; 32] {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(&tenant.0.to_be_bytes());
-        mac.update(&kind.to_be_bytes());
-        mac.update(what);
-        mac.finalize().into_bytes().into()
+        mac(self.key.expose(), &[&tenant.0.to_be_bytes(), &kind.to_be_bytes(), what])
     }
 
     fn text(hash: &[u8; 32]) -> String {

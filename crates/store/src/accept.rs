@@ -77,6 +77,8 @@ pub enum Operation {
     CreateInvitation,
     /// `POST /v1/suppressions`.
     CreateSuppression,
+    /// `POST /v1/broadcasts/{id}/contacts`.
+    AddBroadcastContacts,
 }
 
 impl Operation {
@@ -96,6 +98,7 @@ impl Operation {
             Self::AcquirePhoneNumber => 8,
             Self::CreateInvitation => 9,
             Self::CreateSuppression => 10,
+            Self::AddBroadcastContacts => 11,
         }
     }
 }

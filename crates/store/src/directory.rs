@@ -26,6 +26,10 @@ pub trait DirectoryRepo {
     /// The configuration epochs of these worlds; those that are not there are left out.
     async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>>;
 
+    /// Has each world remember by which encryption key its secrets and marks are made: writes `check`, which follows from the key, to
+    /// the worlds that have none, and answers whether all have this one.
+    async fn check_key(&mut self, check: &[u8]) -> Result<bool>;
+
     /// Writes a key.
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()>;
 

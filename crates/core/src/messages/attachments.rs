@@ -2,16 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
 use nuncio_domain::{AttachmentId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
 use serde::Serialize;
-use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::mac::mac;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// A file of a message.
@@ -107,10 +106,7 @@ impl Links {
     }
 
     fn tag(&self, plain: &[u8]) -> [u8; TAG] {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(plain);
-        let full = mac.finalize().into_bytes();
+        let full = mac(self.key.expose(), &[plain]);
         let mut tag = [0; TAG];
         tag.copy_from_slice(&full[..TAG]);
         tag

@@ -278,13 +278,8 @@ impl Core {
 
     /// How channels do by country, at most a second old.
     pub(crate) async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
-        let now = self.ids().clock.monotonic();
-        if let Some(known) = self.inner.countries.get(&tenant, now) {
-            return Ok(known);
-        }
-        let countries = Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?);
-        self.inner.countries.put(tenant, Arc::clone(&countries), now);
-        Ok(countries)
+        let read = async { Ok(Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?)) };
+        self.inner.countries.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
     /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.

@@ -68,6 +68,7 @@ cases! {
         bounds {
             lists_do_without_the_chunks_of_large_requests,
             rows_of_versions_before_are_listed_from_their_chunks,
+            worlds_remember_by_which_key_they_were_made,
         }
         idempotency {
             a_key_used_again_names_the_original,
