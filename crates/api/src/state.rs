@@ -13,6 +13,7 @@ use utoipa::openapi::OpenApi;
 use crate::budget::Budget;
 use crate::extract::Validators;
 use crate::operations::Operations;
+use crate::v1::events::Streams;
 
 /// Limits of the API as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) failures: Buckets<IpAddr>,
     pub(crate) budget: Budget,
     pub(crate) validators: Validators,
+    pub(crate) streams: Streams,
 }
 
 impl App {
@@ -75,6 +77,7 @@ impl App {
             failures: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
             validators: Validators::default(),
+            streams: Streams::default(),
         }))
     }
 }

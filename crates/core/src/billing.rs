@@ -49,6 +49,8 @@ pub struct Reference {
     pub resource: Uuid,
     /// Tells several transfers of one purpose apart, such as review attempts or months.
     pub part: i16,
+    /// Whose day it counts to, should the sender's daily spending be limited.
+    pub sender: Option<SenderId>,
 }
 
 /// Sets money aside; `402 insufficient_balance` when less is available.
@@ -75,7 +77,7 @@ async fn transfer(tx: &mut dyn Tx, tenant: TenantId, purpose: Purpose, amount: M
     if amount.0 <= 0 {
         return Ok(());
     }
-    let transfer = Transfer { purpose, resource: reference.resource, part: reference.part, amount, sender: None };
+    let transfer = Transfer { purpose, resource: reference.resource, part: reference.part, amount, sender: reference.sender };
     match tx.transfer(tenant, &transfer, now).await.or_fail()? {
         Transferred::Done | Transferred::Repeated => Ok(()),
         Transferred::Short(balance) => Err(insufficient(balance, amount)),

@@ -1,9 +1,11 @@
 //! Values that may be up to a second old.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use nuncio_domain::{Clock, Result};
 use parking_lot::RwLock;
 
 /// How long a value may be used since it was last read from the database, on the monotonic clock.
@@ -12,28 +14,65 @@ pub(crate) const TRUST: Duration = Duration::from_secs(1);
 /// The most entries; beyond it everything is forgotten and read anew.
 const ENTRIES: usize = 10_000;
 
-/// A map whose entries are trusted for [`TRUST`].
+/// Entries that are read one after the other: those whose keys hash alike.
+const TURNS: usize = 64;
+
+/// A map whose entries are trusted for [`TRUST`]. Of many who miss the same entry one reads it, and the others wait for what it finds.
 #[derive(Debug)]
 pub(crate) struct Cache<K, V> {
     entries: RwLock<HashMap<K, (Duration, V)>>,
+    turns: [Turn; TURNS],
+    hasher: RandomState,
+    /// How often something was forgotten: what was read before that is not kept.
+    forgotten: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Turn {
+    lock: tokio::sync::Mutex<()>,
+    failures: AtomicU64,
 }
 
 impl<K, V> Default for Cache<K, V> {
     fn default() -> Self {
-        Self { entries: RwLock::new(HashMap::new()) }
+        let turns = std::array::from_fn(|_| Turn::default());
+        Self { entries: RwLock::default(), turns, hasher: RandomState::new(), forgotten: AtomicU64::new(0) }
     }
 }
 
 impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     /// The value, if it is young enough at `now`.
-    pub(crate) fn get(&self, key: &K, now: Duration) -> Option<V> {
+    fn get(&self, key: &K, now: Duration) -> Option<V> {
         let entries = self.entries.read();
         let (read_at, value) = entries.get(key)?;
         (now.saturating_sub(*read_at) < TRUST).then(|| value.clone())
     }
 
+    /// The value, or what `read` finds. Who calls this must not hold a connection to the database, which `read` may wait for.
+    pub(crate) async fn get_or_read(&self, key: K, clock: &dyn Clock, read: impl Future<Output = Result<V>>) -> Result<V> {
+        if let Some(value) = self.get(&key, clock.monotonic()) {
+            return Ok(value);
+        }
+        let turn = &self.turns[self.hasher.hash_one(&key) as usize % TURNS];
+        let failures = turn.failures.load(Ordering::Relaxed);
+        let guard = turn.lock.lock().await;
+        if let Some(value) = self.get(&key, clock.monotonic()) {
+            return Ok(value);
+        }
+        // Where reading fails, those who waited for it do not fail one after the other.
+        let _guard = (turn.failures.load(Ordering::Relaxed) == failures).then_some(guard);
+        let (read_at, forgotten) = (clock.monotonic(), self.forgotten.load(Ordering::Acquire));
+        let value = read.await.inspect_err(|_| {
+            turn.failures.fetch_add(1, Ordering::Relaxed);
+        })?;
+        if self.forgotten.load(Ordering::Acquire) == forgotten {
+            self.put(key, value.clone(), read_at);
+        }
+        Ok(value)
+    }
+
     /// Keeps a value whose reading began at `read_at`.
-    pub(crate) fn put(&self, key: K, value: V, read_at: Duration) {
+    fn put(&self, key: K, value: V, read_at: Duration) {
         let mut entries = self.entries.write();
         if entries.len() >= ENTRIES {
             entries.clear();
@@ -43,11 +82,83 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.entries.write().clear();
     }
 
     /// Forgets a value.
     pub(crate) fn forget(&self, key: &K) {
+        self.forgotten.fetch_add(1, Ordering::AcqRel);
         self.entries.write().remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use nuncio_domain::{Error, Timestamp};
+
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Still(AtomicU64);
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(0)
+        }
+        fn monotonic(&self) -> Duration {
+            Duration::from_millis(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    /// How often a hundred who ask at once read, and what they get.
+    async fn crowd(cache: &Arc<Cache<u8, u8>>, answer: Result<u8, ()>) -> (usize, usize) {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let asked: Vec<_> = (0..100)
+            .map(|_| {
+                let (cache, reads) = (cache.clone(), reads.clone());
+                tokio::spawn(async move {
+                    let read = async {
+                        reads.fetch_add(1, Ordering::Relaxed);
+                        tokio::task::yield_now().await;
+                        answer.map_err(|()| Error::unavailable("no"))
+                    };
+                    cache.get_or_read(1, &Still::default(), read).await.is_ok()
+                })
+            })
+            .collect();
+        let mut good = 0;
+        for one in asked {
+            good += usize::from(one.await.is_ok_and(|good| good));
+        }
+        (reads.load(Ordering::Relaxed), good)
+    }
+
+    #[tokio::test]
+    async fn many_who_miss_a_value_read_it_once() {
+        let cache = Arc::default();
+        assert_eq!(crowd(&cache, Err(())).await, (100, 0), "each finds out for itself when it cannot be read");
+        assert_eq!(crowd(&cache, Ok(7)).await, (1, 100));
+        assert_eq!(crowd(&cache, Ok(8)).await, (0, 100));
+        cache.forget(&1);
+        assert_eq!(crowd(&cache, Ok(9)).await, (1, 100));
+    }
+
+    #[tokio::test]
+    async fn what_was_read_before_a_change_is_not_kept() {
+        let (cache, clock) = (Cache::<u8, u8>::default(), Still::default());
+        let changes = async {
+            cache.forget(&1);
+            Ok(1)
+        };
+        assert_eq!(cache.get_or_read(1, &clock, changes).await.ok(), Some(1));
+        assert_eq!(cache.get_or_read(1, &clock, async { Ok(2) }).await.ok(), Some(2));
+        clock.0.store(999, Ordering::Relaxed);
+        assert_eq!(cache.get_or_read(1, &clock, async { Ok(3) }).await.ok(), Some(2));
+        clock.0.store(1_000, Ordering::Relaxed);
+        assert_eq!(cache.get_or_read(1, &clock, async { Ok(3) }).await.ok(), Some(3));
     }
 }

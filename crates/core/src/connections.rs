@@ -91,16 +91,17 @@ impl Core {
         Ok((connection, before.is_none()))
     }
 
-    /// Removes the provider account of a sender's channel.
+    /// Removes the provider account of a sender's channel. What waits for it takes its fallback, or fails, when it is due.
     pub async fn delete_connection(&self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<()> {
         let mut tx = self.change_world(tenant).await?;
-        if !tx.delete_connection(tenant, sender, channel).await.or_fail()? {
-            return Err(Error::not_found("connection"));
-        }
+        let gone = connection_of(&mut *tx, tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
+        tx.delete_connection(tenant, sender, channel).await.or_fail()?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
-        self.commit_change(tenant, tx).await
+        self.commit_change(tenant, tx).await?;
+        self.inner.outbound.removed(gone.id);
+        Ok(())
     }
 
     /// Reaches for the provider and logs in, without sending anything. The text says what was found, or what is wrong.

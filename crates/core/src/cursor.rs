@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::{Error, Redacted, Result, TenantId};
-use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
+
+use crate::mac::mac;
 
 const TAG: usize = 12;
 
@@ -37,12 +37,7 @@ impl Cursors {
     }
 
     fn tag(&self, tenant: TenantId, scope: &str, last: [u8; 16]) -> [u8; TAG] {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(&tenant.0.to_be_bytes());
-        mac.update(&last);
-        mac.update(scope.as_bytes());
-        let full = mac.finalize().into_bytes();
+        let full = mac(self.key.expose(), &[&tenant.0.to_be_bytes(), &last, scope.as_bytes()]);
         let mut tag = [0; TAG];
         tag.copy_from_slice(&full[..TAG]);
         tag

@@ -14,18 +14,24 @@ pub(crate) const SIM: &str = "sim";
 impl Core {
     /// Everything about a world, at most a second old.
     pub async fn world(&self, tenant: TenantId) -> Result<Arc<World>> {
-        let now = self.ids().clock.monotonic();
-        if let Some(known) = self.inner.worlds.get(&tenant, now) {
-            return known.ok_or_else(|| Error::not_found("project"));
-        }
-        let world = self.inner.store.read().await.or_fail()?.load_world(tenant).await.or_fail()?.map(Arc::new);
-        self.inner.worlds.put(tenant, world.clone(), now);
+        let read = async { Ok(self.inner.store.read().await.or_fail()?.load_world(tenant).await.or_fail()?.map(Arc::new)) };
+        let world = self.inner.worlds.get_or_read(tenant, &*self.ids().clock, read).await?;
         world.ok_or_else(|| Error::not_found("project"))
     }
 
     /// Forgets what is known of a world, after a change or when a plan turned out to be stale.
     pub fn forget_world(&self, tenant: TenantId) {
         self.inner.worlds.forget(&tenant);
+    }
+
+    /// Fails unless this node has the encryption keys that the worlds of this database were made with: with others it would neither
+    /// open their secrets nor know again who was erased.
+    pub async fn check_keys(&self) -> Result<()> {
+        let check = self.inner.sealer.derive(b"which key this is");
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let same = tx.check_key(check.expose()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        if same { Ok(()) } else { Err(Error::unavailable("the encryption keys are not those that this database was set up with")) }
     }
 
     /// All projects, oldest first.
@@ -57,6 +63,7 @@ impl Core {
             }
         }
         tx.commit().await.or_fail()?;
+        self.check_keys().await?;
         if let Some(sender) = simulated {
             self.meet_provider(project.test, sender).await;
         }

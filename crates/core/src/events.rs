@@ -1,6 +1,7 @@
 //! The event log as the outside is told of it.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use nuncio_domain::config::World;
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -281,9 +282,14 @@ impl Core {
         Ok((views(items), None))
     }
 
+    /// Ends what follows the log, within a moment: the node is about to stop.
+    pub fn end_streams(&self) {
+        self.inner.closing.store(true, Ordering::Relaxed);
+    }
+
     /// Whether a caller who follows the log may go on: the key holds, and this node is not about to stop.
     pub async fn may_follow(&self, caller: &Caller) -> bool {
-        self.inner.outbound.accepting().is_some() && self.is_valid(caller).await
+        !self.inner.closing.load(Ordering::Relaxed) && self.inner.outbound.accepting().is_some() && self.is_valid(caller).await
     }
 
     /// Where the log of the caller's world ends now.
@@ -306,10 +312,12 @@ impl Core {
         caller.require(Permission::MessagesRead)?;
         // A row that was seen in part is read again.
         let entry = if seen.shown == ALL { seen.position.entry } else { seen.position.entry - 1 };
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let entries = tx.read_log(caller.tenant, Position { entry, ..seen.position }, rows).await.or_fail()?;
+        let from = Position { entry, ..seen.position };
+        let entries = self.inner.store.read().await.or_fail()?.read_log(caller.tenant, from, rows).await.or_fail()?;
         let Some(position) = entries.last().map(|e| e.position) else { return Ok((Vec::new(), seen)) };
+        // Who holds one reader must not wait for another.
         let world = self.world(caller.tenant).await?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
         let events = tell(&mut *tx, &world, &entries).await.or_fail()?;
         let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
         for event in events {

@@ -6,12 +6,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Inbound, Media, ProviderEvent};
 use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::config::{Sender, World};
 use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Request, Routing, Status};
+use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits};
-use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transitioned, Tx};
+use nuncio_domain::price::{PriceBook, Quantity};
+use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, sms};
+use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Transitioned, Tx};
 
 use crate::compliance::{self, Wish};
 use crate::marks::Marks;
@@ -76,15 +79,19 @@ async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound, 
         new_contact: ids.next(),
         provider_message_id: inbound.provider_message_id,
     };
+    let wished = compliance::read(&inbound.text, &sender.name);
+    let prices = if wished.is_some() { prices(store, &world).await? } else { PriceBook::default() };
     let mut tx = store.begin().await?;
     if tx.insert_inbound(&new).await? {
         if let Some(name) = inbound.profile_name.filter(|name| !name.is_empty()) {
             learn_name(&mut *tx, &new, name, now).await?;
         }
-        if let Some((wish, answer)) = compliance::read(&inbound.text, &sender.name)
+        if let Some((wish, answer)) = wished
             && grant(&mut *tx, ids, &new, wish, now).await?
+            && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
         {
-            reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?;
+            set_aside(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
+            tx.insert_reply(&message).await?;
         }
     }
     tx.commit().await
@@ -136,10 +143,10 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
     }
 }
 
-/// Answers on the channel that was used, although the recipient may have opted out: they asked.
-async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text: String, now: Timestamp) -> Result<()> {
+/// The answer on the channel that was used, although the recipient may have opted out: they asked.
+async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text: String, now: Timestamp) -> Result<Option<Message>> {
     let inbound = &new.message;
-    let Some((address, _)) = tx.find_address(inbound.tenant, &new.from).await? else { return Ok(()) };
+    let Some((address, _)) = tx.find_address(inbound.tenant, &new.from).await? else { return Ok(None) };
     let channel = inbound.state.route.channel;
     let mut request = request(RequestedChannel::Only(channel), text);
     request.subject = (channel == Channel::Email).then(|| "Your request".to_owned());
@@ -160,7 +167,36 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
         },
         ..inbound.clone()
     };
-    tx.insert_reply(&message).await
+    Ok(Some(message))
+}
+
+async fn prices(store: &dyn Store, world: &World) -> Result<PriceBook> {
+    let mut tx = store.read().await?;
+    Ok(PriceBook::new(tx.list_prices(Some(world.project.id)).await?, tx.list_prices(None).await?))
+}
+
+/// Sets the price of an answer aside. One that cannot be paid goes out all the same, for nothing: whoever opts out must be told.
+async fn set_aside(
+    tx: &mut dyn Tx,
+    message: &mut Message,
+    sender: &Sender,
+    prices: &PriceBook,
+    country: &str,
+    now: Timestamp,
+) -> Result<()> {
+    let (channel, text) = (message.state.route.channel, message.request.text.as_deref().unwrap_or_default());
+    let quantity = Quantity { segments: sms::measure(text).segments, spoken: text.chars().count() };
+    message.state.detail.segments = channel.is_sms().then_some(quantity.segments);
+    let Some(cost) = prices.quote(channel, country, quantity, now) else { return Ok(()) };
+    let limited_sender = sender.daily_spend_limit.map(|_| sender.id);
+    let (resource, amount) = (message.id.uuid(), cost.total());
+    let transfer = Transfer { purpose: Purpose::Reserve, resource, part: 0, amount, sender: limited_sender };
+    if amount.0 > 0 && tx.transfer(message.tenant, &transfer, now).await? != Transferred::Done {
+        return Ok(());
+    }
+    let quotes = vec![Quote { channel, cost, state: QuoteState::Open }];
+    message.state.detail.money = Some(Money { quotes, limited_sender, prepaid: false });
+    Ok(())
 }
 
 /// What came from outside, as a message holds it.

@@ -28,21 +28,18 @@ impl Core {
 
     /// Who holds the key with this hash, if it is known and not revoked. An answer may rest on a look-up that is up to a second old.
     async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
-        let now = self.ids().clock.monotonic();
-        if let Some(known) = self.inner.keys.get(&hash, now) {
-            return Ok(known);
-        }
-        let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
-        let caller = found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
-            tenant: key.tenant,
-            environment,
-            key: key.id,
-            key_hash: key.hash,
-            key_name: key.name,
-            permissions: key.permissions,
-        });
-        self.inner.keys.put(hash, caller.clone(), now);
-        Ok(caller)
+        let read = async {
+            let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
+            Ok(found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
+                tenant: key.tenant,
+                environment,
+                key: key.id,
+                key_hash: key.hash,
+                key_name: key.name,
+                permissions: key.permissions,
+            }))
+        };
+        self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await
     }
 
     /// Whether the key of a caller that was let in once still holds. An answer may rest on a look-up that is up to a second old.

@@ -18,6 +18,7 @@ pub mod introspect;
 pub mod invitations;
 mod keys;
 mod list;
+mod mac;
 mod marks;
 pub mod messages;
 pub mod numbers;
@@ -71,9 +72,10 @@ struct Inner {
     links: messages::Links,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
-    /// By world, with the epoch that they were read after.
-    prices: parking_lot::RwLock<std::collections::HashMap<TenantId, (i64, Arc<nuncio_domain::price::PriceBook>)>>,
+    prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
+    /// Whether this node is about to stop, so that streams end.
+    closing: std::sync::atomic::AtomicBool,
 }
 
 /// Who makes a request.
@@ -150,6 +152,7 @@ impl Core {
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),
+            closing: std::sync::atomic::AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }

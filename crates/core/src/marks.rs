@@ -1,16 +1,19 @@
-//! What stands for the identifiers of people who were erased, so that their opt-outs outlive them.
+//! Keyed hashes: what stands for the identifiers of people who were erased, so that their opt-outs outlive them, and for idempotency keys,
+//! in which callers write what they like.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::{Recipient, Redacted, TenantId};
-use sha2::Sha256;
+use nuncio_store::Idempotency;
 
+use crate::mac::mac;
 use crate::secrets::Sealer;
 
 /// No identifier begins like this: phone numbers begin with `+`, chat ids are numbers, and email addresses have an `@`.
 const BEGINNING: char = '~';
 const BYTES: usize = 16;
+/// No kind of identifier has this number.
+const KEY: i16 = 0;
 
 /// Makes marks: keyed hashes of identifiers.
 #[derive(Clone, Debug)]
@@ -26,14 +29,28 @@ impl Marks {
 
     /// The mark of a recipient in a world.
     pub fn of(&self, tenant: TenantId, recipient: &Recipient) -> String {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(&tenant.0.to_be_bytes());
-        mac.update(&recipient.kind.number().to_be_bytes());
-        mac.update(recipient.identifier.as_bytes());
+        Self::text(&self.hash(tenant, recipient.kind.number(), recipient.identifier.as_bytes()))
+    }
+
+    /// An idempotency key as it is stored: neither its text nor the request can be read from it, or found by trying.
+    pub(crate) fn seal(&self, tenant: TenantId, given: Idempotency) -> Idempotency {
+        let Idempotency { operation, key, fingerprint } = given;
+        Idempotency { operation, key: self.key(tenant, &key), fingerprint: self.hash(tenant, KEY, &fingerprint) }
+    }
+
+    /// The text of an idempotency key as it is stored.
+    pub(crate) fn key(&self, tenant: TenantId, key: &str) -> String {
+        Self::text(&self.hash(tenant, KEY, key.as_bytes()))
+    }
+
+    fn hash(&self, tenant: TenantId, kind: i16, what: &[u8]) -> [u8; 32] {
+        mac(self.key.expose(), &[&tenant.0.to_be_bytes(), &kind.to_be_bytes(), what])
+    }
+
+    fn text(hash: &[u8; 32]) -> String {
         let mut mark = String::with_capacity(24);
         mark.push(BEGINNING);
-        URL_SAFE_NO_PAD.encode_string(&mac.finalize().into_bytes()[..BYTES], &mut mark);
+        URL_SAFE_NO_PAD.encode_string(&hash[..BYTES], &mut mark);
         mark
     }
 }

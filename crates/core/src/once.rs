@@ -1,10 +1,13 @@
 //! Requests that must be carried out at most once: keys, fingerprints, and the 409 that a repeat gets.
 
-use nuncio_domain::{Error, ErrorCode, Result, limits};
-use nuncio_store::{Idempotency, Operation};
+use nuncio_domain::{Error, ErrorCode, Result, TenantId, Timestamp, limits};
+use nuncio_store::{Idempotency, KeyClaim, Operation, Tx};
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::{Core, StoreResultExt as _};
 
 /// The idempotency key of a request. Body and header mean the same; they must not differ.
 pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {
@@ -25,9 +28,41 @@ pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<S
     Ok(Some(key))
 }
 
-/// What a key guards. `request` is what was asked for, without the key.
-pub(crate) fn guard(operation: Operation, key: Option<String>, request: &impl Serialize) -> Option<Idempotency> {
-    key.map(|key| Idempotency { operation, key, fingerprint: fingerprint(request) })
+impl Core {
+    /// What a key guards, as it is stored. `request` is what was asked for, without the key.
+    pub(crate) fn guard(
+        &self,
+        tenant: TenantId,
+        operation: Operation,
+        key: Option<String>,
+        request: &impl Serialize,
+    ) -> Option<Idempotency> {
+        key.map(|key| self.inner.marks.seal(tenant, Idempotency { operation, key, fingerprint: fingerprint(request) }))
+    }
+}
+
+/// A request whose key was used before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeat {
+    /// What the key was used for.
+    pub(crate) original: Uuid,
+    /// Whether the request was the same.
+    pub(crate) same_request: bool,
+}
+
+/// Takes the key of a request for `resource`, in the transaction that makes it. Answers a repeat, after which nothing may be written.
+pub(crate) async fn claim(
+    tx: &mut dyn Tx,
+    tenant: TenantId,
+    guard: Option<&Idempotency>,
+    resource: Uuid,
+    purge_after: Timestamp,
+) -> Result<Option<Repeat>> {
+    let Some(guard) = guard else { return Ok(None) };
+    Ok(match tx.claim_idempotency_key(tenant, guard, resource, purge_after).await.or_fail()? {
+        KeyClaim::Won => None,
+        KeyClaim::Lost { original, same_request } => Some(Repeat { original, same_request }),
+    })
 }
 
 /// The 409 of a repeat: `original`, under `name`, is what the key was used for.

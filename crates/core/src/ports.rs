@@ -26,11 +26,17 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// How many more bulk messages may wait for `connection`: none while it rests.
     fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize;
 
+    /// Whether the provider behind `connection` tells what became of a message after it has taken it.
+    fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool;
+
     /// Hands over a message whose attempt is durably started.
     fn started(&self, permit: Permit, message: Box<Message>);
 
     /// Tells of a message that waits for its first attempt. May be forgotten: the scanner finds the message when it is due.
     fn waiting(&self, hint: Hint);
+
+    /// Tells that a connection was removed: nothing more goes out by it.
+    fn removed(&self, connection: ConnectionId);
 
     /// Tells that the event log of a world has grown, or that its deliveries changed. May be forgotten: the log is looked at anyway.
     fn told(&self, tenant: TenantId);

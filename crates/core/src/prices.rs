@@ -1,12 +1,12 @@
 //! The price list: read from a file, and cached for planning.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use nuncio_domain::config::World;
 use nuncio_domain::message::{Content, Cost};
 use nuncio_domain::price::{ANYWHERE, Price, PriceBook, Quantity, Unit};
-use nuncio_domain::{Channel, Error, FieldError, MessageType, Micros, ProjectId, Result, Timestamp, address, plain, sms};
+use nuncio_domain::{Channel, Error, FieldError, MessageType, Micros, ProjectId, Result, TenantId, Timestamp, address, plain, sms};
 
 use crate::{Core, StoreResultExt as _};
 
@@ -15,10 +15,33 @@ const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "ef
 /// The most that one unit may cost.
 const DEAREST: Micros = Micros(1_000_000_000);
 
+/// The most price books that are kept; beyond it all are forgotten and read anew.
+const BOOKS: usize = 10_000;
+
+/// Price books by world, with the epoch that they were read after.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    by_world: HashMap<TenantId, (i64, Arc<PriceBook>)>,
+    newest: Arc<PriceBook>,
+}
+
+impl Books {
+    /// Keeps a book. Most worlds have no prices of their own: the list of everybody is kept once for them all.
+    fn keep(&mut self, world: &World, mut book: PriceBook) -> Arc<PriceBook> {
+        book.share(&self.newest);
+        if self.by_world.len() >= BOOKS {
+            self.by_world.clear();
+        }
+        self.newest = Arc::new(book);
+        self.by_world.insert(world.tenant, (world.epoch, Arc::clone(&self.newest)));
+        Arc::clone(&self.newest)
+    }
+}
+
 impl Core {
     /// The prices of a world's project, as old as the world's epoch: who plans by outdated ones plans again.
     pub(crate) async fn price_book(&self, world: &World) -> Result<Arc<PriceBook>> {
-        if let Some((epoch, book)) = self.inner.prices.read().get(&world.tenant)
+        if let Some((epoch, book)) = self.inner.prices.read().by_world.get(&world.tenant)
             && *epoch == world.epoch
         {
             return Ok(Arc::clone(book));
@@ -26,9 +49,7 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let general = tx.list_prices(None).await.or_fail()?;
         let own = tx.list_prices(Some(world.project.id)).await.or_fail()?;
-        let book = Arc::new(PriceBook::new(own, general));
-        self.inner.prices.write().insert(world.tenant, (world.epoch, Arc::clone(&book)));
-        Ok(book)
+        Ok(self.inner.prices.write().keep(world, PriceBook::new(own, general)))
     }
 
     /// What one message by `channel` to a phone number, or to any other recipient, would cost; `None` when there is no price. For the

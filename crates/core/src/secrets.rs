@@ -9,10 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::{ConnectionId, Entropy, InvitationId, Redacted, SenderId, TenantId};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+
+use crate::mac::mac;
 
 /// Seals with the first key, opens with any.
 #[derive(Clone, Debug)]
@@ -56,10 +57,7 @@ impl Sealer {
     /// A key for another purpose, which follows from the oldest key and so survives rotation.
     pub fn derive(&self, purpose: &[u8]) -> Redacted<[u8; 32]> {
         let oldest = self.keys.last().map_or([0; 32], |key| *key.expose());
-        let mut mac =
-            <Hmac<Sha256> as hmac::Mac>::new_from_slice(&oldest).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(purpose);
-        Redacted::new(mac.finalize().into_bytes().into())
+        Redacted::new(mac(&oldest, &[purpose]))
     }
 
     /// Encrypts the secrets of a row.

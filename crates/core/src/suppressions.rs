@@ -8,7 +8,7 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{
     AddressKind, Channel, Error, FieldError, Permission, Recipient, Result, SenderId, SuppressionId, TenantId, Timestamp, limits,
 };
-use nuncio_store::{KeyClaim, NewEvent, Occurrence, Operation, Suppression, Tx};
+use nuncio_store::{NewEvent, Occurrence, Operation, Suppression, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
@@ -135,17 +135,16 @@ impl Core {
     /// `POST /v1/suppressions`.
     pub async fn create_suppression(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
         caller.require(Permission::ContactsWrite)?;
-        let guard = once::guard(Operation::CreateSuppression, once::key(None, header)?, &command);
+        let key = once::key(None, header)?;
         let suppression = self.read_suppression(caller, &command).await?;
+        let full = CreateSuppression { reason: Some(suppression.reason), ..command };
+        let guard = self.guard(caller.tenant, Operation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if let Some(guard) = &guard {
-            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claim = tx.claim_idempotency_key(tenant, guard, suppression.id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                return Err(self.suppression_made_before(tenant, SuppressionId::from_uuid(original), same_request).await?);
-            }
+        let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            return Err(self.suppression_made_before(tenant, SuppressionId::from_uuid(original), same_request).await?);
         }
         let made = tx.insert_suppression(tenant, &suppression, now).await.or_fail()?;
         if !made {

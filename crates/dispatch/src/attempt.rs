@@ -25,13 +25,11 @@ impl Shared {
             Ok(Transitioned::Found { changes, .. }) => {
                 self.webhooks.grown(hint.tenant);
                 self.count(&changes);
-                place.lane.answered();
             }
-            Ok(Transitioned::Missing) => place.lane.answered(),
+            Ok(Transitioned::Missing) => {}
             Err(error) => {
                 // Nothing was started, or its commit got no answer and recovery will find it.
                 tracing::warn!(message.id = %hint.id, %error, "an attempt could not be started; the scanner comes back to it");
-                place.lane.answered();
             }
         }
     }
@@ -48,11 +46,10 @@ impl Shared {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, &failure.message),
             _ => place.lane.answered(),
         }
-        let receipts = place.lane.adapter.as_ref().map_or(Receipts::Never, |a| a.capabilities().receipts);
         let step = Step::Settle {
             attempt,
             fence: message.state.fence,
-            outcome: outcome(verdict, receipts),
+            outcome: outcome(verdict, place.lane.receipts()),
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };
@@ -67,7 +64,7 @@ impl Shared {
                 && due_at <= self.ids.clock.now()
             {
                 let (fence, connection) = (state.fence, state.route.connection);
-                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk: false };
+                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk: state.detail.broadcast.is_some() };
                 nuncio_core::Outbound::waiting(&crate::Dispatch { shared: Arc::clone(self) }, hint);
             }
         }

@@ -7,7 +7,7 @@ use nuncio_core::{Core, Parts};
 use nuncio_domain::template::Template;
 use nuncio_store::{DueBroadcast, Result};
 
-use crate::Dispatch;
+use crate::{Dispatch, SECOND};
 
 /// Broadcasts and templates of one round.
 const ROUND: u32 = 20;
@@ -26,7 +26,9 @@ impl Dispatch {
         }
         let mut tx = shared.store.read().await?;
         let broadcasts = tx.due_broadcasts(now, ROUND).await?;
-        let templates = tx.due_templates(now, ROUND).await?;
+        // The provider takes hours over a template.
+        let look = shared.templates.opens(shared.ids.clock.monotonic(), SECOND);
+        let templates = if look { tx.due_templates(now, ROUND).await? } else { Vec::new() };
         drop(tx);
         if (broadcasts.is_empty() && templates.is_empty()) || shared.broadcasting.swap(true, Ordering::AcqRel) {
             return Ok(!broadcasts.is_empty());

@@ -1,17 +1,19 @@
 //! One lane per connection: its adapter, its window, and who waits for a place in it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use nuncio_channel::{Account, Adapter};
+use nuncio_channel::{Account, Adapter, Receipts};
 use nuncio_core::{Health, HealthState, Hint, Row};
 use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::scanner::LIMIT;
+use crate::under_way::Accepting;
 use crate::{Shared, retry};
 
 /// The most hints of a lane. What does not fit is found by the scanner.
@@ -55,7 +57,9 @@ struct LaneState {
     paused_until: Duration,
     /// Since when the connection as a whole does not work, and what it said last.
     trouble: Option<(Timestamp, String)>,
-    /// After a pause one attempt goes ahead of the others.
+    /// Another lane took its place, or its connection was removed.
+    closed: bool,
+    /// After a pause one attempt goes ahead of the others; its place says when it is over.
     probing: bool,
     /// Attempts that may begin now, and when that was reckoned, on the monotonic clock.
     tokens: f64,
@@ -69,10 +73,17 @@ struct LaneState {
 pub(crate) struct Place {
     pub(crate) lane: Arc<Lane>,
     permit: Option<OwnedSemaphorePermit>,
+    /// Whether the others wait for what comes of it.
+    probe: bool,
+    /// The accept that it is for, until that ends.
+    pub(crate) accepting: Option<Accepting>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.probe {
+            self.lane.state.lock().probing = false;
+        }
         self.permit = None;
         self.lane.pump();
     }
@@ -117,16 +128,22 @@ impl Lane {
         if rests { 0 } else { BULK.saturating_sub(state.bulk.len()) }
     }
 
+    /// How the provider tells what became of a message after it has taken it.
+    pub(crate) fn receipts(&self) -> Receipts {
+        self.adapter.as_ref().map_or(Receipts::Never, |adapter| adapter.capabilities().receipts)
+    }
+
     fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
-        if now < state.paused_until || state.probing || (bulk && self.window.available_permits() <= self.kept) {
+        let probe = state.failures > 0;
+        if state.closed || now < state.paused_until || (probe && state.probing) || (bulk && self.window.available_permits() <= self.kept) {
             return None;
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
         if !self.take_token(state, now) {
             return None;
         }
-        state.probing = state.failures > 0;
-        Some(Place { lane: Arc::clone(self), permit: Some(permit) })
+        state.probing |= probe;
+        Some(Place { lane: Arc::clone(self), permit: Some(permit), probe, accepting: None })
     }
 
     /// Whether the throttle lets an attempt begin now. If not, the lane is looked at again when it does.
@@ -158,6 +175,9 @@ impl Lane {
     /// Remembers a message that waits; `false` when there is no room.
     pub(crate) fn hint(&self, hint: Hint) -> bool {
         let mut state = self.state.lock();
+        if state.closed {
+            return false;
+        }
         let (waiting, most) = if hint.bulk { (state.bulk.len(), 2 * BULK) } else { (state.hints.len(), HINTS) };
         if waiting >= most {
             return false;
@@ -177,7 +197,8 @@ impl Lane {
             let (place, hint) = {
                 let mut state = self.state.lock();
                 let bulk = state.hints.is_empty();
-                if (bulk && state.bulk.is_empty()) || shared.is_stopping() {
+                // Who could not show that it lives may be believed dead: what it starts now would be nobody's.
+                if (bulk && state.bulk.is_empty()) || shared.is_stopping() || !shared.health.is_fit(now) {
                     return;
                 }
                 let Some(place) = self.place(&mut state, now, bulk) else { return };
@@ -188,6 +209,15 @@ impl Lane {
             };
             shared.begin(place, hint);
         }
+    }
+
+    /// Starts nothing more; answers what waited.
+    fn close(&self) -> Vec<Hint> {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.hinted.clear();
+        let LaneState { hints, bulk, .. } = &mut *state;
+        hints.drain(..).chain(bulk.drain(..)).collect()
     }
 
     /// Whether the lane starts nothing at `now`.
@@ -218,11 +248,6 @@ impl Lane {
         }
     }
 
-    /// Whether the connection as a whole does not work.
-    fn is_troubled(&self) -> bool {
-        self.adapter.is_err() || self.state.lock().failures > 0
-    }
-
     /// Whether the lane remembers more messages than one look of the scanner would bring.
     pub(crate) fn is_fed(&self) -> bool {
         self.state.lock().hints.len() > LIMIT as usize
@@ -232,19 +257,23 @@ impl Lane {
     pub(crate) fn answered(&self) {
         let mut state = self.state.lock();
         state.failures = 0;
-        state.probing = false;
         state.trouble = None;
     }
 
     /// The connection as a whole did not work: rests before the next attempt.
     pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>, why: &str) {
         let mut state = self.state.lock();
-        state.failures += 1;
         let since = state.trouble.take().map_or_else(|| shared.ids.clock.now(), |(since, _)| since);
         state.trouble = Some((since, why.to_owned()));
-        state.probing = false;
+        let now = shared.ids.clock.monotonic();
+        // What was under way when the connection failed fails with it, and tells nothing new.
+        let known = now < state.paused_until;
+        if known && asked.is_none() {
+            return;
+        }
+        state.failures += u32::from(!known);
         let pause = retry::pause(state.failures, asked, &*shared.ids.entropy);
-        state.paused_until = state.paused_until.max(shared.ids.clock.monotonic() + pause);
+        state.paused_until = state.paused_until.max(now + pause);
         tracing::warn!(connection = %self.connection, failures = state.failures, pause_ms = pause.as_millis() as u64, "the connection rests");
     }
 }
@@ -272,8 +301,20 @@ impl Shared {
             return Arc::clone(lane);
         }
         let lane = Lane::open(self, tenant, connection);
-        lanes.insert(connection.id, Arc::clone(&lane));
+        if let Some(before) = lanes.insert(connection.id, Arc::clone(&lane)) {
+            for hint in before.close() {
+                let _ = lane.hint(hint);
+            }
+        }
+        // What it was opened from may be a second old.
+        self.epochs.lock().remove(&tenant);
         lane
+    }
+
+    /// Closes the lane of a connection that was removed. What waited in it is found by the scanner.
+    pub(crate) fn close_lane(&self, id: ConnectionId) {
+        let lane = self.lanes.write().remove(&id);
+        lane.iter().for_each(|lane| drop(lane.close()));
     }
 
     /// The lane of a connection by its identifier; `None` when it was removed.
@@ -286,14 +327,31 @@ impl Shared {
         Ok(connection.map(|c| self.lane_of(tenant, c)))
     }
 
-    /// Opens the lanes that are in trouble anew, should their connections have been changed for it.
+    /// Opens lanes anew whose connections were changed, and closes those whose connections were removed, by whatever node.
     pub(crate) async fn refresh_lanes(self: &Arc<Self>) -> nuncio_store::Result<()> {
-        let troubled: Vec<_> = self.lanes.read().values().filter(|lane| lane.is_troubled()).cloned().collect();
-        for lane in troubled {
-            let Some(world) = self.store.read().await?.load_world(lane.tenant).await? else { continue };
-            match world.connections.iter().find(|c| c.id == lane.connection) {
-                Some(connection) => drop(self.lane_of(lane.tenant, connection)),
-                None => drop(self.lanes.write().remove(&lane.connection)),
+        let tenants: BTreeSet<TenantId> = self.lanes.read().values().map(|lane| lane.tenant).collect();
+        let tenants = Vec::from_iter(tenants);
+        let epochs: HashMap<_, _> = self.store.read().await?.epochs(&tenants).await?.into_iter().collect();
+        for tenant in tenants {
+            let epoch = epochs.get(&tenant).copied();
+            if epoch.is_some() && self.epochs.lock().get(&tenant).copied() == epoch {
+                continue;
+            }
+            let world = self.store.read().await?.load_world(tenant).await;
+            self.epochs.lock().extend(epoch.map(|epoch| (tenant, epoch)));
+            let world = match world {
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    tracing::error!(tenant = tenant.0, %error, "a world cannot be read; its connections stay as they were");
+                    continue;
+                }
+                world => world?,
+            };
+            let lanes: Vec<_> = self.lanes.read().values().filter(|lane| lane.tenant == tenant).map(|lane| lane.connection).collect();
+            for id in lanes {
+                match world.as_ref().and_then(|world| world.connections.iter().find(|c| c.id == id)) {
+                    Some(connection) => drop(self.lane_of(tenant, connection)),
+                    None => self.close_lane(id),
+                }
             }
         }
         Ok(())

@@ -19,6 +19,7 @@ mod scanner;
 mod sessions;
 mod tally;
 mod track;
+mod under_way;
 mod web;
 mod webhooks;
 
@@ -30,13 +31,23 @@ use std::time::{Duration, Instant};
 use nuncio_channel::{Registry, Services};
 use nuncio_core::{Marks, Sealer};
 use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::{ConnectionId, Ids, limits};
-use nuncio_store::{Result, Store};
+use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
+use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};
 
 use lane::Lane;
 use tally::Tally;
-use track::Tracker;
+use track::{Gate, Tracker};
+use under_way::UnderWay;
+
+/// How often to look for something to do.
+const EVERY: Duration = Duration::from_millis(100);
+/// How long to wait after a round that failed.
+const AFTER_TROUBLE: Duration = Duration::from_millis(500);
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How often to look for messages that this node owns and forgot.
+const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// How dispatch behaves.
 #[derive(Clone, Debug)]
@@ -83,7 +94,17 @@ struct Shared {
     events: Arc<events::Events>,
     node: AtomicI64,
     lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
+    /// Of the worlds of lanes, as of which configuration they were looked at last.
+    epochs: Mutex<HashMap<TenantId, i64>>,
+    /// Messages that could not be seen to, and until when they are left alone.
+    troubled: Mutex<HashMap<MessageId, Duration>>,
     tracker: Tracker,
+    under_way: UnderWay,
+    second: Gate,
+    forgotten: Gate,
+    templates: Gate,
+    /// Up to when chunks that no message uses were purged.
+    purged: Mutex<Option<Timestamp>>,
     tally: Tally,
     running: sessions::Running,
     webhooks: webhooks::Webhooks,
@@ -111,7 +132,14 @@ impl Dispatch {
             net,
             node: AtomicI64::new(0),
             lanes: RwLock::default(),
+            epochs: Mutex::default(),
+            troubled: Mutex::default(),
             tracker,
+            under_way: UnderWay::default(),
+            second: Gate::default(),
+            forgotten: Gate::default(),
+            templates: Gate::default(),
+            purged: Mutex::default(),
             tally: Tally::default(),
             running: sessions::Running::default(),
             webhooks: webhooks::Webhooks::default(),
@@ -135,35 +163,34 @@ impl Dispatch {
         self.shared.enter().await
     }
 
-    /// One round of everything periodic: shows that the node lives, recovers from dead ones, applies delayed events, starts what
-    /// is due, writes metrics. Answers whether there was anything to do.
+    /// One round of everything periodic: shows that the node lives, starts what is due, recovers from dead nodes, applies delayed events,
+    /// writes metrics. Answers whether there was anything to do.
     pub async fn tick(&self) -> Result<bool> {
-        let busy = self.look_for_due().await?;
+        self.shared.show_life().await?;
+        let due = self.shared.find_due().await;
+        let busy = self.carry_out(due).await?;
         Ok(self.shared.post_events(true).await? | busy)
     }
 
-    /// A round without webhooks.
-    async fn look_for_due(&self) -> Result<bool> {
-        let busy = self.shared.scan().await?;
-        Ok(self.look_after().await? | busy)
+    /// A round without webhooks, with what is due. Trouble with one part of it keeps no other from its turn.
+    async fn carry_out(&self, due: Result<Vec<DueMessage>>) -> Result<bool> {
+        let seen_to = match due {
+            Ok(due) => self.shared.see_to(due).await,
+            Err(error) => Err(error),
+        };
+        let looked_after = self.look_after().await;
+        Ok(seen_to? | looked_after?)
     }
 
     /// A round without the look for due messages.
     async fn look_after(&self) -> Result<bool> {
         let shared = &self.shared;
-        shared.show_life().await?;
-        let mut busy = shared.recover_dead().await?;
-        busy |= shared.events.release_due();
+        let released = shared.events.release_due();
         shared.pump_all();
-        busy |= self.look_after_broadcasts().await?;
-        if shared.health.second_passed(shared.ids.clock.monotonic()) {
-            shared.refresh_lanes().await?;
-            shared.keep_sessions().await?;
-            busy |= shared.look_for_strays().await?;
-            shared.flush_tally().await?;
-            busy |= shared.keep_house().await;
-        }
-        Ok(busy)
+        let looked_after = self.look_after_broadcasts().await;
+        let now = shared.ids.clock.monotonic();
+        let kept = if shared.second.opens(now, SECOND) { shared.look_around(now).await } else { Ok(false) };
+        Ok(released | looked_after? | kept?)
     }
 
     /// Ticks until nothing is due, under way or waiting for a permit. For tests and for a clean shutdown.
@@ -182,18 +209,33 @@ impl Dispatch {
     /// Ticks for ever, until [`Self::stop`].
     pub async fn run(&self) {
         let webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
-        self.run_messages().await;
+        // In one task: a fault that ends one of them is seen by the others' silence.
+        tokio::select! {
+            () = self.run_messages() => {}
+            () = self.beat() => {}
+            () = self.purge_now_and_then() => {}
+        }
         // It sees the same sign to stop.
         let _ = webhooks.await;
     }
 
+    /// Shows that this node lives, for ever, however long a round takes.
+    async fn beat(&self) {
+        loop {
+            let shown = self.shared.show_life().await;
+            if let Err(error) = &shown {
+                tracing::warn!(%error, "the node could not show that it lives; it is tried again");
+            }
+            tokio::time::sleep(if shown.is_ok() { EVERY } else { AFTER_TROUBLE }).await;
+        }
+    }
+
     async fn run_messages(&self) {
-        const EVERY: Duration = Duration::from_millis(100);
         /// The more is due that cannot be started, the longer a look takes: looking may take one part in so many of the time.
         const SCAN_SHARE: u32 = 20;
         let mut interval = tokio::time::interval(EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let (mut rounds, mut scan_at) = (0_u64, Instant::now());
+        let mut scan_at = Instant::now();
         loop {
             interval.tick().await;
             if self.shared.stopping.load(Ordering::Acquire) {
@@ -203,27 +245,43 @@ impl Dispatch {
                 self.look_after().await
             } else {
                 let began = Instant::now();
-                let outcome = self.look_for_due().await;
+                let due = self.shared.find_due().await;
                 scan_at = Instant::now() + began.elapsed() * SCAN_SHARE;
-                outcome
+                self.carry_out(due).await
             };
             if let Err(error) = outcome {
                 tracing::warn!(%error, "a round of dispatch failed; it is tried again");
-                tokio::time::sleep(Duration::from_millis(500)).await;
+                tokio::time::sleep(AFTER_TROUBLE).await;
             }
-            rounds += 1;
-            if rounds.is_multiple_of(600)
-                && let Err(error) = self.shared.purge().await
-            {
+        }
+    }
+
+    async fn purge_now_and_then(&self) {
+        const PURGE_EVERY: Duration = Duration::from_secs(60);
+        loop {
+            tokio::time::sleep(PURGE_EVERY).await;
+            if let Err(error) = self.purge().await {
                 tracing::warn!(%error, "old rows were not purged; it is tried again");
             }
         }
     }
 
+    /// Removes idempotency keys whose time is over, chunks of requests that were never accepted, and traces of erased contacts.
+    /// [`Self::run`] does so once a minute.
+    pub async fn purge(&self) -> Result<()> {
+        self.shared.purge().await
+    }
+
     /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.
     pub async fn stop(&self, patience: Duration) {
         self.shared.stopping.store(true, Ordering::Release);
-        if tokio::time::timeout(patience, self.shared.tracker.idle()).await.is_err() {
+        let idle = tokio::time::timeout(patience, self.shared.tracker.idle());
+        // Who fell silent now would be believed dead before its attempts are over.
+        let finished = tokio::select! {
+            finished = idle => finished.is_ok(),
+            () = self.beat() => false,
+        };
+        if !finished {
             tracing::warn!("attempts are still under way at shutdown; their outcome will be unknown to the next start");
         }
         if tokio::time::timeout(patience, self.shared.end_sessions()).await.is_err() {
@@ -242,6 +300,19 @@ impl Dispatch {
 }
 
 impl Shared {
+    /// What is done once a second.
+    async fn look_around(self: &Arc<Self>, now: Duration) -> Result<bool> {
+        let recovered = self.recover_dead().await;
+        let forgotten = if self.forgotten.opens(now, FORGOTTEN) { self.recover_forgotten().await } else { Ok(()) };
+        let refreshed = self.refresh_lanes().await;
+        let sessions = self.keep_sessions().await;
+        let strays = self.look_for_strays().await;
+        self.begin_flush();
+        let kept = self.keep_house().await;
+        forgotten.and(refreshed).and(sessions)?;
+        Ok(recovered? | strays? | kept)
+    }
+
     pub(crate) fn services(&self) -> Services {
         Services { events: self.events.clone(), ids: self.ids.clone(), public_url: Arc::clone(&self.config.public_url) }
     }

@@ -1,13 +1,15 @@
 //! Who is alive, and taking over from who is not.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nuncio_domain::Timestamp;
-use nuncio_domain::lifecycle::{NodeId, Step, Wait};
+use futures::future::join_all;
+use nuncio_domain::lifecycle::{Applied, NodeId, Step, Wait};
 use nuncio_domain::message::HeldReason;
-use nuncio_store::{Node, Result, Transition, Transitioned};
+use nuncio_domain::{MessageId, Timestamp};
+use nuncio_store::{DueMessage, Node, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
 
 use crate::{Shared, retry};
@@ -23,10 +25,20 @@ const COMPARE: Duration = Duration::from_secs(10);
 const CLOCK_OFF: Duration = Duration::from_secs(60);
 /// A database that nobody used for this long may be a restored copy.
 const STALE: Duration = Duration::from_secs(3_600);
+/// How long a message that could not be seen to is left alone.
+const ALONE: Duration = Duration::from_secs(60);
 /// Messages of one page.
 const PAGE: u32 = 500;
 /// Shards of the whole installation.
 pub(crate) const SHARDS: i16 = 64;
+
+/// Messages that are worked off together.
+#[derive(Clone, Copy, Debug)]
+enum Batch {
+    OwnedBy(NodeId),
+    /// For an attempt, in a shard.
+    WaitingIn(i16),
+}
 
 /// Whether this node is fit to work.
 #[derive(Debug, Default)]
@@ -36,7 +48,6 @@ pub(crate) struct Health(Mutex<Pulse>);
 struct Pulse {
     beat_at: Option<Duration>,
     compared_at: Option<Duration>,
-    second_at: Duration,
     clock_off: bool,
 }
 
@@ -53,16 +64,6 @@ impl Health {
         let pulse = self.0.lock();
         !pulse.clock_off && pulse.beat_at.is_some_and(|at| now.saturating_sub(at) < SILENT)
     }
-
-    /// Whether a second passed since this last answered yes.
-    pub(crate) fn second_passed(&self, now: Duration) -> bool {
-        let mut pulse = self.0.lock();
-        let passed = now.saturating_sub(pulse.second_at) >= Duration::from_secs(1);
-        if passed {
-            pulse.second_at = now;
-        }
-        passed
-    }
 }
 
 impl Shared {
@@ -71,13 +72,18 @@ impl Shared {
         let now = self.ids.clock.now();
         let nodes = self.store.read().await?.list_nodes().await?;
         let last_used = nodes.iter().map(|n| n.beat_at).max();
-        self.register(now).await?;
+        // Before the first beat: whoever starts after a start that ended half-way has to find the database as old as it is.
         if last_used.is_some_and(|at| now.since(at) > STALE) {
             self.hold_all().await?;
         }
-        if self.config.sole {
-            for node in nodes {
+        self.register(now).await?;
+        let since = self.ids.clock.monotonic();
+        for node in nodes {
+            if self.config.sole {
                 self.bury(node).await?;
+            } else {
+                // Known from the start, so that nothing of theirs is taken for nobody's.
+                self.peers.lock().insert(node.id, Sighting { beat: node.beat, since });
             }
         }
         Ok(())
@@ -173,39 +179,48 @@ impl Shared {
             }
             tracing::warn!(node = node.id.0, "a node ended without signing off; its messages are taken over");
         }
-        loop {
-            let owned = self.store.read().await?.messages_owned_by(node.id, PAGE).await?;
-            if owned.is_empty() {
-                break;
-            }
-            for message in owned {
-                let step = Step::Recover { node: node.id, retry_in: retry::after(0, None, &*self.ids.entropy) };
-                let recovered = self.store.transition(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await?;
-                if let Transitioned::Found { changes, .. } = recovered {
-                    self.count(&changes);
-                }
-            }
-        }
+        self.work_off(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
         self.peers.lock().remove(&node.id);
         let mut tx = self.store.begin().await?;
         tx.delete_node(node.id).await?;
         tx.commit().await
     }
 
-    /// Holds every unfinished message for a person.
-    async fn hold_all(&self) -> Result<()> {
-        let (mut after, mut held) = (None, 0_u64);
-        loop {
-            let page = self.store.read().await?.unfinished_messages(after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some((last.tenant, last.id));
-            for message in page {
-                if matches!(message.wait, Wait::Attempt { .. } | Wait::Owned { .. }) {
-                    let step = Step::Hold { reason: HeldReason::StaleDatabase };
-                    self.store.transition(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await?;
-                    held += 1;
-                }
+    /// Recovers what this node owns and forgot, and what is owned by nobody: a node that was paused may have started something under a
+    /// name that the others had forgotten.
+    pub(crate) async fn recover_forgotten(&self) -> Result<()> {
+        let me = self.node();
+        let mut tx = self.store.read().await?;
+        let owned = tx.messages_owned_by(me, PAGE + self.under_way.attempts() as u32).await?;
+        // In this order: a node is entered before it owns anything.
+        let owners = tx.owners().await?;
+        let nodes = tx.list_nodes().await?;
+        drop(tx);
+        let forgotten = self.under_way.forgotten(owned);
+        for taken in join_all(forgotten.iter().map(|message| self.step(message, self.recovery(me)))).await {
+            if taken? {
+                tracing::warn!(node = me.0, "a message that this node owned was forgotten; it is taken up again");
             }
+        }
+        for owner in owners.into_iter().filter(|owner| nodes.iter().all(|node| node.id != *owner)) {
+            self.work_off(Batch::OwnedBy(owner), || self.recovery(owner)).await?;
+        }
+        Ok(())
+    }
+
+    fn recovery(&self, node: NodeId) -> Step {
+        Step::Recover { node, retry_in: retry::after(0, None, &*self.ids.entropy) }
+    }
+
+    /// Holds for a person whatever waits for an attempt or was being sent.
+    async fn hold_all(&self) -> Result<()> {
+        let hold = || Step::Hold { reason: HeldReason::StaleDatabase };
+        let mut held = 0;
+        for owner in self.store.read().await?.owners().await? {
+            held += self.work_off(Batch::OwnedBy(owner), hold).await?;
+        }
+        for shard in 0..SHARDS {
+            held += self.work_off(Batch::WaitingIn(shard), hold).await?;
         }
         if held > 0 {
             tracing::warn!(
@@ -219,6 +234,69 @@ impl Shared {
     /// Nodes that are alive, this one among them.
     pub(crate) fn live_nodes(&self) -> usize {
         self.peers.lock().len() + 1
+    }
+
+    /// Takes a step with every message of a kind, a page at a time; answers with how many it took effect. What cannot be read is left
+    /// as it is.
+    async fn work_off(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
+        let (mut from, mut left, mut done) = (Timestamp::from_millis(i64::MIN), HashSet::new(), 0);
+        loop {
+            left.extend(self.left_alone());
+            let limit = PAGE + left.len() as u32;
+            let mut tx = self.store.read().await?;
+            let mut page = match batch {
+                Batch::OwnedBy(node) => tx.messages_owned_by(node, limit).await?,
+                Batch::WaitingIn(shard) => tx.waiting_messages(shard, from, limit).await?,
+            };
+            drop(tx);
+            if let Some(Wait::Attempt { due_at }) = page.last().and_then(|m| m.wait) {
+                from = due_at;
+            }
+            page.retain(|message| !left.contains(&message.id));
+            if page.is_empty() {
+                return Ok(done);
+            }
+            // One commit takes them all.
+            let steps = page.iter().map(|message| self.step(message, step()));
+            for (message, outcome) in page.iter().zip(join_all(steps).await) {
+                if outcome? {
+                    done += 1;
+                } else {
+                    left.insert(message.id);
+                }
+            }
+        }
+    }
+
+    /// Takes a step with a message, and answers whether it took effect. A message that cannot be read concerns no other: it is named, and
+    /// left alone for a while.
+    pub(crate) async fn step(&self, message: &DueMessage, step: Step) -> Result<bool> {
+        let transition = Transition::new(message.tenant, message.id, step, self.ids.clock.now());
+        match self.store.transition(transition).await {
+            Ok(Transitioned::Found { applied, changes, .. }) => {
+                self.count(&changes);
+                Ok(applied == Applied::Yes)
+            }
+            Ok(Transitioned::Missing) => Ok(false),
+            Err(error @ (StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_))) => Err(error),
+            Err(error) => {
+                self.leave_alone(message.id, &error);
+                Ok(false)
+            }
+        }
+    }
+
+    pub(crate) fn leave_alone(&self, id: MessageId, error: &StoreError) {
+        tracing::error!(message.id = %id, %error, "a message cannot be seen to, and is left alone for a while");
+        self.troubled.lock().insert(id, self.ids.clock.monotonic() + ALONE);
+    }
+
+    /// Messages that could not be seen to lately.
+    pub(crate) fn left_alone(&self) -> HashSet<MessageId> {
+        let now = self.ids.clock.monotonic();
+        let mut troubled = self.troubled.lock();
+        troubled.retain(|_, until| now < *until);
+        troubled.keys().copied().collect()
     }
 
     /// The shards that are this node's: of all live nodes, the one with the highest score for a shard takes it (rendezvous hashing).

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nuncio_channel::Adapter;
+use nuncio_channel::{Adapter, Receipts};
 use nuncio_core::{Health, Hint, Outbound, Permit};
 use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
-use nuncio_domain::{TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, TenantId, Timestamp};
 
 use crate::lane::Place;
 use crate::{Dispatch, Shared};
@@ -23,7 +23,8 @@ impl Outbound for Dispatch {
             return None;
         }
         let lane = self.shared.lane_of(tenant, connection);
-        let place = lane.reserve(self.shared.ids.clock.monotonic(), bulk)?;
+        let mut place = lane.reserve(self.shared.ids.clock.monotonic(), bulk)?;
+        place.accepting = Some(self.shared.under_way.accept());
         Some(Permit(Box::new(place)))
     }
 
@@ -32,6 +33,10 @@ impl Outbound for Dispatch {
             return 0;
         }
         self.shared.lane_of(tenant, connection).bulk_room(self.shared.ids.clock.monotonic())
+    }
+
+    fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool {
+        self.shared.lane_of(tenant, connection).receipts() != Receipts::Never
     }
 
     fn started(&self, permit: Permit, message: Box<Message>) {
@@ -48,6 +53,10 @@ impl Outbound for Dispatch {
         {
             lane.pump();
         }
+    }
+
+    fn removed(&self, connection: ConnectionId) {
+        self.shared.close_lane(connection);
     }
 
     fn told(&self, tenant: TenantId) {
@@ -81,7 +90,7 @@ impl Shared {
 
     /// Starts the attempt of a message that waited, on the place that came free.
     pub(crate) fn begin(self: &Arc<Self>, place: Place, hint: Hint) {
-        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.under_way.attempt(hint.id)));
         self.runtime.spawn(async move {
             let _working = working;
             shared.start_and_run(place, hint).await;
@@ -89,8 +98,9 @@ impl Shared {
     }
 
     /// Makes the attempt of a message that was born started.
-    pub(crate) fn spawn_attempt(self: &Arc<Self>, place: Place, message: Box<Message>) {
-        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+    pub(crate) fn spawn_attempt(self: &Arc<Self>, mut place: Place, message: Box<Message>) {
+        let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.under_way.attempt(message.id)));
+        place.accepting = None;
         self.runtime.spawn(async move {
             let _working = working;
             shared.run_attempt(place, message).await;

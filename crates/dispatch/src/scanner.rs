@@ -1,14 +1,18 @@
 //! Finding what is due. Hints make things fast; the scanner makes them certain.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use nuncio_core::{Hint, contacts};
-use nuncio_domain::ConnectionId;
 use nuncio_domain::lifecycle::{Step, Wait};
-use nuncio_store::{DueMessage, Result, Transition, Transitioned};
+use nuncio_domain::{ConnectionId, Timestamp};
+use nuncio_store::{DueMessage, Result, StoreError};
 
 use crate::Shared;
+use crate::lane::Lane;
 
 /// Messages of one look.
 pub(crate) const LIMIT: u32 = 1_000;
@@ -16,22 +20,22 @@ pub(crate) const LIMIT: u32 = 1_000;
 const PURGE: u32 = 1_000;
 /// How old a spool chunk without a message must be: no accept takes this long.
 const ORPHAN_AGE: Duration = Duration::from_secs(3_600);
+/// How far back a new process looks for them, and what it looks through at a time.
+const ORPHAN_SPAN: Duration = Duration::from_secs(86_400);
+const ORPHAN_STEP: Duration = Duration::from_secs(600);
 
 impl Shared {
-    /// Looks for due messages and sees to each; answers whether any was due that could be seen to.
-    pub(crate) async fn scan(self: &Arc<Self>) -> Result<bool> {
+    /// Messages that are due, but for those that nothing can be done about now.
+    pub(crate) async fn find_due(&self) -> Result<Vec<DueMessage>> {
         if self.is_stopping() {
-            return Ok(false);
+            return Ok(Vec::new());
         }
         let clock = &self.ids.clock;
-        let skip = self.resting(clock.monotonic());
-        let shards = self.shards();
-        let due = self.store.read().await?.due_messages(&shards, &skip, clock.now(), LIMIT).await?;
-        let mut any = false;
-        for message in due {
-            any |= self.see_to(message).await?;
-        }
-        Ok(any)
+        let (skip, left) = (self.resting(clock.monotonic()), self.left_alone());
+        let mut tx = self.store.read().await?;
+        let mut due = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
+        due.retain(|message| !left.contains(&message.id));
+        Ok(due)
     }
 
     /// Connections that start nothing now; what waits for them must not stand in front of others.
@@ -39,32 +43,82 @@ impl Shared {
         self.lanes.read().values().filter(|lane| lane.is_resting(now) || lane.is_fed()).map(|lane| lane.connection).collect()
     }
 
-    async fn see_to(self: &Arc<Self>, due: DueMessage) -> Result<bool> {
-        if let Wait::Attempt { .. } = due.wait {
-            let Some(lane) = self.find_lane(due.tenant, due.connection).await? else {
-                tracing::warn!(message.id = %due.id, connection = %due.connection, "the connection of a waiting message was removed");
-                return Ok(false);
+    /// Sees to messages that are due; answers whether there was anything to do.
+    pub(crate) async fn see_to(self: &Arc<Self>, due: Vec<DueMessage>) -> Result<bool> {
+        let (now, mut any) = (self.ids.clock.now(), false);
+        let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();
+        let mut steps = Vec::new();
+        for message in &due {
+            let DueMessage { tenant, id, fence, connection, bulk, .. } = *message;
+            if !matches!(message.wait, Some(Wait::Attempt { .. })) {
+                steps.push((message, Step::Deadline { fence }));
+                continue;
+            }
+            if message.expires_at <= now {
+                // Its start finds it so, and ends it: no lane is needed.
+                steps.push((message, Step::Start { node: self.node(), fence, suppressed: false }));
+                continue;
+            }
+            let lane = match lanes.entry(connection) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => match self.find_lane(tenant, connection).await {
+                    Err(error @ StoreError::Corrupt { .. }) => {
+                        self.leave_alone(id, &error);
+                        continue;
+                    }
+                    lane => unknown.insert(lane?),
+                },
             };
-            let hint = Hint { tenant: due.tenant, id: due.id, fence: due.fence, connection: due.connection, bulk: false };
-            let known = lane.hint(hint);
-            lane.pump();
-            return Ok(known && !lane.is_resting(self.ids.clock.monotonic()));
+            match lane {
+                Some(lane) => {
+                    any |= lane.hint(Hint { tenant, id, fence, connection, bulk }) && !lane.is_resting(self.ids.clock.monotonic())
+                }
+                None => steps.push((message, Step::Disconnected { fence })),
+            }
         }
-        let step = Step::Deadline { fence: due.fence };
-        let ended = self.store.transition(Transition::new(due.tenant, due.id, step, self.ids.clock.now())).await?;
-        if let Transitioned::Found { changes, .. } = ended {
-            self.count(&changes);
+        lanes.values().flatten().for_each(Lane::pump);
+        // One commit takes them all.
+        for taken in join_all(steps.into_iter().map(|(message, step)| self.step(message, step))).await {
+            any |= taken?;
         }
-        Ok(true)
+        Ok(any)
     }
 
     /// Removes what nobody needs any more, a step at a time.
     pub(crate) async fn purge(&self) -> Result<()> {
         let now = self.ids.clock.now();
-        let mut tx = self.store.begin().await?;
-        tx.purge_idempotency_keys(now, PURGE).await?;
-        tx.purge_orphaned_spool(now.minus(ORPHAN_AGE), PURGE).await?;
-        tx.commit().await?;
-        contacts::sweep(&*self.store, &self.ids).await
+        let keys = self.purge_keys(now).await;
+        let chunks = self.purge_chunks(now).await;
+        let contacts = contacts::sweep(&*self.store, &self.ids).await;
+        keys.and(chunks).and(contacts)
+    }
+
+    async fn purge_keys(&self, now: Timestamp) -> Result<()> {
+        while !self.is_stopping() {
+            let mut tx = self.store.begin().await?;
+            let gone = tx.purge_idempotency_keys(now, PURGE).await?;
+            tx.commit().await?;
+            if gone < u64::from(PURGE) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every chunk once, when it is old enough; after a start, at those of the day before too.
+    async fn purge_chunks(&self, now: Timestamp) -> Result<()> {
+        let until = now.minus(ORPHAN_AGE);
+        let mut since = self.purged.lock().unwrap_or_else(|| until.minus(ORPHAN_SPAN));
+        while since < until && !self.is_stopping() {
+            let before = until.min(since.plus(ORPHAN_STEP));
+            let mut tx = self.store.begin().await?;
+            let gone = tx.purge_orphaned_spool(since, before, PURGE).await?;
+            tx.commit().await?;
+            if gone < u64::from(PURGE) {
+                since = before;
+                *self.purged.lock() = Some(since);
+            }
+        }
+        Ok(())
     }
 }

@@ -27,16 +27,8 @@ pub(crate) struct Running {
 struct Session {
     lane: Arc<Lane>,
     /// Dropping it asks the session to end.
-    ask: watch::Sender<bool>,
+    ask: Option<watch::Sender<bool>>,
     task: JoinHandle<()>,
-}
-
-impl Session {
-    /// Waits until it has ended.
-    async fn end(self) {
-        drop(self.ask);
-        let _ = self.task.await;
-    }
 }
 
 impl Shared {
@@ -60,14 +52,14 @@ impl Shared {
                 wanted.insert(connection.id, lane);
             }
         }
-        let is_wanted = |id: &ConnectionId, session: &Session| {
-            !session.task.is_finished() && wanted.get(id).is_some_and(|lane| Arc::ptr_eq(lane, &session.lane))
-        };
-        let ended: Vec<Session> = self.running.sessions.lock().extract_if(|id, session| !is_wanted(id, session)).map(|(_, s)| s).collect();
-        for session in ended {
-            session.end().await;
-        }
         let mut sessions = self.running.sessions.lock();
+        // One that was asked to end keeps its place until it has: two of one account would disturb each other.
+        sessions.retain(|_, session| !session.task.is_finished());
+        for (id, session) in sessions.iter_mut() {
+            if !wanted.get(id).is_some_and(|lane| Arc::ptr_eq(lane, &session.lane)) {
+                session.ask = None;
+            }
+        }
         for (id, lane) in wanted {
             sessions.entry(id).or_insert_with(|| self.begin_session(lane));
         }
@@ -82,14 +74,13 @@ impl Shared {
                 adapter.run(asked).await;
             }
         });
-        Session { lane, ask, task }
+        Session { lane, ask: Some(ask), task }
     }
 
     /// Ends all sessions.
     pub(crate) async fn end_sessions(&self) {
         let sessions: Vec<Session> = self.running.sessions.lock().drain().map(|(_, session)| session).collect();
-        for session in sessions {
-            session.end().await;
-        }
+        let asked = sessions.into_iter().map(|Session { task, .. }| task);
+        futures::future::join_all(asked).await;
     }
 }

@@ -3,6 +3,7 @@
 //! What a crash or a database that fails loses of them can be rebuilt from the attempts.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use nuncio_domain::lifecycle::{Change, State, Wait};
 use nuncio_domain::message::{AttemptStatus, Status};
@@ -18,14 +19,18 @@ const ROWS: usize = 100_000;
 const SAMPLE: usize = 200;
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally(Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>);
+pub(crate) struct Tally {
+    rows: Mutex<HashMap<(TenantId, AddressId, Channel), MetricDelta>>,
+    /// Held while they are written beside the rounds.
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl Tally {
     /// Counts what a step that led to `state` says of the recipient's channel.
     pub(crate) fn add(&self, tenant: TenantId, address: AddressId, state: &State, changes: &[Change]) {
         // A channel that failed is followed by the fallback, and the message's status does not change.
         if let Some(channel) = fell_back_from(state) {
-            let mut rows = self.0.lock();
+            let mut rows = self.rows.lock();
             if rows.len() < ROWS {
                 rows.entry((tenant, address, channel)).or_default().failures += 1;
             }
@@ -37,7 +42,7 @@ impl Tally {
                 Status::Failed => false,
                 _ => continue,
             };
-            let mut rows = self.0.lock();
+            let mut rows = self.rows.lock();
             if rows.len() >= ROWS {
                 return;
             }
@@ -54,7 +59,7 @@ impl Tally {
     }
 
     fn take(&self) -> Vec<MetricRow> {
-        let rows = std::mem::take(&mut *self.0.lock());
+        let rows = std::mem::take(&mut *self.rows.lock());
         rows.into_iter().map(|(key, delta)| (key.0, key.1, key.2, delta)).collect()
     }
 }
@@ -67,6 +72,19 @@ fn fell_back_from(state: &State) -> Option<Channel> {
 }
 
 impl Shared {
+    /// Begins to write what was summed, unless that is under way. It gives way to everything more urgent and may take a while, so it holds
+    /// up no round.
+    pub(crate) fn begin_flush(self: &Arc<Self>) {
+        let Ok(writing) = Arc::clone(&self.tally.writing).try_lock_owned() else { return };
+        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+        self.runtime.spawn(async move {
+            let _working = (working, writing);
+            if let Err(error) = shared.flush_tally().await {
+                tracing::warn!(%error, "metrics of contact channels were not written");
+            }
+        });
+    }
+
     /// Writes what was summed; answers whether there was anything.
     pub(crate) async fn flush_tally(&self) -> Result<bool> {
         let rows = self.tally.take();

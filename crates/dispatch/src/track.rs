@@ -1,9 +1,27 @@
-//! How much is under way, and waiting until nothing is.
+//! How much is under way and waiting until nothing is, and what is done now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
+
+/// Opens now and then.
+#[derive(Debug, Default)]
+pub(crate) struct Gate(Mutex<Option<Duration>>);
+
+impl Gate {
+    /// Whether it did not open for as long as `every`; then it opens at `now`, on the monotonic clock.
+    pub(crate) fn opens(&self, now: Duration, every: Duration) -> bool {
+        let mut opened = self.0.lock();
+        let opens = opened.is_none_or(|at| now.saturating_sub(at) >= every);
+        if opens {
+            *opened = Some(now);
+        }
+        opens
+    }
+}
 
 /// Counts pieces of work.
 #[derive(Clone, Debug, Default)]

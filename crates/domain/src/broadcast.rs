@@ -157,7 +157,7 @@ pub struct Part {
     /// The recipient in it.
     #[serde(rename = "c")]
     pub contact: BroadcastContactId,
-    /// Whether the provider that took the message never tells what became of it.
+    /// Whether the provider never tells what became of a message that it took.
     #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
     pub no_receipts: bool,
 }
@@ -203,6 +203,10 @@ pub struct Counts {
     pub taken: i64,
     /// What they cost, in micro-dollars.
     pub cost: i64,
+    /// What messages took over from the broadcast's reservation when they were accepted, in micro-dollars. Never less again.
+    pub prepaid: i64,
+    /// What is set aside for messages at this moment, in micro-dollars.
+    pub held: i64,
 }
 
 impl Counts {
@@ -212,7 +216,11 @@ impl Counts {
         counts.sent = i64::from(counts.sending == 1 && state.status == MessageStatus::Sent);
         counts.awaited = i64::from(!matches!(state.wait, Wait::Nothing | Wait::Held { .. }));
         counts.taken = i64::from(state.detail.sent_at.is_some());
-        counts.cost = state.detail.cost.map_or(0, |cost| cost.fee.0.saturating_add(cost.provider.0));
+        counts.cost = state.detail.cost.map_or(0, |cost| cost.total().0);
+        if let Some(money) = &state.detail.money {
+            counts.prepaid = if money.prepaid { money.whole().0 } else { 0 };
+            counts.held = money.open().0;
+        }
         counts
     }
 
@@ -243,7 +251,7 @@ impl Counts {
     }
 
     fn merge(&mut self, other: &Self, with: fn(i64, i64) -> i64) {
-        let Self { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost } = other;
+        let Self { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held } = other;
         self.queued = with(self.queued, *queued);
         self.sending = with(self.sending, *sending);
         self.sent = with(self.sent, *sent);
@@ -253,6 +261,8 @@ impl Counts {
         self.awaited = with(self.awaited, *awaited);
         self.taken = with(self.taken, *taken);
         self.cost = with(self.cost, *cost);
+        self.prepaid = with(self.prepaid, *prepaid);
+        self.held = with(self.held, *held);
     }
 
     /// Recipients who were handed over, or of whom it is known that nothing will be.
@@ -309,7 +319,7 @@ pub struct Body {
     /// What it is expected to cost, in micro-dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<i64>,
-    /// What is set aside for it, in micro-dollars.
+    /// What was set aside for it as a whole and not released since, in micro-dollars. Its messages took their part out of it.
     pub reserved: i64,
     /// Reviews so far.
     pub review_attempts: u32,
@@ -369,6 +379,16 @@ impl Broadcast {
     /// Recipients who were not handed over.
     pub const fn waiting(&self) -> i64 {
         self.total - self.counts.handled()
+    }
+
+    /// What is left of its reservation for recipients who were not handed over.
+    pub const fn purse(&self) -> Micros {
+        if self.body.reserved == 0 { Micros(0) } else { Micros(self.body.reserved - self.counts.prepaid) }
+    }
+
+    /// What is set aside for it at this moment, messages that were handed over included.
+    pub const fn set_aside(&self) -> Micros {
+        Micros(self.purse().0 + self.counts.held)
     }
 
     /// What the state machine looks at.

@@ -83,11 +83,6 @@ impl Channel {
             Self::Instagram => AddressKind::Instagram,
         }
     }
-
-    /// Whether providers of this channel tell what became of a message after taking it.
-    pub const fn has_receipts(self) -> bool {
-        !matches!(self, Self::Telegram)
-    }
 }
 
 /// The `channel` of a request: one channel, or `auto` to let nuncio choose.

@@ -280,6 +280,11 @@ pub enum Step {
         /// When it happened, as the provider says.
         at: Timestamp,
     },
+    /// Decision: the connection of the next attempt is gone; the next route is taken, if there is one.
+    Disconnected {
+        /// The fence that was seen.
+        fence: i64,
+    },
     /// Decision: waiting for a receipt or a person has ended.
     Deadline {
         /// The fence that was seen.
@@ -428,6 +433,7 @@ impl State {
                 self.settle(*attempt, *fence, outcome, policy, now, changes)
             }
             Step::Receipt { attempt, part, kind, at } => self.receipt((*attempt, *part), kind, *at, now, changes),
+            Step::Disconnected { fence } => self.disconnected(*fence, now, changes),
             Step::Deadline { fence } => self.deadline(*fence, now, changes),
             Step::Recover { node, retry_in } => self.recover(*node, *retry_in, now, changes),
             Step::Hold { reason } => self.hold(*reason, now),
@@ -629,6 +635,19 @@ impl State {
             self.fence += 1;
             self.wait = Wait::Nothing;
         }
+    }
+
+    fn disconnected(&mut self, fence: i64, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        if self.fence != fence || !matches!(self.wait, Wait::Attempt { .. }) {
+            return Applied::Lost;
+        }
+        if self.detail.fallback.is_some() {
+            self.fence += 1;
+            self.fall_back(now);
+        } else {
+            self.fail(Failure::own(FailureCode::Undeliverable, "the connection that was to carry it was removed"), now, changes);
+        }
+        Applied::Yes
     }
 
     fn deadline(&mut self, fence: i64, now: Timestamp, changes: &mut Vec<Change>) -> Applied {

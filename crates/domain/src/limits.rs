@@ -72,8 +72,10 @@ pub const HEADER_FOOTER: usize = 60;
 pub const DISPLAY_NAME: usize = 200;
 /// Label of a contact's channel.
 pub const CHANNEL_LABEL: usize = 50;
-/// Channels of a new contact.
+/// Channels of a new contact, and those that one may have for another to be added.
 pub const CONTACT_CHANNELS: usize = 20;
+/// Channels of a contact that two were merged into.
+pub const MERGED_CHANNELS: usize = 5 * CONTACT_CHANNELS;
 /// How long a download link is good for.
 pub const DOWNLOAD_LINK: Duration = Duration::from_secs(15 * 60);
 /// How long after its newest inbound message WhatsApp carries free text to a recipient, and the silence after which a conversation
@@ -120,6 +122,8 @@ pub const DAILY_SPEND_MAX: i64 = 1_000_000_000;
 pub const THROTTLE_RATE: (f64, f64) = (0.001, 10_000.0);
 /// Largest `throttle.burst`.
 pub const THROTTLE_BURST: u32 = 100_000;
+/// Streams of events that one world may follow at a time, on one node.
+pub const EVENT_STREAMS: usize = 50;
 /// How long the webhook secret before the present one signs too.
 pub const SECRET_OVERLAP: Duration = Duration::from_secs(86_400);
 

@@ -431,7 +431,7 @@ pub struct Request {
     /// When it shall go out.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::time::millis::option")]
     pub scheduled_at: Option<Timestamp>,
-    /// The idempotency key that it was sent with. Stored in a column of its own.
+    /// What stands for the idempotency key that it was sent with. Stored in a column of its own.
     #[serde(skip)]
     pub idempotency_key: Option<String>,
     /// Why the channel was chosen.
@@ -588,6 +588,11 @@ pub enum QuoteState {
 }
 
 impl Money {
+    /// What all routes together may cost: what was set aside at first.
+    pub fn whole(&self) -> Micros {
+        Micros(self.quotes.iter().map(|q| q.cost.total().0).sum())
+    }
+
     /// What is set aside.
     pub fn open(&self) -> Micros {
         Micros(self.quotes.iter().filter(|q| q.state == QuoteState::Open).map(|q| q.cost.total().0).sum())

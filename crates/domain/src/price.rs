@@ -1,6 +1,7 @@
 //! The price list.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,7 +55,7 @@ pub struct Quantity {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PriceBook {
     own: Prices,
-    general: Prices,
+    general: Arc<Prices>,
 }
 
 /// By channel, then by country; of one place the newest first.
@@ -74,7 +75,14 @@ fn sort(prices: Vec<Price>) -> Prices {
 impl PriceBook {
     /// From the lines of a project and those of everybody.
     pub fn new(own: Vec<Price>, general: Vec<Price>) -> Self {
-        Self { own: sort(own), general: sort(general) }
+        Self { own: sort(own), general: Arc::new(sort(general)) }
+    }
+
+    /// Keeps the lines of everybody only once, should those of `other` be the same.
+    pub fn share(&mut self, other: &Self) {
+        if self.general == other.general {
+            self.general = Arc::clone(&other.general);
+        }
     }
 
     /// Whether nothing costs anything.
@@ -84,7 +92,7 @@ impl PriceBook {
 
     /// The price in force at `at`. The country goes before [`ANYWHERE`], and any price of the project before the general ones.
     pub fn find(&self, channel: Channel, country: &str, at: Timestamp) -> Option<&Price> {
-        [&self.own, &self.general].into_iter().find_map(|prices| {
+        [&self.own, &*self.general].into_iter().find_map(|prices| {
             let places = prices.get(&channel)?;
             [country, ANYWHERE].into_iter().find_map(|place| places.get(place)?.iter().find(|p| p.effective_from <= at))
         })
@@ -123,7 +131,12 @@ mod tests {
             price(Channel::Sms, "ES", 100, Unit::Segment, 40, 4),
             price(Channel::Voice, "*", 0, Unit::Minute, 7, 0),
         ];
+        let mut again = PriceBook::new(Vec::new(), general.clone());
         let book = PriceBook::new(vec![price(Channel::Sms, "FR", 0, Unit::Message, 9, 1)], general);
+        again.share(&book);
+        assert!(Arc::ptr_eq(&again.general, &book.general) && again.own.is_empty());
+        again.share(&PriceBook::default());
+        assert!(!again.is_empty(), "another list is not taken over");
         let quantity = Quantity { segments: 2, spoken: 901 };
         let total =
             |channel, country, at| book.quote(channel, country, quantity, Timestamp::from_millis(at)).map(|c| c.fee.0 + c.provider.0);

@@ -62,6 +62,7 @@ enum Act {
     Start { fresh: bool, suppressed: bool },
     Settle { attempt: usize, outcome: Outcome },
     Receipt { attempt: Option<usize>, part: u8, kind: ReceiptKind, ago: u64 },
+    Disconnected { fresh: bool },
     Deadline { fresh: bool },
     Recover,
     Hold(HeldReason),
@@ -102,6 +103,7 @@ fn act() -> impl Strategy<Value = Act> {
         6 => (0_usize..4, outcome()).prop_map(|(attempt, outcome)| Act::Settle { attempt, outcome }),
         4 => (proptest::option::of(0_usize..4), 0_u8..4, kind(), 0_u64..100_000_000)
             .prop_map(|(attempt, part, kind, ago)| Act::Receipt { attempt, part, kind, ago }),
+        1 => proptest::bool::weighted(0.9).prop_map(|fresh| Act::Disconnected { fresh }),
         2 => proptest::bool::weighted(0.9).prop_map(|fresh| Act::Deadline { fresh }),
         3 => Just(Act::Recover),
         1 => prop_oneof![Just(HeldReason::UnknownOutcome), Just(HeldReason::PastDue)].prop_map(Act::Hold),
@@ -189,6 +191,7 @@ impl Life {
                 let at = self.now.minus(Duration::from_millis(*ago));
                 self.apply(&Step::Receipt { attempt: *attempt, part: *part, kind: kind.clone(), at })
             }
+            Act::Disconnected { fresh } => self.apply(&Step::Disconnected { fence: fence(*fresh) }),
             Act::Deadline { fresh } => self.apply(&Step::Deadline { fence: fence(*fresh) }),
             Act::Recover => self.apply(&Step::Recover { node: Self::NODE, retry_in: HOUR }),
             Act::Hold(reason) => self.apply(&Step::Hold { reason: *reason }),
@@ -293,7 +296,9 @@ fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: 
     assert!(!after.detail.erased || !matches!(after.wait, Wait::Attempt { .. } | Wait::Held { .. }), "nothing more is sent");
     assert!(!after.detail.erased || !after.detail.attempts.iter().any(|a| words(&a.error)), "no words are kept");
     match act {
-        Act::Start { fresh: false, .. } | Act::Deadline { fresh: false } => assert_eq!(applied, Applied::Lost),
+        Act::Start { fresh: false, .. } | Act::Disconnected { fresh: false } | Act::Deadline { fresh: false } => {
+            assert_eq!(applied, Applied::Lost)
+        }
         Act::Start { .. } => {}
         _ => assert_eq!(before.detail.attempts.len(), after.detail.attempts.len(), "an attempt that nobody started"),
     }

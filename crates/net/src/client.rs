@@ -56,7 +56,7 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body, or its first [`FetchLimits::max_bytes`] bytes.
     pub body: Vec<u8>,
-    /// Whether the body went on beyond [`FetchLimits::max_bytes`].
+    /// Whether there is or may be more of the body than that.
     pub truncated: bool,
 }
 
@@ -96,8 +96,9 @@ impl Client {
 
     /// Sends one request and gives the answer of whatever status; redirects are not followed.
     ///
-    /// A body beyond the limit is cut off, not an error: the server may have acted on the
-    /// request, and its status must reach the caller.
+    /// A body beyond the limit, one that breaks off, and one that is not there in time are cut
+    /// off, not errors: the server may have acted on the request, and its status must reach the
+    /// caller.
     ///
     /// # Errors
     ///
@@ -112,13 +113,16 @@ impl Client {
         limits: FetchLimits,
     ) -> Result<Response, FetchError> {
         let url = Url::parse(url)?;
+        let mut response = None;
         let exchange = async {
             let answer = self.send(method, &url, headers, body).await?;
             let (status, headers) = (answer.status(), answer.headers().clone());
-            let (body, truncated) = read_body(answer, &url, limits.max_bytes).await?;
-            Ok(Response { status, headers, body, truncated })
+            let response = response.insert(Response { status, headers, body: Vec::new(), truncated: true });
+            response.truncated = read_body(answer, &url, limits.max_bytes, &mut response.body).await?;
+            Ok(())
         };
-        timeout(limits.timeout, exchange).await.unwrap_or(Err(FetchError::Timeout))
+        let outcome = timeout(limits.timeout, exchange).await.unwrap_or(Err(FetchError::Timeout));
+        response.ok_or_else(|| outcome.err().unwrap_or(FetchError::Timeout))
     }
 
     pub(crate) fn policy(&self) -> &GuardPolicy {
@@ -176,26 +180,25 @@ async fn fetched(answer: reqwest::Response, final_url: Url, limit: u64) -> Resul
         return Err(FetchError::TooLarge { limit });
     }
     let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let (bytes, truncated) = read_body(answer, &final_url, limit).await?;
-    if truncated {
+    let mut bytes = Vec::new();
+    if read_body(answer, &final_url, limit, &mut bytes).await? {
         return Err(FetchError::TooLarge { limit });
     }
     Ok(Fetched { bytes, content_type, final_url })
 }
 
-/// Reads at most `limit` bytes; true if there were more.
-async fn read_body(mut answer: reqwest::Response, url: &Url, limit: u64) -> Result<(Vec<u8>, bool), FetchError> {
+/// Reads at most `limit` bytes into `body`; true if there were more.
+async fn read_body(mut answer: reqwest::Response, url: &Url, limit: u64, body: &mut Vec<u8>) -> Result<bool, FetchError> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let mut body = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(|error| FetchError::from_exchange(host(url), error))? {
         let room = limit - body.len();
         if chunk.len() > room {
             body.extend_from_slice(&chunk[..room]);
-            return Ok((body, true));
+            return Ok(true);
         }
         body.extend_from_slice(&chunk);
     }
-    Ok((body, false))
+    Ok(false)
 }
 
 /// Resolves by the system and keeps the addresses that the policy permits. The connection is made

@@ -35,7 +35,7 @@ pub struct ServerConfig {
     /// Where others reach this installation, such as `https://messages.example.org`; links that clients get begin with it. Empty for
     /// `http://` and the address that it listens on.
     pub public_url: String,
-    /// Seconds that attempts under way are waited for at shutdown.
+    /// Seconds that requests and attempts under way are waited for at shutdown.
     pub shutdown_seconds: u64,
 }
 
@@ -254,6 +254,8 @@ fn compare(value: &mut Value, default: &Value, path: &str, problems: &mut Vec<St
         },
         (Value::Number(number), Value::Number(_)) if number.is_u64() => {}
         (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => {}
+        // What stands there may be a secret in the wrong form.
+        (given, default) if path.starts_with("storage") => problems.push(format!("{path}: must be {}, not {}", kind(default), kind(given))),
         (given, default) => problems.push(format!("{path}: must be {}, not {given}", kind(default))),
     }
 }
@@ -263,6 +265,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Object(_) => "a section",
         Value::Number(_) => "a whole number",
         Value::Bool(_) => "true or false",
+        Value::Array(_) => "a list",
         _ => "a text",
     }
 }
@@ -279,6 +282,17 @@ mod tests {
     fn the_environment_reaches_nested_keys() {
         let config = env(&[("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0"), ("NUNCIO__NET__ALLOW_LOOPBACK", "true"), ("HOME", "/")]);
         assert!(config.is_ok_and(|c| c.api.rate_limit.per_minute == 0 && c.net.allow_loopback));
+    }
+
+    #[test]
+    fn secrets_in_the_wrong_form_are_not_shown() {
+        let default = serde_json::to_value(Config::default()).unwrap_or_default();
+        for text in ["[storage]\nencryption_keys = [\"hush\"]\n", "storage = \"hush\"\n", "[storage.database]\nurl = \"hush\"\n"] {
+            let mut value: Value = toml::from_str(text).unwrap_or_default();
+            let mut problems = Vec::new();
+            compare(&mut value, &default, "", &mut problems);
+            assert!(problems.len() == 1 && !problems[0].contains("hush"), "{problems:?}");
+        }
     }
 
     #[test]

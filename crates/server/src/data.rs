@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use nuncio_core::Sealer;
+use nuncio_core::{Core, Sealer};
 use nuncio_domain::{Entropy, Redacted};
 use nuncio_store_sql::Target;
 
@@ -82,6 +82,18 @@ impl DataDir {
         }
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Sealer::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    /// Fails unless the keys are those that the database was set up with.
+    pub(crate) async fn check_keys(&self, storage: &StorageConfig, core: &Core) -> anyhow::Result<()> {
+        let source = if storage.encryption_keys.is_empty() { self.key_file().display().to_string() } else { "the setting".to_owned() };
+        core.check_keys().await.with_context(|| {
+            format!(
+                "every node and every command on a database needs the same encryption keys. Take those of a node that works: its file \
+                 encryption.keys in the data folder, or storage.encryption_keys. Here they come from {source}; the oldest key, on the \
+                 last line, must never be taken out"
+            )
+        })
     }
 
     pub(crate) fn key_file(&self) -> PathBuf {

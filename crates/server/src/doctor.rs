@@ -56,7 +56,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
 /// Messages that wait for a person.
 pub(crate) async fn held(core: &Core) -> Result<Answer> {
     let held = held_messages(core).await?;
-    let reason = |m: &DueMessage| if let Wait::Held { reason, .. } = m.wait { reason.as_str() } else { "" };
+    let reason = |m: &DueMessage| if let Some(Wait::Held { reason, .. }) = m.wait { reason.as_str() } else { "" };
     let json = held.iter().map(|m| json!({"id": m.id, "heldReason": reason(m)})).collect();
     let text = held.iter().map(|m| format!("{}  {}", m.id, reason(m))).collect::<Vec<_>>().join("\n");
     Ok(Answer { json, text: if held.is_empty() { "no message is held".to_owned() } else { text }, bad: false })

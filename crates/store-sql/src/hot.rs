@@ -85,10 +85,8 @@ impl Prepared {
             change.status = Status::Failed;
             change.failure = Some(failure);
         }
-        let mut born = Born::new(message, &changes)?;
-        born.fixed.request.clone_from(&self.born.fixed.request);
-        born.fixed.spooled = self.born.fixed.spooled;
-        Ok(born)
+        // What never changes is encoded already, and may be large.
+        Born::with(self.born.fixed.clone(), message, &changes)
     }
 }
 
@@ -110,8 +108,12 @@ fn birth(message: &mut Message) -> Vec<Change> {
 
 impl Born {
     fn new(message: Message, changes: &[Change]) -> Result<Self> {
+        Self::with(FixedRow::encode(&message)?, message, changes)
+    }
+
+    fn with(fixed: FixedRow, message: Message, changes: &[Change]) -> Result<Self> {
         Ok(Self {
-            fixed: FixedRow::encode(&message)?,
+            fixed,
             state: StateRow::encode(&message.state)?,
             sequence: crate::row::first_sequence(message.state.version, changes),
             changes: json(&changes)?,
@@ -402,4 +404,25 @@ pub(crate) fn again(error: &StoreError) -> StoreError {
 /// The shard of a message, 0 to 63.
 pub(crate) fn shard(id: Uuid) -> i16 {
     i16::from(id.as_bytes()[15] & 63)
+}
+
+#[cfg(test)]
+mod tests {
+    use nuncio_domain::Channel;
+
+    /// Suppressions are found by what identifies a recipient on the message's channel, which the statements tell by numbers.
+    #[test]
+    fn the_statements_know_what_identifies_a_recipient_on_each_channel() {
+        for source in [include_str!("sqlite/hot.rs"), include_str!("postgres/hot.rs")] {
+            let (_, rest) = source.split_once(".channel WHEN ").expect("a CASE by channel");
+            let (cases, rest) = rest.split_once(" ELSE ").expect("an ELSE");
+            let otherwise: i16 = rest.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
+            let cases: Vec<Vec<i16>> =
+                cases.split(" WHEN ").map(|case| case.split(" THEN ").map(|n| n.parse().expect("a number")).collect()).collect();
+            for channel in Channel::ALL {
+                let kind = cases.iter().find(|case| case[0] == channel.number()).map_or(otherwise, |case| case[1]);
+                assert_eq!(kind, channel.address_kind().number(), "{channel}");
+            }
+        }
+    }
 }

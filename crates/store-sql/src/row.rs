@@ -59,6 +59,15 @@ pub(crate) struct MessageRow {
     pub(crate) state: StateRow,
 }
 
+/// The columns of a [`DueRow`]. Of the detail only this is asked, as text: a row that cannot be read must not spoil the others. No text in
+/// it can look like this, since it is JSON.
+macro_rules! due_columns {
+    () => {
+        "tenant_id, id, fence, connection_id, wait, held, due_at, owner, expires_at, detail LIKE '%\"b\":{%' AS bulk"
+    };
+}
+pub(crate) use due_columns;
+
 /// What the scanner needs of a message.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub(crate) struct DueRow {
@@ -70,6 +79,8 @@ pub(crate) struct DueRow {
     held: i16,
     due_at: Option<i64>,
     owner: Option<i64>,
+    expires_at: i64,
+    bulk: bool,
 }
 
 const MESSAGES: &str = "messages";
@@ -181,14 +192,16 @@ impl MessageRow {
 }
 
 impl DueRow {
-    pub(crate) fn decode(self) -> Result<DueMessage> {
-        Ok(DueMessage {
+    pub(crate) fn decode(self) -> DueMessage {
+        DueMessage {
             tenant: TenantId(self.tenant_id),
             id: MessageId::from_uuid(self.id),
             fence: self.fence,
             connection: ConnectionId::from_uuid(self.connection_id),
-            wait: wait(self.wait, self.held, self.due_at, self.owner)?,
-        })
+            wait: wait(self.wait, self.held, self.due_at, self.owner).ok(),
+            expires_at: Timestamp::from_millis(self.expires_at),
+            bulk: self.bulk,
+        }
     }
 }
 

@@ -27,6 +27,9 @@ pub struct Accept {
     pub idempotency: Option<Idempotency>,
     /// The configuration epoch that the plan rests on.
     pub epoch: i64,
+    /// Of a message that is part of a broadcast: the broadcast's fence as whoever hands over took it. Under any other nothing is written,
+    /// so that one alone pays out of the broadcast's reservation at a time.
+    pub broadcast_fence: i64,
     /// Set when a permit is at hand: the message is born `sending`, its first attempt started by this node.
     pub claim: Option<Claim>,
     /// The time of the request.
@@ -45,7 +48,7 @@ pub struct Claim {
 pub struct Idempotency {
     /// What kind of request it guards.
     pub operation: Operation,
-    /// The caller's key.
+    /// What stands for the caller's key.
     pub key: String,
     /// Hash of the request with defaults filled in, without the key.
     pub fingerprint: [u8; 32],
@@ -74,6 +77,8 @@ pub enum Operation {
     CreateInvitation,
     /// `POST /v1/suppressions`.
     CreateSuppression,
+    /// `POST /v1/broadcasts/{id}/contacts`.
+    AddBroadcastContacts,
 }
 
 impl Operation {
@@ -93,6 +98,7 @@ impl Operation {
             Self::AcquirePhoneNumber => 8,
             Self::CreateInvitation => 9,
             Self::CreateSuppression => 10,
+            Self::AddBroadcastContacts => 11,
         }
     }
 }
@@ -118,6 +124,7 @@ pub enum Accepted {
     Stale,
     /// The message may cost more than is available; nothing was written, and its idempotency key is still free.
     Short(Shortage),
-    /// The message is part of a broadcast that is not being sent, or whose recipient was handed over before; nothing was written.
+    /// The message is part of a broadcast that is not being sent or was taken by somebody else since, or whose recipient was handed over
+    /// before; nothing was written.
     Closed,
 }

@@ -23,6 +23,13 @@ pub trait DirectoryRepo {
     /// Raises the configuration epoch of a world. Every change of what [`World`] holds calls it in its own transaction.
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()>;
 
+    /// The configuration epochs of these worlds; those that are not there are left out.
+    async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>>;
+
+    /// Has each world remember by which encryption key its secrets and marks are made: writes `check`, which follows from the key, to
+    /// the worlds that have none, and answers whether all have this one.
+    async fn check_key(&mut self, check: &[u8]) -> Result<bool>;
+
     /// Writes a key.
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()>;
 

@@ -33,9 +33,15 @@ pub trait ErasureRepo {
     /// Up to `limit` messages to or from an erased address that still say so, unfinished ones first.
     async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>>;
 
-    /// Takes recipient, writer and content out of messages, and the words of providers out of their events.
+    /// Takes recipient, writer and content out of messages, the words of providers out of their events, and what endpoints answered out of
+    /// the deliveries of those.
     async fn erase_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<()>;
 
-    /// Takes everything but the identifier out of the events of a resource other than a message.
+    /// Takes everything but the identifier out of the events of a resource other than a message, and what endpoints answered out of their
+    /// deliveries.
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()>;
+
+    /// Takes a recipient out of broadcasts. Drafts lose them; elsewhere `mark` stands for them, and whoever was not handed over is
+    /// skipped.
+    async fn erase_broadcast_contacts(&mut self, tenant: TenantId, recipient: &Recipient, mark: &str, now: Timestamp) -> Result<()>;
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{InvitationId, PhoneNumberId, TenantId, Timestamp};
+use nuncio_domain::{InvitationId, PhoneNumberId, Recipient, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -36,6 +36,9 @@ pub trait InvitationRepo {
 
     /// Open invitations of all worlds that ended, the longest ended first.
     async fn due_invitations(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, InvitationId)>>;
+
+    /// Invitations of a client with this phone number or email address, oldest first.
+    async fn invitations_of_client(&mut self, tenant: TenantId, client: &Recipient) -> Result<Vec<InvitationId>>;
 
     /// The open invitation that a number is set aside for.
     async fn invitation_of_number(&mut self, tenant: TenantId, number: PhoneNumberId, now: Timestamp) -> Result<Option<InvitationId>>;

@@ -42,8 +42,12 @@ pub struct DueMessage {
     pub fence: i64,
     /// The connection of its next attempt.
     pub connection: ConnectionId,
-    /// What it waits for.
-    pub wait: Wait,
+    /// What it waits for, unless a newer version wrote what this one cannot read.
+    pub wait: Option<Wait>,
+    /// When its validity ends.
+    pub expires_at: Timestamp,
+    /// Whether it is part of a broadcast.
+    pub bulk: bool,
 }
 
 /// Messages.
@@ -67,14 +71,18 @@ pub trait MessageRepo {
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>>;
 
     /// Up to `limit` messages of all worlds in these shards that are due at `now`, longest due first, but for those of the
-    /// connections in `skip`: what waits for a provider that is down must not stand in front of what others wait for.
+    /// connections in `skip` whose validity has not ended: what waits for a provider that is down must not stand in front of what others
+    /// wait for.
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Up to `limit` messages whose attempt `node` is making.
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Up to `limit` unfinished messages of all worlds that wait for an attempt or are owned, oldest first, after `after`.
-    async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Every node that makes attempts, whether it is known or not.
+    async fn owners(&mut self) -> Result<Vec<NodeId>>;
+
+    /// Up to `limit` messages of all worlds in a shard that wait for an attempt which is due at `from` or later, soonest due first.
+    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
@@ -89,8 +97,9 @@ pub trait MessageRepo {
     /// Writes one chunk of a large request, before the message itself is accepted.
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()>;
 
-    /// Deletes up to `limit` spool chunks that were written before `before` and that no message uses. Returns how many.
-    async fn purge_orphaned_spool(&mut self, before: Timestamp, limit: u32) -> Result<u64>;
+    /// Deletes up to `limit` spool chunks that were written at or after `since` and before `before`, and that no message uses. Returns how
+    /// many. Costs as much as was written in that time.
+    async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64>;
 
     /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many.
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;

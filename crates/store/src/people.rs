@@ -78,4 +78,7 @@ pub trait PeopleRepo {
 
     /// Which contact this one was merged into.
     async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>>;
+
+    /// The contacts that became part of this one.
+    async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>>;
 }

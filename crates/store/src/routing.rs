@@ -1,7 +1,7 @@
 //! What the choice of a channel rests on.
 
 use async_trait::async_trait;
-use nuncio_domain::{AddressId, Channel, Recipient, TenantId};
+use nuncio_domain::{AddressId, AddressKind, Channel, TenantId};
 
 use crate::contacts::ChannelMetrics;
 use crate::error::Result;
@@ -22,8 +22,13 @@ pub struct CountryMetrics {
 /// Channel choice.
 #[async_trait]
 pub trait RoutingRepo {
-    /// Metrics of a recipient, by channel; none of one that is unknown.
-    async fn recipient_metrics(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Vec<ChannelMetrics>>;
+    /// Metrics of recipients of one kind with their identifiers, by channel; none of one that is unknown. At most 1,000 identifiers.
+    async fn recipient_metrics(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &[&str],
+    ) -> Result<Vec<(String, ChannelMetrics)>>;
 
     /// How channels do by country.
     async fn country_metrics(&mut self, tenant: TenantId) -> Result<Vec<CountryMetrics>>;

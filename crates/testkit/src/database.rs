@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use nuncio_domain::Redacted;
 use nuncio_store_sql::Target;
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 
 /// The superuser URL of a PostgreSQL server for tests.
@@ -44,6 +46,10 @@ pub enum Database {
         name: String,
     },
 }
+
+const SQLITE_COLUMNS: &str = "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table' \
+     AND m.name NOT LIKE 'sqlite%' ORDER BY m.name";
+const POSTGRES_TABLES: &str = "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
@@ -96,8 +102,51 @@ impl Database {
             if over {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// The tables that hold a text, whatever the type of the column.
+    pub async fn holders(&self, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        match self {
+            Self::Sqlite(folder) => {
+                let mut conn = SqliteConnection::connect(&folder.path().join("nuncio.db").to_string_lossy()).await.expect("the database");
+                let columns: Vec<(String, String)> = sqlx::query_as(SQLITE_COLUMNS).fetch_all(&mut conn).await.expect("the schema");
+                for (table, column) in columns {
+                    let query = format!("SELECT COUNT(*) FROM {table} WHERE instr(CAST(\"{column}\" AS BLOB), CAST($1 AS BLOB)) > 0");
+                    let query = sqlx::query_as::<_, (i64,)>(sqlx::AssertSqlSafe(query)).bind(text);
+                    if query.fetch_one(&mut conn).await.expect("a look").0 > 0 {
+                        found.push(table);
+                    }
+                }
+            }
+            Self::Postgres { .. } => {
+                let mut conn = PgConnection::connect(&self.url()).await.expect("the database");
+                let tables: Vec<(String,)> = sqlx::query_as(POSTGRES_TABLES).fetch_all(&mut conn).await.expect("the schema");
+                for (table,) in tables {
+                    let query = format!(
+                        "SELECT COUNT(*) FROM {table} t WHERE position($1 IN CAST(t AS TEXT)) > 0 \
+                         OR position(encode(convert_to($1, 'UTF8'), 'hex') IN CAST(t AS TEXT)) > 0"
+                    );
+                    let query = sqlx::query_as::<_, (i64,)>(sqlx::AssertSqlSafe(query)).bind(text);
+                    if query.fetch_one(&mut conn).await.expect("a look").0 > 0 {
+                        found.push(table);
+                    }
+                }
+            }
+        }
+        found.dedup();
+        found
+    }
+
+    /// Runs a statement around the store.
+    pub async fn execute(&self, statement: &str) {
+        let Self::Sqlite(folder) = self else { return execute(&self.url(), statement.to_owned()).await };
+        let options = SqliteConnectOptions::new().filename(folder.path().join("nuncio.db")).busy_timeout(Duration::from_secs(5));
+        let mut conn = SqliteConnection::connect_with(&options).await.expect("the file opens");
+        conn.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.expect("the statement runs");
+        conn.close().await.expect("the file closes");
     }
 
     /// The folder of an embedded database.

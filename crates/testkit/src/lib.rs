@@ -4,6 +4,7 @@
 //! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run.
 
 mod database;
+mod faults;
 mod mailbox;
 mod receiver;
 mod time;
@@ -32,6 +33,7 @@ use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 pub use database::{Backend, Database};
+pub use faults::Faults;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
@@ -49,6 +51,8 @@ pub struct TestApp {
     pub live_key: String,
     /// A key to everything in the test world.
     pub test_key: String,
+    /// What goes wrong with the database.
+    pub faults: Arc<Faults>,
     router: Router,
     ids: Ids,
     database: Database,
@@ -129,9 +133,12 @@ impl TestApp {
         let clock = Arc::new(ManualClock::default());
         let ids = Ids { clock: clock.clone(), entropy: Arc::new(SeededEntropy::new(42)) };
         let database = Database::make(backend).await;
-        let (node, router) = boot(&database, &ids, &options).await;
+        let faults = Arc::new(Faults::default());
+        let (node, router) = boot(&database, &ids, &options, &faults).await;
+        node.dispatch.start().await.expect("the node enters");
         let project = nuncio::admin::project(&node.core, None).await.expect("a project");
-        let mut app = Self { clock, node, project, live_key: String::new(), test_key: String::new(), router, ids, database, options };
+        let mut app =
+            Self { clock, node, project, live_key: String::new(), test_key: String::new(), faults, router, ids, database, options };
         app.live_key = app.key(Environment::Live, &[]).await;
         app.test_key = app.key(Environment::Test, &[]).await;
         app
@@ -247,8 +254,24 @@ impl TestApp {
 
     /// The process dies without signing off, and another starts on the same database.
     pub async fn crash(&mut self) {
+        self.try_crash().await.expect("the node enters");
+    }
+
+    /// The same, where the next one may fail to enter.
+    pub async fn try_crash(&mut self) -> nuncio_store::Result<()> {
         self.node.core.store().close().await;
-        (self.node, self.router) = boot(&self.database, &self.ids, &self.options).await;
+        (self.node, self.router) = boot(&self.database, &self.ids, &self.options, &self.faults).await;
+        self.node.dispatch.start().await
+    }
+
+    /// One more node on the same database, which has not entered yet.
+    pub async fn another_node(&self) -> Node {
+        boot(&self.database, &self.ids, &self.options, &Arc::default()).await.0
+    }
+
+    /// Runs a statement around the store.
+    pub async fn sql(&self, statement: &str) {
+        self.database.execute(statement).await;
     }
 
     /// The database.
@@ -259,6 +282,11 @@ impl TestApp {
     /// The test world.
     pub fn tenant(&self) -> TenantId {
         self.project.test
+    }
+
+    /// The tables of the database that hold a text anywhere.
+    pub async fn holders(&self, text: &str) -> Vec<String> {
+        self.database.holders(text).await
     }
 
     /// The folder of the embedded database.
@@ -272,11 +300,12 @@ pub fn sealer() -> Sealer {
     Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key")
 }
 
-async fn boot(database: &Database, ids: &Ids, options: &Options) -> (Node, Router) {
+/// A node on `database` that has not entered yet.
+async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Faults>) -> (Node, Router) {
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
+    let store = faults::with(Arc::clone(faults), store);
     let public_url = "https://nuncio.example".to_owned();
     let node = Node::new(store, options.registry.clone(), sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
-    node.dispatch.start().await.expect("the node enters");
     let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio::wiring::router(state))

@@ -21,6 +21,7 @@ pub struct Receiver {
 
 #[derive(Debug, Default)]
 struct Inner {
+    echoes: bool,
     got: Vec<Posted>,
     answers: VecDeque<u16>,
     always: Option<u16>,
@@ -70,6 +71,11 @@ impl Receiver {
         self.shared.lock().always = status;
     }
 
+    /// Has everything that comes answered with itself.
+    pub fn echo(&self) {
+        self.shared.lock().echoes = true;
+    }
+
     /// Everything that came so far, in order.
     pub fn got(&self) -> Vec<Posted> {
         self.shared.lock().got.clone()
@@ -88,9 +94,10 @@ impl Drop for Receiver {
     }
 }
 
-async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, &'static str) {
+async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
     let mut inner = shared.lock();
     let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
+    let answer = if inner.echoes { bytes.clone() } else { Bytes::from_static(b"as told") };
     inner.got.push(Posted { headers, bytes, answered });
-    (StatusCode::from_u16(answered).expect("a status"), "as told")
+    (StatusCode::from_u16(answered).expect("a status"), answer)
 }

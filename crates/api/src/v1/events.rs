@@ -1,6 +1,7 @@
 //! `GET /v1/events`.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -11,9 +12,12 @@ use axum::response::{IntoResponse as _, Response};
 use futures::stream;
 use nuncio_core::events::{EventView, ListEvents, Seen};
 use nuncio_core::{Caller, Core};
+use nuncio_domain::{ErrorCode, TenantId, limits};
+use parking_lot::Mutex;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::error::ApiError;
 use crate::extract::{Auth, LastEventId, Query};
 use crate::reply::{Reply, Result, page};
 use crate::state::App;
@@ -36,7 +40,8 @@ page! {
 ///
 /// The event log that webhooks are fed from. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
 /// order, from now on, or from the event after `Last-Event-ID`. Each has the type of the event as its name, the event as its data, and
-/// an id to resume from; query parameters do not apply. A stream ends when the server stops or the key is revoked.
+/// an id to resume from; query parameters do not apply. A stream ends when the server stops or the key is revoked. A world can follow
+/// 50 streams at a time on one node; one more is a 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
     responses((status = 200, description = "A page of events, or a stream of them.", content(
@@ -44,20 +49,21 @@ page! {
     ))),
 )]
 pub(crate) async fn list_events(
-    State(core): State<Core>,
+    State(app): State<App>,
     Auth(caller): Auth,
     LastEventId(last): LastEventId,
     Query(list): Query<ListEvents>,
     headers: HeaderMap,
 ) -> Result<Response> {
     if !wants_stream(&headers) {
-        return Ok(Reply::ok(EventPage::from(core.list_events(&caller, &list).await?)).into_response());
+        return Ok(Reply::ok(EventPage::from(app.core.list_events(&caller, &list).await?)).into_response());
     }
     let seen = match last {
-        Some(token) => core.seen_events(&caller, &token)?,
-        None => core.end_of_events(&caller).await?,
+        Some(token) => app.core.seen_events(&caller, &token)?,
+        None => app.core.end_of_events(&caller).await?,
     };
-    let follow = Follow { core, caller, seen, ready: VecDeque::new() };
+    let place = app.streams.enter(caller.tenant)?;
+    let follow = Follow { core: app.core.clone(), caller, seen, ready: VecDeque::new(), _place: place };
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -72,6 +78,42 @@ struct Follow {
     caller: Caller,
     seen: Seen,
     ready: VecDeque<(String, EventView)>,
+    _place: Place,
+}
+
+/// How many streams each world follows on this node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Streams(Arc<Mutex<HashMap<TenantId, usize>>>);
+
+/// One stream; dropping it ends it.
+struct Place {
+    streams: Streams,
+    tenant: TenantId,
+}
+
+impl Streams {
+    fn enter(&self, tenant: TenantId) -> Result<Place> {
+        let mut streams = self.0.lock();
+        let count = streams.entry(tenant).or_default();
+        if *count >= limits::EVENT_STREAMS {
+            let message = format!("this world follows {count} streams of events on this node; more are not possible at a time");
+            return Err(ApiError::new(ErrorCode::RateLimitExceeded, message));
+        }
+        *count += 1;
+        Ok(Place { streams: self.clone(), tenant })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut streams = self.streams.0.lock();
+        if let Some(count) = streams.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                streams.remove(&self.tenant);
+            }
+        }
+    }
 }
 
 impl Follow {
@@ -93,5 +135,24 @@ impl Follow {
                 tokio::time::sleep(LOOK).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_follows_a_bounded_number_of_streams() {
+        let streams = Streams::default();
+        let enter = |tenant| streams.enter(TenantId(tenant)).map_err(|error| error.inner().code());
+        let mut places: Vec<_> = (0..limits::EVENT_STREAMS).filter_map(|_| enter(1).ok()).collect();
+        assert_eq!(places.len(), limits::EVENT_STREAMS);
+        assert_eq!(enter(1).err(), Some(ErrorCode::RateLimitExceeded));
+        assert!(enter(2).is_ok(), "another world");
+        places.pop();
+        assert!(enter(1).is_ok());
+        drop(places);
+        assert!(streams.0.lock().is_empty());
     }
 }

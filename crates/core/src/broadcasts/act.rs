@@ -1,10 +1,11 @@
 //! What can be done with a broadcast: send, schedule, pause, resume, cancel, escalate, retry the review; and what an operator decides.
 
-use nuncio_domain::broadcast::{Broadcast, Operation, Status};
+use nuncio_domain::broadcast::{Broadcast, Operation, Status, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Status as TemplateStatus;
 use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Result, TenantId, Timestamp, limits};
 
+use super::change::fingerprint;
 use super::command::{ScheduleBroadcast, SendBroadcast};
 use super::view::BroadcastView;
 use crate::messages::routing;
@@ -20,14 +21,13 @@ impl Core {
         if let Some(at) = command.scheduled_at {
             self.check_broadcast_time(at)?;
         }
-        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let id = parse_id(id, "broadcast")?;
+        let broadcast = self.find_broadcast(caller.tenant, id).await?;
         if broadcast.status == Status::Draft && broadcast.total > 0 {
             self.broadcast_can_go(&broadcast).await?;
         }
-        self.act_on_broadcast(caller, id, Operation::Send, |broadcast, _| {
+        self.review_anew(broadcast, Operation::Send, |broadcast| {
             broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
-            count_review(broadcast);
-            Ok(())
         })
         .await
     }
@@ -91,11 +91,33 @@ impl Core {
     /// Has the edited content of a rejected broadcast reviewed.
     pub async fn retry_broadcast_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on_broadcast(caller, id, Operation::RetryReview, |broadcast, _| {
-            count_review(broadcast);
-            Ok(())
-        })
-        .await
+        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        self.review_anew(broadcast, Operation::RetryReview, |_| {}).await
+    }
+
+    /// Sets aside what a broadcast may cost, and has it reviewed.
+    async fn review_anew(
+        &self,
+        broadcast: Broadcast,
+        operation: Operation,
+        edit: impl Fn(&mut Broadcast) + Send + Sync,
+    ) -> Result<BroadcastView> {
+        apply(broadcast.standing(&fingerprint(&broadcast)), operation)?;
+        let estimate = self.estimate_broadcast(&broadcast).await?;
+        let changed = self
+            .change_broadcast_as(
+                broadcast.tenant,
+                broadcast.id,
+                |_| operation,
+                Some(&estimate),
+                |broadcast, _| {
+                    edit(broadcast);
+                    broadcast.body.review_attempts += 1;
+                    Ok(())
+                },
+            )
+            .await?;
+        Ok(BroadcastView::from(&changed))
     }
 
     async fn act_on_broadcast(
@@ -125,13 +147,15 @@ impl Core {
 
     /// An operator lets an escalated broadcast through, or refuses it for good. `reason` is shown to whoever made it.
     pub async fn decide_review(&self, tenant: TenantId, id: &str, approve: bool, reason: Option<&str>) -> Result<BroadcastView> {
-        let id = parse_id(id, "broadcast")?;
+        let broadcast = self.find_broadcast(tenant, parse_id(id, "broadcast")?).await?;
         let operation = |broadcast: &Broadcast| {
             let now = self.ids().clock.now();
             if approve { Operation::Approve { ahead: is_ahead(broadcast, now) } } else { Operation::Refuse }
         };
+        apply(broadcast.standing(""), operation(&broadcast))?;
+        let estimate = if approve { Some(self.estimate_broadcast(&broadcast).await?) } else { None };
         let changed = self
-            .change_broadcast_as(tenant, id, operation, |broadcast, now| {
+            .change_broadcast_as(tenant, broadcast.id, operation, estimate.as_ref(), |broadcast, now| {
                 if let Some(review) = &mut broadcast.body.review {
                     let verdict = if approve { "Approved by a person" } else { "Refused by a person" };
                     review.reasoning = reason.map_or_else(|| format!("{verdict}."), |reason| format!("{verdict}: {reason}"));
@@ -147,8 +171,4 @@ impl Core {
 /// Whether its time is still to come.
 pub(super) fn is_ahead(broadcast: &Broadcast, now: Timestamp) -> bool {
     broadcast.body.scheduled_at.is_some_and(|at| at > now)
-}
-
-fn count_review(broadcast: &mut Broadcast) {
-    broadcast.body.review_attempts += 1;
 }

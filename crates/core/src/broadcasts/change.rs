@@ -3,11 +3,11 @@
 use nuncio_domain::broadcast::{Broadcast, Operation, Status, apply};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{BroadcastId, Error, Result, TenantId, Timestamp};
+use nuncio_domain::{BroadcastId, Error, Micros, Result, TenantId, Timestamp};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
-use super::money;
+use super::money::{self, Estimate};
 use super::view::BroadcastView;
 use crate::{Core, StoreResultExt as _, once};
 
@@ -35,15 +35,16 @@ impl Core {
         operation: Operation,
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<Broadcast> {
-        self.change_broadcast_as(tenant, id, |_| operation, edit).await
+        self.change_broadcast_as(tenant, id, |_| operation, None, edit).await
     }
 
-    /// The same for an operation that depends on the newest state.
+    /// The same for an operation that depends on the newest state, or that sets money aside: that takes an estimate.
     pub(super) async fn change_broadcast_as(
         &self,
         tenant: TenantId,
         id: BroadcastId,
         operation: impl Fn(&Broadcast) -> Operation + Send + Sync,
+        estimate: Option<&Estimate>,
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<Broadcast> {
         for _ in 0..TRIES {
@@ -59,18 +60,29 @@ impl Core {
             if let Some(status) = path.last() {
                 enter(&mut broadcast, *status, now);
             }
-            match operation {
-                Operation::Send | Operation::RetryReview | Operation::Approve { .. } => money::reserve(&mut *tx, &mut broadcast).await?,
-                Operation::Reject => money::release(&mut *tx, &mut broadcast).await?,
-                _ if broadcast.status.is_final() => money::release(&mut *tx, &mut broadcast).await?,
-                _ => {}
+            if let Some(estimate) = estimate {
+                estimate.put(&mut broadcast)?;
+            }
+            let releases = before.body.reserved > 0 && (operation == Operation::Reject || broadcast.status.is_final());
+            if releases {
+                broadcast.body.reserved = 0;
             }
             if !tx.update_broadcast(&broadcast, before.version).await.or_fail()? {
                 continue;
             }
+            let mut rest = Micros(0);
+            if releases {
+                // Nobody is handed over any more, now that the row is locked: what was taken over is known for good.
+                broadcast.counts = tx.find_broadcast(tenant, id).await.or_fail()?.map_or(before.counts, |fresh| fresh.counts);
+                rest = Broadcast { counts: broadcast.counts, ..before.clone() }.purse();
+            }
             if !path.is_empty() {
                 tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await.or_fail()?;
             }
+            if let Some(estimate) = estimate {
+                money::reserve(&mut *tx, &broadcast, estimate, now).await?;
+            }
+            money::release(&mut *tx, tenant, id, rest, now).await?;
             tx.commit().await.or_fail()?;
             self.inner.outbound.told(tenant);
             return Ok(broadcast);

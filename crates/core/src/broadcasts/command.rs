@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use nuncio_domain::Timestamp;
 use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, ContactStatus, Status};
 use nuncio_domain::message::Content;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
+
+use crate::patch::given;
 
 /// A broadcast to make.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -82,13 +84,8 @@ pub struct UpdateBroadcast {
     pub metadata: Option<Option<Map<String, Value>>>,
 }
 
-/// Tells what is null from what is absent.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
-}
-
 /// Recipients to add.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddBroadcastContacts {
     /// The recipients.
@@ -97,7 +94,7 @@ pub struct AddBroadcastContacts {
 }
 
 /// One recipient to add.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = NewBroadcastContact)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewContact {

@@ -4,16 +4,18 @@ use std::collections::HashSet;
 
 use nuncio_domain::address::Parsed;
 use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
 use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, Channel, Error, Permission, Recipient, RequestedChannel, Result, limits};
-use nuncio_store::NewBroadcastContact;
+use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Permission, Recipient, RequestedChannel, Result, limits};
+use nuncio_store::{NewBroadcastContact, Operation as Guarded};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
-use super::view::BroadcastContactView;
+use super::view::{BroadcastContactView, BroadcastView};
 use crate::list::{self, Listed};
+use crate::once::{self, Repeat};
 use crate::templates::render;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
@@ -45,18 +47,33 @@ pub struct RefusedContact {
 
 impl Core {
     /// Adds recipients to a draft. Those that cannot be are told, and do not keep the others out.
-    pub async fn add_broadcast_contacts(&self, caller: &Caller, id: &str, command: AddBroadcastContacts) -> Result<AddedContacts> {
+    /// The 409 of a repeat shows the broadcast.
+    pub async fn add_broadcast_contacts(
+        &self,
+        caller: &Caller,
+        id: &str,
+        command: AddBroadcastContacts,
+        key: Option<&str>,
+    ) -> Result<AddedContacts> {
         caller.require(Permission::BroadcastsWrite)?;
-        let id = parse_id(id, "broadcast")?;
+        let id: BroadcastId = parse_id(id, "broadcast")?;
+        let guard = self.guard(caller.tenant, Guarded::AddBroadcastContacts, once::key(None, key)?, &(id, &command));
         let broadcast = self.find_broadcast(caller.tenant, id).await?;
-        apply(broadcast.standing(""), Operation::Prepare)?;
+        let now = self.ids().clock.now();
+        let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+        let conflict = |repeat: Repeat| once::conflict("broadcast", &BroadcastView::from(&broadcast), repeat.same_request);
+        if let Err(error) = apply(broadcast.standing(""), Operation::Prepare) {
+            // That it was done already goes before that it cannot be done now.
+            let mut tx = self.inner.store.begin().await.or_fail()?;
+            let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
+            return Err(repeat.map_or(error, conflict));
+        }
         let count = command.contacts.len();
         if !(1..=limits::BROADCAST_CONTACTS).contains(&count) {
             let message = format!("has {count} items; must have 1 to {}", limits::BROADCAST_CONTACTS);
             return Err(Error::field("contacts", message));
         }
         let template = self.template_of_broadcast(&broadcast).await?;
-        let now = self.ids().clock.now();
         let (mut outcome, mut new, mut seen) = (AddedContacts::default(), Vec::new(), HashSet::new());
         for contact in command.contacts {
             let given = contact.recipient.clone();
@@ -74,6 +91,9 @@ impl Core {
         // In this order they are also handed over.
         new.sort_unstable_by_key(|contact| contact.id);
         let mut tx = self.inner.store.begin().await.or_fail()?;
+        if let Some(repeat) = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
+            return Err(conflict(repeat));
+        }
         let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await.or_fail()? else {
             drop(tx);
             return Err(self.no_draft(caller, id).await);

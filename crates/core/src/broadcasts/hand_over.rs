@@ -1,7 +1,8 @@
 //! Handing the recipients of a broadcast over: each becomes a message by the way of all messages.
 //!
-//! The transaction that accepts the message also takes the recipient, if nobody did before and the broadcast still is being sent. So
-//! nobody gets two, whoever dies when, and nobody is handed over after a pause or a cancel was answered.
+//! The transaction that accepts the message also takes the recipient, if nobody did before, the broadcast still is being sent and nobody
+//! took it over. So nobody gets two, whoever dies when, nobody is handed over after a pause or a cancel was answered, and the broadcast's
+//! money is spent by one node at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use super::check;
 use super::contacts::merged;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, PlanOptions, Planned};
-use crate::messages::routing::Window;
+use crate::messages::routing::{Known, Window};
 use crate::{Core, StoreResultExt as _};
 
 /// Recipients of one step, and steps of one round.
@@ -36,10 +37,10 @@ pub(super) enum Round {
 }
 
 /// What messages of a broadcast are made from.
-struct Mould<'a> {
-    broadcast: &'a Broadcast,
-    world: Arc<World>,
-    sender: Sender,
+pub(super) struct Mould<'a> {
+    pub(super) broadcast: &'a Broadcast,
+    pub(super) world: Arc<World>,
+    pub(super) sender: Sender,
     template: Option<Template>,
 }
 
@@ -47,13 +48,11 @@ struct Mould<'a> {
 enum Fate {
     Planned(Box<Planned>),
     Failed(Failure),
-    /// Not now: the sender has spent what it may spend a day.
-    Later,
 }
 
 impl Core {
-    /// Hands over as many recipients as there is room for.
-    pub(super) async fn hand_over_broadcast(&self, broadcast: &Broadcast) -> Result<Round> {
+    /// Hands over as many recipients as there is room for, as long as `fence` is the broadcast's.
+    pub(super) async fn hand_over_broadcast(&self, broadcast: &Broadcast, fence: i64) -> Result<Round> {
         let (mut after, mut any) = (None, false);
         for _ in 0..STEPS {
             let mut tx = self.inner.store.read().await.or_fail()?;
@@ -61,32 +60,35 @@ impl Core {
             drop(tx);
             let Some(last) = chunk.last() else { return Ok(if after.is_none() { Round::Through } else { pace(any) }) };
             after = Some(last.id);
-            any |= self.hand_over_chunk(broadcast, chunk).await?;
+            any |= self.hand_over_chunk(broadcast, fence, chunk).await?;
         }
         Ok(pace(any))
     }
 
     /// Answers whether anybody was handed over.
-    async fn hand_over_chunk(&self, broadcast: &Broadcast, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
+    async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
         let Some(now) = self.inner.outbound.accepting() else { return Ok(false) };
         let mould = self.broadcast_mould(broadcast).await?;
         let (mut room, mut accepts) = (HashMap::<ConnectionId, usize>::new(), Vec::new());
-        let mut any = false;
+        let (mut purse, mut any) = (self.broadcast_purse(broadcast.tenant, broadcast.id).await?, false);
         for contact in chunk {
             let fate = match &mould {
                 Ok(mould) => self.broadcast_fate(mould, &contact, now).await?,
                 Err(failure) => Fate::Failed(failure.clone()),
             };
             match fate {
-                Fate::Later => {}
                 Fate::Failed(failure) => any |= self.broadcast_fail_contact(broadcast, contact.id, &failure, now).await?,
-                Fate::Planned(planned) => {
+                Fate::Planned(mut planned) => {
                     let connection = &planned.connection;
                     let left = room.entry(connection.id).or_insert_with(|| self.inner.outbound.bulk_room(broadcast.tenant, connection));
                     if *left == 0 {
                         continue;
                     }
+                    if !purse.pays(&mut planned.accept.message) && !self.broadcast_pays_itself(broadcast, &planned).await? {
+                        continue;
+                    }
                     *left -= 1;
+                    planned.accept.broadcast_fence = fence;
                     let core = self.clone();
                     accepts.push(tokio::spawn(async move { core.accept(*planned).await }));
                 }
@@ -109,7 +111,7 @@ impl Core {
     }
 
     /// The inner error is what becomes of every recipient.
-    async fn broadcast_mould<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Mould<'a>, Failure>> {
+    pub(super) async fn broadcast_mould<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Mould<'a>, Failure>> {
         let world = self.world(broadcast.tenant).await?;
         let Some(sender) = world.sender(broadcast.sender).cloned() else {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
@@ -124,26 +126,42 @@ impl Core {
     }
 
     async fn broadcast_fate(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Fate> {
-        match self.broadcast_plan_contact(mould, contact, now).await {
+        let known = self.known(&mould.world, &mould.sender, &command(mould, contact), now).await?;
+        match self.broadcast_plan_contact(mould, contact, &known, now, true) {
             Ok(planned) => Ok(Fate::Planned(Box::new(planned))),
-            Err(error) if error.code() == ErrorCode::InsufficientBalance => Ok(Fate::Later),
             Err(error) if error.code().status() < 500 => Ok(Fate::Failed(failure(&error))),
             Err(error) => Err(error),
         }
     }
 
-    async fn broadcast_plan_contact(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Planned> {
+    /// Plans the message to one recipient. `explores`: another good channel may be tried now and then.
+    pub(super) fn broadcast_plan_contact(
+        &self,
+        mould: &Mould<'_>,
+        contact: &NewBroadcastContact,
+        known: &Known,
+        now: Timestamp,
+        explores: bool,
+    ) -> Result<Planned> {
         let command = command(mould, contact);
-        let known = self.known(&mould.world, &mould.sender, &command, now).await?;
-        let options = PlanOptions { lenient: false, explores: true, template: mould.template.as_ref() };
-        let mut planned = plan::plan(&mould.world, &mould.sender, command, &known, now, self.ids(), options)?;
+        let options = PlanOptions { lenient: false, explores, template: mould.template.as_ref() };
+        let mut planned = plan::plan(&mould.world, &mould.sender, command, known, now, self.ids(), options)?;
         if plan::needs_window(&planned) && known.window == Window::Closed {
             return Err(plan::window_closed());
         }
-        self.keep_within_the_day(&mould.world, &planned.accept).await?;
-        let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts: false };
+        // Told by the provider's answer too, unless that is lost and a person says that the message went out.
+        let no_receipts = !self.inner.outbound.has_receipts(mould.broadcast.tenant, &planned.connection);
+        let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts };
         planned.accept.message.state.detail.broadcast = Some(part);
         Ok(planned)
+    }
+
+    /// Whether a message that the reservation has no room for may set its own price aside: not beyond what its sender may spend a day.
+    async fn broadcast_pays_itself(&self, broadcast: &Broadcast, planned: &Planned) -> Result<bool> {
+        match self.keep_within_the_day(&*self.world(broadcast.tenant).await?, &planned.accept).await {
+            Err(error) if error.code() == ErrorCode::InsufficientBalance => Ok(false),
+            outcome => outcome.map(|()| true),
+        }
     }
 
     async fn broadcast_fail_contact(

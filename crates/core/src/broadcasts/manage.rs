@@ -4,7 +4,7 @@ use nuncio_domain::broadcast::{Body, Broadcast, Counts, Operation, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Permission, Result, limits};
-use nuncio_store::{KeyClaim, Operation as Guarded};
+use nuncio_store::Operation as Guarded;
 
 use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
@@ -20,7 +20,6 @@ impl Core {
     pub async fn create_broadcast(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsWrite)?;
         let key = once::key(command.idempotency_key.take(), key.as_deref())?;
-        let guard = once::guard(Guarded::CreateBroadcast, key, &command);
         let now = self.ids().clock.now();
         let world = self.world(caller.tenant).await?;
         let sender = match &command.sender_id {
@@ -29,6 +28,9 @@ impl Core {
                 .default_sender()
                 .ok_or_else(|| Error::new(ErrorCode::SenderNotConfigured, "this world has no default sender; name one in senderId"))?,
         };
+        command.sender_id = Some(sender.id.to_string());
+        command.message_type = Some(command.message_type.unwrap_or_default());
+        let guard = self.guard(caller.tenant, Guarded::CreateBroadcast, key, &command);
         let broadcast = Broadcast {
             tenant: caller.tenant,
             id: self.ids().at(now),
@@ -54,15 +56,13 @@ impl Core {
         };
         self.check_broadcast(&broadcast).await?;
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if let Some(guard) = guard {
-            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claim = tx.claim_idempotency_key(caller.tenant, &guard, broadcast.id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                let id = BroadcastId::from_uuid(original);
-                let original = self.inner.store.read().await.or_fail()?.find_broadcast(caller.tenant, id).await.or_fail()?;
-                return Err(once::repeat("broadcast", original.as_ref().map(BroadcastView::from).as_ref(), same_request));
-            }
+        let repeat =
+            once::claim(&mut *tx, caller.tenant, guard.as_ref(), broadcast.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            let id = BroadcastId::from_uuid(original);
+            let original = self.inner.store.read().await.or_fail()?.find_broadcast(caller.tenant, id).await.or_fail()?;
+            return Err(once::repeat("broadcast", original.as_ref().map(BroadcastView::from).as_ref(), same_request));
         }
         tx.insert_broadcast(&broadcast).await.or_fail()?;
         tx.commit().await.or_fail()?;

@@ -24,7 +24,7 @@ impl Core {
             true => Operation::Pass { ahead: is_ahead(broadcast, now) },
             false => Operation::Reject,
         };
-        self.change_broadcast_as(broadcast.tenant, broadcast.id, operation, |broadcast, _| {
+        self.change_broadcast_as(broadcast.tenant, broadcast.id, operation, None, |broadcast, _| {
             broadcast.body.review = Some(result.clone());
             broadcast.body.reviewed_content = Some(reviewed.clone());
             Ok(())

@@ -1,8 +1,8 @@
 //! What a node does for broadcasts when nobody asks: reviews, schedules, hand-over, the end.
 //!
 //! A broadcast that needs something has `due_at`. Whoever takes it raises its fence and sets it due again a few seconds ahead, so that
-//! others leave it alone meanwhile and go on if this node dies. Nothing rests on being alone, though: who is handed over is decided by
-//! the transaction that accepts the message, and statuses change by compare-and-set.
+//! others leave it alone meanwhile and go on if this node dies. That alone keeps nobody out: who is handed over is decided by the
+//! transaction that accepts the message, under the fence of whoever took the broadcast last, and statuses change by compare-and-set.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Core {
                 return if doubtful { settled(self.hold_broadcast(&broadcast).await) } else { Ok(()) };
             }
             Status::Scheduled => return settled(self.begin_broadcast(&broadcast).await),
-            Status::Sending => self.go_on_with_broadcast(&broadcast, now).await?,
+            Status::Sending => self.go_on_with_broadcast(&broadcast, due.fence + 1, now).await?,
             Status::Cancelled => self.take_back_broadcast(&broadcast).await?,
             _ => Some(None),
         };
@@ -73,8 +73,8 @@ impl Core {
     }
 
     /// Hands over what there is room for, or ends the broadcast. Answers when to look again, or nothing if it changed its status.
-    async fn go_on_with_broadcast(&self, broadcast: &Broadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
-        match self.hand_over_broadcast(broadcast).await? {
+    async fn go_on_with_broadcast(&self, broadcast: &Broadcast, fence: i64, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
+        match self.hand_over_broadcast(broadcast, fence).await? {
             Round::More => return Ok(Some(Some(now))),
             Round::Crowded => return Ok(Some(Some(now.plus(CROWDED)))),
             Round::Through => {}

@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::marks;
+
 /// A broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -58,11 +60,12 @@ pub struct BroadcastView {
     pub failed_count: i64,
     /// Recipients to whom nothing was sent.
     pub skipped_count: i64,
-    /// What it is expected to cost, in US dollars; absent before it is sent.
+    /// What it is expected to cost, in US dollars, by the channels that its messages take first; absent before it is sent, and without
+    /// prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
-    /// What is set aside for it, in US dollars.
+    /// What is set aside for it and its messages, their fallbacks included, in US dollars.
     #[schema(value_type = f64)]
     pub reserved_amount: Micros,
     /// What it cost so far, in US dollars.
@@ -122,7 +125,7 @@ impl From<&Broadcast> for BroadcastView {
             failed_count: counts.failed,
             skipped_count: broadcast.skipped(),
             estimated_cost: body.estimated_cost.map(Micros),
-            reserved_amount: Micros(body.reserved),
+            reserved_amount: broadcast.set_aside(),
             actual_cost: Micros(counts.cost),
             scheduled_at: body.scheduled_at,
             started_at: body.started_at,
@@ -162,11 +165,11 @@ pub struct BroadcastProgress {
     /// Recipients of whom no more work is to be done, in percent.
     #[schema(minimum = 0, maximum = 100)]
     pub percent_complete: i64,
-    /// What it is expected to cost, in US dollars.
+    /// What it is expected to cost, in US dollars; absent before it is sent, and without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub estimated_cost: Option<Micros>,
-    /// What is set aside for it, in US dollars.
+    /// What is set aside for it and its messages, their fallbacks included, in US dollars.
     #[schema(value_type = f64)]
     pub reserved_amount: Micros,
     /// What it cost so far, in US dollars.
@@ -202,7 +205,7 @@ impl BroadcastProgress {
             skipped: broadcast.skipped(),
             percent_complete: percent,
             estimated_cost: broadcast.body.estimated_cost.map(Micros),
-            reserved_amount: Micros(broadcast.body.reserved),
+            reserved_amount: broadcast.set_aside(),
             actual_cost: Micros(counts.cost),
             started_at: broadcast.body.started_at,
             estimated_completion_at: estimate(broadcast, through, now),
@@ -226,7 +229,7 @@ pub struct BroadcastContactView {
     /// Its identifier.
     #[schema(value_type = String)]
     pub id: BroadcastContactId,
-    /// The recipient in canonical form.
+    /// The recipient in canonical form; empty when the contact was erased.
     pub recipient: String,
     /// `phone`, `email` or `chat_id`.
     pub recipient_type: &'static str,
@@ -268,7 +271,7 @@ impl BroadcastContactView {
         let status = if dropped { ContactStatus::Skipped } else { contact.status };
         Self {
             id: contact.id,
-            recipient: contact.recipient.identifier,
+            recipient: if marks::is_mark(&contact.recipient) { String::new() } else { contact.recipient.identifier },
             recipient_type: kind,
             status: status.as_str(),
             variables: Some(contact.variables).filter(|v| !v.is_empty()),

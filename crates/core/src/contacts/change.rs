@@ -8,7 +8,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::{
     Channel, ContactChannelId, ContactId, Error, ErrorCode, FieldError, Permission, Recipient, Result, TenantId, Timestamp, limits,
 };
-use nuncio_store::{Address, KeyClaim, Operation, Tx};
+use nuncio_store::{Address, Operation, Tx};
 use serde_json::{Map, Value};
 
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
@@ -30,7 +30,7 @@ impl Core {
     /// `POST /v1/contacts`.
     pub async fn create_contact(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
-        let guard = once::guard(Operation::CreateContact, once::key(None, header)?, &command);
+        let guard = self.guard(caller.tenant, Operation::CreateContact, once::key(None, header)?, &command);
         let now = self.ids().clock.now();
         let wanted = read_contact(&command, now)?;
         let country = wanted.iter().map(|w| country(&w.entry, &w.recipient)).find(|country| !country.is_empty()).unwrap_or_default();
@@ -41,13 +41,11 @@ impl Core {
         };
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if let Some(guard) = &guard {
-            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claim = tx.claim_idempotency_key(caller.tenant, guard, contact.id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                return Err(self.contact_made_before(caller, ContactId::from_uuid(original), same_request).await?);
-            }
+        let repeat =
+            once::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            return Err(self.contact_made_before(caller, ContactId::from_uuid(original), same_request).await?);
         }
         let mut addresses: Vec<Address> = Vec::new();
         for (n, wanted) in wanted.iter().enumerate() {

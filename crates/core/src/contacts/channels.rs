@@ -3,7 +3,7 @@
 use nuncio_domain::contact::ChannelEntry;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Permission, Result, TenantId, Timestamp, limits};
-use nuncio_store::{Address, KeyClaim, Operation, Tx};
+use nuncio_store::{Address, Operation, Tx};
 
 use super::change::{duplicate, read_channel};
 use super::command::{AddChannel, UpdateContactChannel};
@@ -24,7 +24,7 @@ impl Core {
     ) -> Result<ContactChannelView> {
         caller.require(Permission::ContactsWrite)?;
         let id: ContactId = parse_id(id, "contact")?;
-        let guard = once::guard(Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
+        let guard = self.guard(caller.tenant, Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
         let now = self.ids().clock.now();
         let mut errors = Vec::new();
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
@@ -34,16 +34,20 @@ impl Core {
         let address = known.map_or(new_address, |(address, _)| address);
         let channel = wanted.entry.channel;
         let channel_id = ContactChannelId::of(address, channel);
-        if let Some(guard) = &guard {
-            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claim = tx.claim_idempotency_key(caller.tenant, guard, channel_id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                return self.channel_made_before(caller.tenant, id, ContactChannelId::from_uuid(original), same_request).await;
-            }
+        let repeat =
+            once::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            return self.channel_made_before(caller.tenant, id, ContactChannelId::from_uuid(original), same_request).await;
         }
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
+        let count = person.channels().len();
+        if count >= limits::CONTACT_CHANNELS {
+            let message =
+                format!("the contact has {count} channels; at most {} may be there for one to be added", limits::CONTACT_CHANNELS);
+            return Err(Error::new(ErrorCode::InvalidRequest, message));
+        }
         let own = person.addresses.iter().find(|a| a.recipient == wanted.recipient);
         match own {
             Some(own) => {
@@ -163,7 +167,8 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let contact = tx.find_contact(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))?;
         let person = person(&mut *tx, tenant, contact).await?;
-        Ok(find(&person, channel)?.view(&person))
+        let found = find(&person, channel)?;
+        Ok(found.view(person.primary(found.channel) == Some(channel)))
     }
 
     /// The 409 of a repeated request. The contact may be part of another by now, and the channel may be gone.
@@ -180,7 +185,7 @@ impl Core {
         if let Some(contact) = tx.find_contact(tenant, id).await.or_fail()? {
             let person = person(&mut *tx, tenant, contact).await?;
             if let Some(found) = person.channel(channel) {
-                original = Some(found.view(&person));
+                original = Some(found.view(person.primary(found.channel) == Some(channel)));
             }
         }
         Err(once::repeat("channel", original.as_ref(), same_request))

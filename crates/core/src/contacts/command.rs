@@ -44,7 +44,7 @@ pub struct ContactChannelIn {
     #[schema(max_length = 50)]
     pub label: Option<String>,
     /// Whether it is the contact's primary one of its type.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_primary: Option<bool>,
 }
 
@@ -109,4 +109,9 @@ pub struct ListContacts {
     pub limit: Option<u32>,
     /// Where to continue: the `nextCursor` of the page before, with the same filters.
     pub cursor: Option<String>,
+}
+
+/// False is the same as nothing, also to an idempotency key.
+fn is_default(flag: &Option<bool>) -> bool {
+    *flag != Some(true)
 }

@@ -2,16 +2,18 @@
 //!
 //! One transaction takes contact and addresses away, gives their suppressions a mark in place of the identifier, and notes each address
 //! as erased. From then on a message to the identifier makes a new contact, whose opt-outs hold again: the mark is looked up when a
-//! recipient is not known, and nowhere else. Messages are then cancelled and emptied in steps. What another node was accepting at that
+//! recipient is not known, and nowhere else. The same transaction takes the person out of invitations and of recipients of broadcasts.
+//! Messages are then cancelled and emptied in steps. What another node was accepting at that
 //! moment, and what a crash left over, is found by [`sweep`] a while later.
 
 use std::time::Duration;
 
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
+use nuncio_domain::invitation::Walk;
 use nuncio_domain::lifecycle::Step;
-use nuncio_domain::{ContactId, Ids, Permission, Result};
-use nuncio_store::{Erasure, Store, Transition};
+use nuncio_domain::{ContactId, Ids, Permission, Recipient, Result, TenantId, Timestamp};
+use nuncio_store::{Erasure, Store, Transition, Tx};
 
 use super::lock;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
@@ -41,9 +43,14 @@ impl Core {
             tx.insert_erasure(erasure, now).await.or_fail()?;
             let mark = self.marked(tenant, &erasure.recipient);
             tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await.or_fail()?;
+            erase_invitations(&mut *tx, tenant, &erasure.recipient, now).await.or_fail()?;
+            tx.erase_broadcast_contacts(tenant, &erasure.recipient, &mark.identifier, now).await.or_fail()?;
         }
+        let merged = tx.merged_from(tenant, id).await.or_fail()?;
         tx.delete_contact(tenant, id).await.or_fail()?;
-        tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await.or_fail()?;
+        for id in merged.into_iter().chain([id]) {
+            tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await.or_fail()?;
+        }
         tx.commit().await.or_fail()?;
         let mut steps = STEPS;
         for erasure in &erasures {
@@ -51,6 +58,18 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// Takes somebody out of the invitations that they got. An open one can still be used: its guest begins anew.
+async fn erase_invitations(tx: &mut dyn Tx, tenant: TenantId, client: &Recipient, now: Timestamp) -> nuncio_store::Result<()> {
+    for id in tx.invitations_of_client(tenant, client).await? {
+        let Some(mut invitation) = tx.lock_invitation(tenant, id).await? else { continue };
+        (invitation.client_name, invitation.client_email, invitation.client_phone) = (None, None, None);
+        (invitation.walk, invitation.updated_at) = (Walk::default(), now);
+        tx.update_invitation(tenant, &invitation).await?;
+        tx.erase_events(tenant, ResourceKind::Invitation, id.uuid()).await?;
+    }
+    Ok(())
 }
 
 /// Finishes erasures: empties the messages that came in while their address went, and forgets the identifier. Dispatch calls it now and

@@ -3,7 +3,7 @@
 use nuncio_domain::contact::Contact;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{ContactId, Error, Permission, Result};
+use nuncio_domain::{ContactId, Error, ErrorCode, Permission, Result, limits};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, json};
 
@@ -40,6 +40,11 @@ impl Core {
         };
         let mut both = people(&mut *tx, tenant, vec![into, from]).await.or_fail()?;
         let (Some(from), Some(into)) = (both.pop(), both.pop()) else { return Err(Error::not_found("contact")) };
+        let count = into.channels().len() + from.channels().len();
+        if count > limits::MERGED_CHANNELS {
+            let message = format!("the two have {count} channels; a contact has at most {}", limits::MERGED_CHANNELS);
+            return Err(Error::new(ErrorCode::InvalidRequest, message));
+        }
         let mut contact = combine(&into, &from);
         tx.merge_contact(tenant, source, target, self.ids().clock.now()).await.or_fail()?;
         self.touch(&mut *tx, tenant, &mut contact).await?;

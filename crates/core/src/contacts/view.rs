@@ -236,14 +236,14 @@ impl PersonChannel<'_> {
         self.entry.and_then(|e| e.verified).unwrap_or(self.last_inbound_at().is_some())
     }
 
-    pub(crate) fn view(&self, person: &Person) -> ContactChannelView {
+    pub(crate) fn view(&self, is_primary: bool) -> ContactChannelView {
         let last_inbound_at = self.last_inbound_at();
         let country = self.entry.and_then(|e| e.country.clone()).or_else(|| country(self.address));
         ContactChannelView {
             id: self.id,
             channel: self.channel.as_str(),
             identifier: self.address.recipient.identifier.clone(),
-            is_primary: person.primary(self.channel) == Some(self.id),
+            is_primary,
             verified: self.verified(),
             country_code: country,
             label: self.entry.and_then(|e| e.label.clone()),
@@ -283,7 +283,8 @@ impl ContactView {
     pub(crate) fn new(person: &Person, suggested_merge_with: Option<ContactId>) -> Self {
         let Contact { id, country, created_at, updated_at, detail, .. } = &person.contact;
         let primary_phone = person.identifier(&[Channel::Sms, Channel::Whatsapp, Channel::Voice]);
-        let channels: Vec<_> = person.channels().iter().map(|channel| channel.view(person)).collect();
+        let primaries: Vec<_> = CHANNELS.into_iter().filter_map(|channel| person.primary(channel)).collect();
+        let channels: Vec<_> = person.channels().iter().map(|channel| channel.view(primaries.contains(&channel.id))).collect();
         Self {
             id: *id,
             display_name: detail.display_name.clone(),

@@ -2,15 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, SentCode};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::message::{OnUnknown, Status};
 use nuncio_domain::{Environment, Error, Permission, Permissions, Redacted, Result, TenantId, Timestamp, limits};
-use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
+use crate::mac::mac;
 use crate::messages::{SendMessage, SendOptions};
 use crate::{Caller, Core};
 
@@ -42,10 +41,7 @@ impl Core {
     /// A keyed hash for one purpose.
     pub(super) fn guest_mac(&self, purpose: &[u8], parts: &[&[u8]]) -> String {
         let key = self.inner.sealer.derive(purpose);
-        let mut mac =
-            <Hmac<Sha256> as hmac::Mac>::new_from_slice(key.expose()).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        parts.iter().for_each(|part| mac.update(part));
-        STANDARD_NO_PAD.encode(mac.finalize().into_bytes())
+        STANDARD_NO_PAD.encode(mac(key.expose(), parts))
     }
 
     /// Sends a code as an ordinary message of the inviting world's default sender. It is of no use after it expired, so it goes out

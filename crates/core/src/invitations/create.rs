@@ -8,7 +8,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Walk};
 use nuncio_domain::number::NumberStatus;
 use nuncio_domain::{Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits};
-use nuncio_store::{KeyClaim, Operation, Tx};
+use nuncio_store::{Operation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
@@ -23,8 +23,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateInvitation {
-    /// The client's name.
-    #[schema(min_length = 1, max_length = 100)]
+    /// The client's name; an empty one is none.
+    #[schema(max_length = 100)]
     pub client_name: Option<String>,
     /// The client's email address.
     #[schema(max_length = 254, format = "email")]
@@ -49,22 +49,22 @@ struct CountryCode(#[expect(dead_code, reason = "says how it looks in the docume
 
 impl Core {
     /// Makes an invitation with a link for the client.
-    pub async fn create_invitation(&self, caller: &Caller, asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
+    pub async fn create_invitation(&self, caller: &Caller, mut asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
         caller.require(Permission::InvitationsWrite)?;
-        let guard = once::guard(Operation::CreateInvitation, once::key(None, key)?, &asked);
+        asked.client_name = asked.client_name.filter(|name| !name.is_empty());
+        let days = *asked.expires_in_days.get_or_insert(limits::INVITATION_DAYS_DEFAULT);
+        asked.allowed_phone_countries.get_or_insert_default();
+        let guard = self.guard(caller.tenant, Operation::CreateInvitation, once::key(None, key)?, &asked);
         let now = self.ids().clock.now();
-        let days = asked.expires_in_days.unwrap_or(limits::INVITATION_DAYS_DEFAULT);
         let invitation = self.plan_invitation(caller.tenant, asked, now)?;
         // The key remembers for as long as the invitation can be open, and the usual time after it.
         let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if let Some(guard) = &guard {
-            let claim = tx.claim_idempotency_key(caller.tenant, guard, invitation.id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
-                return Err(once::conflict("invitation", &original, same_request));
-            }
+        let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
+            return Err(once::conflict("invitation", &original, same_request));
         }
         if let Some(number) = invitation.number {
             set_aside(&mut *tx, caller.tenant, number, now).await?;
@@ -76,10 +76,9 @@ impl Core {
 
     fn plan_invitation(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
         let mut errors = Vec::new();
-        if let Some(length) = asked.client_name.as_ref().map(|name| name.chars().count())
-            && !(1..=limits::INVITATION_NAME).contains(&length)
+        if let Some(length) = asked.client_name.as_ref().map(|name| name.chars().count()).filter(|length| *length > limits::INVITATION_NAME)
         {
-            errors.push(FieldError::new("clientName", format!("has {length} characters; must have 1 to {}", limits::INVITATION_NAME)));
+            errors.push(FieldError::new("clientName", format!("has {length} characters; must have at most {}", limits::INVITATION_NAME)));
         }
         let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {
             text.map(|text| {

@@ -2,16 +2,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
 use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
 use serde::Serialize;
-use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::mac::mac;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// A file of a message.
@@ -34,8 +33,7 @@ pub struct AttachmentView {
     pub content_id: Option<String>,
     /// Whether it is shown within the message.
     pub is_inline: bool,
-    /// Where its bytes can be had without an API key for 15 minutes, relative to the server's address; null for one that was given by
-    /// URL and is not kept.
+    /// Where its bytes can be had without an API key for 15 minutes; null for one that was given by URL and is not kept.
     #[schema(required)]
     pub download_url: Option<String>,
     /// When it was made.
@@ -108,10 +106,7 @@ impl Links {
     }
 
     fn tag(&self, plain: &[u8]) -> [u8; TAG] {
-        let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(self.key.expose())
-            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-        mac.update(plain);
-        let full = mac.finalize().into_bytes();
+        let full = mac(self.key.expose(), &[plain]);
         let mut tag = [0; TAG];
         tag.copy_from_slice(&full[..TAG]);
         tag
@@ -141,7 +136,7 @@ impl Core {
             size: attachment.size,
             content_id: attachment.content_id.clone(),
             is_inline: attachment.content_id.is_some(),
-            download_url: kept.then(|| format!("/attachments/{}", self.inner.links.make(target, until))),
+            download_url: kept.then(|| format!("{}/attachments/{}", self.inner.public_url, self.inner.links.make(target, until))),
             created_at: attachment.id.created_at(),
         }
     }

@@ -1,7 +1,7 @@
 //! What a caller sends.
 
 use nuncio_domain::message::{Content, OnUnknown};
-use nuncio_domain::{MessageType, RequestedChannel, Timestamp};
+use nuncio_domain::{Channel, MessageType, RequestedChannel, Timestamp, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -72,6 +72,18 @@ pub struct SendMessage {
 }
 
 impl SendMessage {
+    /// The same request without its key, with what is so by default left out: what a key is bound to.
+    pub(crate) fn essence(&self, channel: Channel) -> Self {
+        let mut all = Self { idempotency_key: None, ..self.clone() };
+        all.channel = all.channel.filter(|asked| *asked != RequestedChannel::default());
+        all.message_type = all.message_type.filter(|asked| *asked != MessageType::default());
+        all.fallback_enabled = all.fallback_enabled.filter(|enabled| !enabled);
+        all.on_unknown = all.on_unknown.filter(|policy| *policy != OnUnknown::default());
+        all.validity_seconds = all.validity_seconds.filter(|seconds| *seconds != validity(channel));
+        all.attachments = all.attachments.filter(|attachments| !attachments.is_empty());
+        all
+    }
+
     /// A text, by whatever channel reaches the recipient.
     pub fn text(to: &str, text: String) -> Self {
         Self { text: Some(text), ..Self::to(to.to_owned()) }
@@ -99,6 +111,11 @@ impl SendMessage {
             on_unknown: None,
         }
     }
+}
+
+/// How long a message may take when nothing is said, in seconds.
+pub(super) fn validity(channel: Channel) -> u64 {
+    if channel == Channel::Email { limits::VALIDITY_DEFAULT_EMAIL } else { limits::VALIDITY_DEFAULT }
 }
 
 /// A file of an email.

@@ -82,7 +82,8 @@ impl Core {
     pub async fn list_messages(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let now = self.ids().clock.now();
-        let (filter, limit) = read_filter(asked, now)?;
+        let (mut filter, limit) = read_filter(asked, now)?;
+        filter.idempotency_key = filter.idempotency_key.map(|key| self.inner.marks.key(caller.tenant, &key));
         let scope = format!("messages?{filter:?}");
         let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
         let mut tx = self.inner.store.read().await.or_fail()?;
@@ -97,11 +98,13 @@ impl Core {
 fn read_filter(asked: &ListMessages, now: Timestamp) -> Result<(MessageFilter, u32)> {
     let mut errors = Vec::new();
     let limit = list::limit(asked.limit, &mut errors);
+    let directions = list::words(asked.direction.as_deref(), "query.direction", Direction::parse, Direction::ALL, &mut errors);
     let filter = MessageFilter {
         status: list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors),
         channel: list::words(asked.channel.as_deref(), "query.channel", Channel::parse, Channel::ALL, &mut errors),
         to: asked.to.as_deref().map(list::phone),
-        direction: list::words(asked.direction.as_deref(), "query.direction", Direction::parse, Direction::ALL, &mut errors).pop(),
+        // Both are all there are.
+        direction: directions.first().copied().filter(|first| directions.iter().all(|other| other == first)),
         since: list::time(asked.since.as_deref(), "query.since", &mut errors),
         until: list::time(asked.until.as_deref(), "query.until", &mut errors),
         idempotency_key: asked.idempotency_key.clone(),

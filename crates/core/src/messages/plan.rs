@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::id::Id as _;
@@ -13,9 +11,7 @@ use nuncio_domain::message::{Attachment, AttachmentSource, Content, Direction, M
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
 use nuncio_domain::template::{self, Template};
-use nuncio_domain::{
-    Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, limits, plain,
-};
+use nuncio_domain::{Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, plain};
 use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
@@ -36,7 +32,7 @@ pub(crate) struct PlanOptions<'a> {
 }
 
 /// How long a message that found no permit waits in memory before anyone may start it.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(5);
 
 /// A planned message and the connection that carries it.
 #[derive(Debug)]
@@ -131,7 +127,7 @@ pub(crate) fn plan(
     let idempotency = command.idempotency_key.as_ref().map(|key| Idempotency {
         operation: Operation::SendMessage,
         key: key.clone(),
-        fingerprint: once::fingerprint(&(sender.id, SendMessage { idempotency_key: None, ..command.clone() })),
+        fingerprint: once::fingerprint(&(sender.id, command.essence(channel))),
     });
     let fallback_enabled = command.fallback_enabled.unwrap_or(true);
     let fallback = if fallback_enabled { routing::fallback(world, &asked, channel, &mut notes.warnings) } else { None };
@@ -159,11 +155,7 @@ pub(crate) fn plan(
     };
     let scheduled_at = command.scheduled_at;
     let ahead = scheduled_at.filter(|at| *at > now);
-    let validity = command.validity_seconds.unwrap_or(if channel == Channel::Email {
-        limits::VALIDITY_DEFAULT_EMAIL
-    } else {
-        limits::VALIDITY_DEFAULT
-    });
+    let validity = command.validity_seconds.unwrap_or(super::command::validity(channel));
     let state = State {
         status: if ahead.is_some() { Status::Scheduled } else { Status::Queued },
         wait: Wait::Attempt { due_at: ahead.unwrap_or_else(|| now.plus(GRACE)) },
@@ -198,7 +190,7 @@ pub(crate) fn plan(
             attachments,
             template: template.map(|t| Box::new(t.into())),
             scheduled_at,
-            idempotency_key: command.idempotency_key,
+            idempotency_key: None, // it is stored as it is sealed
             routing: notes,
         },
         state,
@@ -212,6 +204,7 @@ pub(crate) fn plan(
         new_contact: ids.at(now),
         idempotency,
         epoch: world.epoch,
+        broadcast_fence: 0,
         claim: None,
         now,
     };
@@ -247,8 +240,8 @@ pub(crate) fn needs_window(planned: &Planned) -> bool {
 }
 
 /// The sandbox's window is open for everyone but this recipient.
-pub(crate) fn sandbox_window_closed(recipient: &Recipient) -> bool {
-    recipient.identifier.ends_with("5550009")
+pub(crate) fn sandbox_window_closed(number: &str) -> bool {
+    number.ends_with("5550009")
 }
 
 pub(crate) fn window_closed() -> Error {
@@ -285,9 +278,15 @@ pub(crate) fn from(sender: &Sender, connection: &Connection) -> String {
     configured.unwrap_or(&sender.phone_number).to_owned()
 }
 
+/// Bytes of a text that was found to be base64.
+fn decoded(content: &str) -> u64 {
+    let padding = content.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (content.len() / 4 * 3 - padding) as u64
+}
+
 fn attachment(given: AttachmentIn, ids: &Ids) -> Attachment {
     let content_type = given.content_type.unwrap_or_else(|| mime_guess::from_path(&given.filename).first_or_octet_stream().to_string());
-    let size = given.content.as_ref().map(|content| STANDARD.decode(content).map_or(0, |bytes| bytes.len() as u64));
+    let size = given.content.as_ref().map(|content| decoded(content));
     let source = match (given.content, given.path) {
         (Some(content), _) => AttachmentSource::Base64(content),
         (None, path) => AttachmentSource::Url(path.unwrap_or_default()),

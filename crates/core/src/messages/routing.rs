@@ -61,7 +61,7 @@ pub(crate) struct Known {
 }
 
 /// WhatsApp's conversation window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) enum Window {
     /// Only templates go through.
     #[default]

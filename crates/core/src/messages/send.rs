@@ -1,16 +1,16 @@
 //! `POST /v1/messages`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Cost, Message, Money};
+use nuncio_domain::message::{Cost, Message, Money, Status};
 use nuncio_domain::template::Template;
 use nuncio_domain::{
-    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Recipient, Result, SenderId,
-    TenantId, Timestamp,
+    AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Result, SenderId, TenantId, Timestamp,
 };
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Operation, Shortage};
 use serde::Serialize;
@@ -231,10 +231,13 @@ impl Core {
         let known = self.known(&world, sender, &command, now).await?;
         let template = self.template_of(caller.tenant, &command).await?;
         let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
-        let planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
+        let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
         if plan::needs_window(&planned) && known.window == Window::Closed {
             return Err(plan::window_closed());
         }
+        let accept = &mut planned.accept;
+        accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
+        accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
         Ok(Plotted { world, planned, window: known.window })
     }
 
@@ -253,31 +256,30 @@ impl Core {
     pub(crate) async fn known(&self, world: &World, sender: &Sender, command: &SendMessage, now: Timestamp) -> Result<Known> {
         let prices = self.price_book(world).await?;
         let (asked, message_type) = (command.channel.unwrap_or_default(), command.message_type.unwrap_or_default());
-        let nothing = Known { prices: Arc::clone(&prices), ..Known::default() };
+        let nothing = Known { prices, ..Known::default() };
         if !routing::needs_knowledge(world, sender, asked, message_type) {
             return Ok(nothing);
         }
         let Ok(Parsed::Phone(number)) = Parsed::parse(&command.to) else { return Ok(nothing) };
-        let recipient = Recipient { kind: AddressKind::Phone, identifier: number };
+        let metrics = self.phone_metrics(world.tenant, &[&number]).await?.remove(&number).unwrap_or_default();
         let countries = self.countries(world.tenant).await?;
-        let metrics = self.inner.store.read().await.or_fail()?.recipient_metrics(world.tenant, &recipient).await.or_fail()?;
-        let window = match world.environment {
-            Environment::Test if plan::sandbox_window_closed(&recipient) => Window::Closed,
-            Environment::Test => Window::Open(None),
-            Environment::Live => window(&metrics, now),
-        };
-        Ok(Known { metrics, countries, window, prices })
+        Ok(Known { countries, ..nothing }.of_phone(world, &number, metrics, now))
+    }
+
+    /// Metrics of phone numbers; at most 1,000 of them.
+    pub(crate) async fn phone_metrics(&self, tenant: TenantId, numbers: &[&str]) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
+        let rows = self.inner.store.read().await.or_fail()?.recipient_metrics(tenant, AddressKind::Phone, numbers).await.or_fail()?;
+        let mut metrics = HashMap::<_, Vec<_>>::new();
+        for (number, row) in rows {
+            metrics.entry(number).or_default().push(row);
+        }
+        Ok(metrics)
     }
 
     /// How channels do by country, at most a second old.
-    async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
-        let now = self.ids().clock.monotonic();
-        if let Some(known) = self.inner.countries.get(&tenant, now) {
-            return Ok(known);
-        }
-        let countries = Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?);
-        self.inner.countries.put(tenant, Arc::clone(&countries), now);
-        Ok(countries)
+    pub(crate) async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
+        let read = async { Ok(Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?)) };
+        self.inner.countries.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
     /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.
@@ -301,11 +303,12 @@ impl Core {
         tokio::spawn(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
-            let waits_for_its_time = matches!(accept.message.state.wait, Wait::Attempt { due_at } if due_at > accept.now.plus(plan::GRACE));
+            let waits_for_its_time = accept.message.state.status == Status::Scheduled;
             let outbound = &core.inner.outbound;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
-            accept.claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await;
             let handed = if let Ok(Accepted::New { message, .. }) = &accepted { Some(message.clone()) } else { None };
             if handed.is_some() {
@@ -313,16 +316,17 @@ impl Core {
             }
             let _ = reply.send(accepted);
             if let Some(message) = handed {
-                core.hand_over(permit, message, waits_for_its_time);
+                core.hand_over(permit.zip(claim), message, waits_for_its_time);
             }
         });
         answer.await.map_err(Error::internal)?.or_fail()
     }
 
-    fn hand_over(&self, permit: Option<Permit>, message: Box<Message>, waits_for_its_time: bool) {
+    fn hand_over(&self, claimed: Option<(Permit, Claim)>, message: Box<Message>, waits_for_its_time: bool) {
         let outbound = &self.inner.outbound;
-        match (message.state.wait, permit) {
-            (Wait::Owned { .. }, Some(permit)) => outbound.started(permit, message),
+        match (message.state.wait, claimed) {
+            // After a commit whose answer was late, another node may have taken it over and be at the next attempt.
+            (Wait::Owned { node }, Some((permit, claim))) if node == claim.node => outbound.started(permit, message),
             (Wait::Attempt { .. }, _) if !waits_for_its_time => outbound.waiting(Hint {
                 tenant: message.tenant,
                 id: message.id,
@@ -340,6 +344,18 @@ struct Plotted {
     world: Arc<World>,
     planned: Planned,
     window: Window,
+}
+
+impl Known {
+    /// The same with what is known of a phone number.
+    pub(crate) fn of_phone(self, world: &World, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
+        let window = match world.environment {
+            Environment::Test if plan::sandbox_window_closed(number) => Window::Closed,
+            Environment::Test => Window::Open(None),
+            Environment::Live => window(&metrics, now),
+        };
+        Self { metrics, window, ..self }
+    }
 }
 
 /// Whether the recipient wrote by WhatsApp within the last 24 hours.

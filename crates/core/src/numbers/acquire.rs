@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::number::{NumberStatus, PhoneNumber, first_renewal_after};
 use nuncio_domain::{Error, ErrorCode, FieldError, Permission, PhoneNumberId, Result, address, limits};
-use nuncio_store::{KeyClaim, Operation};
+use nuncio_store::Operation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,29 +19,27 @@ pub struct AcquireNumber {
     /// The number, as `GET /v1/phone-numbers/available` shows it.
     #[schema(min_length = 1, max_length = 16, example = "+12025550142")]
     pub phone_number: String,
-    /// Your own name for it.
+    /// Your own name for it; an empty text is none.
     #[serde(default)]
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(max_length = 100)]
     pub name: Option<String>,
 }
 
 impl Core {
     /// Gives an available number to the caller's world, and charges set-up and first month. Of two callers one gets it, the other a
     /// `409 conflict`.
-    pub async fn acquire_number(&self, caller: &Caller, asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
+    pub async fn acquire_number(&self, caller: &Caller, mut asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersWrite)?;
         let phone_number = check(&asked)?;
-        let guard = once::guard(Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
+        asked.name = asked.name.filter(|name| !name.is_empty());
+        let guard = self.guard(caller.tenant, Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let id: PhoneNumberId = self.ids().at(now);
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if let Some(guard) = &guard {
-            let claim =
-                tx.claim_idempotency_key(caller.tenant, guard, id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                return Err(self.number_was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
-            }
+        let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            return Err(self.number_was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
         }
         let Some((found, holder)) = tx.find_inventory_number(caller.tenant, &phone_number).await.or_fail()? else {
             return Err(Error::not_found("phone number in the inventory"));

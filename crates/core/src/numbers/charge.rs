@@ -17,6 +17,6 @@ pub(super) async fn charge(
     moment: Timestamp,
     now: Timestamp,
 ) -> Result<()> {
-    let reference = Reference { resource: number.id.uuid(), part: number.month_at(moment) };
+    let reference = Reference { resource: number.id.uuid(), part: number.month_at(moment), sender: None };
     billing::charge(tx, tenant, amount, reference, now).await
 }

@@ -14,15 +14,16 @@ pub(crate) use inventory::stock_sandbox;
 pub use list::{ListAvailable, ListNumbers};
 pub use renew::{renew_due, renew_number};
 pub use update::UpdateNumber;
+pub(crate) use update::refuse_borne;
 pub(crate) use update::{bound, refuse_reserved, take};
 pub use view::{AvailableNumberView, PhoneNumberView, PricingView};
 
 use nuncio_domain::{FieldError, limits};
 
-/// Checks the name of a number.
+/// Checks the name of a number. An empty one is none.
 fn check_name(name: Option<&str>, errors: &mut Vec<FieldError>) {
-    let Some(length) = name.map(|name| name.chars().count()) else { return };
-    if !(1..=limits::NUMBER_NAME).contains(&length) {
-        errors.push(FieldError::new("name", format!("has {length} characters; must have 1 to {}, or be null", limits::NUMBER_NAME)));
+    let length = name.map_or(0, |name| name.chars().count());
+    if length > limits::NUMBER_NAME {
+        errors.push(FieldError::new("name", format!("has {length} characters; must have at most {}", limits::NUMBER_NAME)));
     }
 }

@@ -1,5 +1,6 @@
 //! `PATCH` and `DELETE /v1/phone-numbers/{id}`.
 
+use nuncio_domain::config::World;
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId, Timestamp};
 use nuncio_store::Tx;
@@ -14,9 +15,9 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id, patch};
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateNumber {
-    /// Your own name for it; null clears it.
+    /// Your own name for it; null or an empty text clears it.
     #[serde(deserialize_with = "patch::nullable")]
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 100)]
+    #[schema(value_type = Option<String>, max_length = 100)]
     pub name: Option<Option<String>>,
     /// The sender to assign it to; null unassigns it.
     #[serde(deserialize_with = "patch::nullable")]
@@ -48,7 +49,7 @@ impl Core {
         };
         let mut number = tx.lock_number(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
         if let Some(name) = asked.name {
-            number.name = name;
+            number.name = name.filter(|name| !name.is_empty());
         }
         match wanted {
             Some(Some(sender)) => assign(&mut *tx, caller.tenant, &mut number, sender, now).await?,
@@ -89,12 +90,35 @@ async fn assign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sen
         let message = "only an active number can be assigned to a sender";
         return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));
     }
-    let bearer = world.senders.iter().find(|s| s.id != sender && s.phone_number == number.phone_number).map(|s| s.id);
-    if let Some(other) = number.sender.or(bearer) {
-        return Err(bound(format!("the number belongs to sender {other}; a number belongs to at most one sender")));
+    if let Some(other) = number.sender.or(bearer(&world, sender, &number.phone_number)) {
+        return Err(belongs_to(other));
     }
     refuse_reserved(tx, tenant, number, now).await?;
     take(tx, tenant, number, sender, now).await
+}
+
+/// Fails with `409 conflict` when a phone number that `sender` is to bear belongs to another one of the world: because that one bears
+/// it, or because the number was acquired and assigned to it. To be called in a transaction that changes the world.
+pub(crate) async fn refuse_borne(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, phone_number: &str) -> Result<()> {
+    if phone_number.is_empty() {
+        return Ok(());
+    }
+    let world = tx.load_world(tenant).await.or_fail()?.ok_or_else(|| Error::not_found("project"))?;
+    let mut other = bearer(&world, sender, phone_number);
+    if let Some((_, Some(held))) = tx.find_inventory_number(tenant, phone_number).await.or_fail()? {
+        let assigned = tx.find_number(tenant, held).await.or_fail()?.and_then(|number| number.sender);
+        other = other.or(assigned.filter(|assigned| *assigned != sender));
+    }
+    other.map_or(Ok(()), |other| Err(belongs_to(other)))
+}
+
+/// The sender other than `sender` that bears a phone number.
+fn bearer(world: &World, sender: SenderId, phone_number: &str) -> Option<SenderId> {
+    world.senders.iter().find(|s| s.id != sender && s.phone_number == phone_number).map(|s| s.id)
+}
+
+fn belongs_to(other: SenderId) -> Error {
+    bound(format!("the number belongs to sender {other}; a number belongs to at most one sender"))
 }
 
 /// Writes down that a number is a sender's. A sender that has no phone number takes it as its own.

@@ -3,12 +3,14 @@
 use nuncio_domain::config::Sender;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount};
+use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Environment, Error, ErrorCode, Permission, Result, SenderId, TenantId, limits};
-use nuncio_store::{Idempotency, KeyClaim, Operation};
+use nuncio_store::{Idempotency, Operation};
 
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
+use crate::numbers::refuse_borne;
 use crate::{Caller, Core, StoreResultExt as _, once};
 
 impl Core {
@@ -19,9 +21,13 @@ impl Core {
         let full = CreateSender {
             set_as_default: Some(command.set_as_default.unwrap_or_default()),
             email_receiving_enabled: Some(command.email_receiving_enabled.unwrap_or_default()),
+            webhook_events: command
+                .webhook_events
+                .clone()
+                .or_else(|| command.webhook_url.as_ref().map(|_| Webhook::DEFAULT_EVENTS.to_vec())),
             ..command.clone()
         };
-        let guard = once::guard(Operation::CreateSender, key, &full);
+        let guard = self.guard(caller.tenant, Operation::CreateSender, key, &full);
         self.new_sender(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
     }
 
@@ -51,14 +57,12 @@ impl Core {
         let known = BusinessAccount { profile, ..BusinessAccount::default() };
         let account = self.first_account(tenant, &connections, known).await;
         let mut tx = self.change_world(tenant).await?;
-        if let Some(guard) = guard {
-            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claim = tx.claim_idempotency_key(tenant, &guard, sender.id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                return Err(self.sender_conflict(tenant, SenderId::from_uuid(original), same_request).await);
-            }
+        let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            return Err(self.sender_conflict(tenant, SenderId::from_uuid(original), same_request).await);
         }
+        refuse_borne(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
         tx.insert_sender(tenant, &sender, now).await.or_fail()?;
         for connection in &connections {
             tx.put_connection(tenant, connection).await.or_fail()?;

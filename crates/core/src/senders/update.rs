@@ -5,6 +5,7 @@ use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
+use crate::numbers::refuse_borne;
 use crate::webhooks::drop_waiting;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
@@ -20,12 +21,16 @@ impl Core {
         let mut tx = self.change_world(tenant).await?;
         let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
+        let borne = sender.phone_number.clone();
         let before = tx.find_webhook(tenant, Some(id)).await.or_fail()?;
         let mut errors = Vec::new();
         change.apply(&mut sender, &mut errors);
         let fate = change.webhook(self, before.as_ref(), &mut errors);
         if !errors.is_empty() {
             return Err(Error::invalid(errors));
+        }
+        if sender.phone_number != borne {
+            refuse_borne(&mut *tx, tenant, id, &sender.phone_number).await?;
         }
         sender.updated_at = self.ids().clock.now();
         tx.update_sender(tenant, &sender).await.or_fail()?;

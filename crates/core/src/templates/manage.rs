@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::{Content, Status, Template};
 use nuncio_domain::{Error, ErrorCode, Permission, Result, TemplateId, TenantId, limits};
-use nuncio_store::{KeyClaim, Operation};
+use nuncio_store::Operation;
 
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
@@ -15,14 +15,17 @@ const SCOPE: &str = "templates";
 
 impl Core {
     /// Makes a template. All faults are told at once.
-    pub async fn create_template(&self, caller: &Caller, command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
+    pub async fn create_template(&self, caller: &Caller, mut command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
         let key = once::key(None, key.as_deref())?;
         let faults = check::check(&command);
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
-        let guard = once::guard(Operation::CreateTemplate, key, &command);
+        command.whatsapp_category = Some(command.whatsapp_category.unwrap_or_default());
+        command.variables = Some(command.variables.take().unwrap_or_else(|| check::used(&command)));
+        command.buttons = Some(command.buttons.unwrap_or_default());
+        let guard = self.guard(caller.tenant, Operation::CreateTemplate, key, &command);
         let now = self.ids().clock.now();
         let template = Template {
             tenant: caller.tenant,
@@ -32,12 +35,12 @@ impl Core {
             due_at: None,
             updated_at: now,
             content: Content {
-                variables: command.variables.clone().unwrap_or_else(|| check::used(&command)),
+                variables: command.variables.unwrap_or_default(),
                 body: command.body,
                 sms_body: command.sms_body,
                 telegram_body: command.telegram_body,
                 instagram_body: command.instagram_body,
-                category: Some(command.whatsapp_category.unwrap_or_default()),
+                category: command.whatsapp_category,
                 header_type: command.header_type,
                 header_content: command.header_content,
                 footer: command.footer,
@@ -48,15 +51,13 @@ impl Core {
             language: command.language,
         };
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if let Some(guard) = guard {
-            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-            let claim = tx.claim_idempotency_key(caller.tenant, &guard, template.id.uuid(), purge_after).await.or_fail()?;
-            if let KeyClaim::Lost { original, same_request } = claim {
-                drop(tx);
-                let id = TemplateId::from_uuid(original);
-                let original = self.inner.store.read().await.or_fail()?.find_template(caller.tenant, id).await.or_fail()?;
-                return Err(once::repeat("template", original.as_ref().map(TemplateView::from).as_ref(), same_request));
-            }
+        let repeat =
+            once::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let Some(once::Repeat { original, same_request }) = repeat {
+            drop(tx);
+            let id = TemplateId::from_uuid(original);
+            let original = self.inner.store.read().await.or_fail()?.find_template(caller.tenant, id).await.or_fail()?;
+            return Err(once::repeat("template", original.as_ref().map(TemplateView::from).as_ref(), same_request));
         }
         if !tx.insert_template(&template).await.or_fail()? {
             let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);

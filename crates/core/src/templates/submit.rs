@@ -54,7 +54,8 @@ impl Core {
             content.category = command.category.or(content.category);
             Ok(true)
         })
-        .await?;
+        .await?
+        .ok_or_else(|| Error::internal("a template was submitted without a change"))?;
         self.inner.outbound.told(caller.tenant);
         if let Err(failure) = self.hand_in(&pending).await? {
             tracing::warn!(template.id = %id, %failure, "a template could not be handed in; it is tried again");
@@ -71,9 +72,8 @@ impl Core {
             Ok(ours)
         })
         .await?;
-        if again.status != Status::Pending {
-            return Ok(());
-        }
+        // Unless another node was faster.
+        let Some(again) = again.filter(|again| again.status == Status::Pending) else { return Ok(()) };
         let asked = if again.content.provider_id.is_some() { self.ask_about(&again).await? } else { self.hand_in(&again).await? };
         if let Err(failure) = asked {
             tracing::warn!(template.id = %template.id, %failure, "the provider could not be asked about a template; it is tried again");
@@ -184,20 +184,20 @@ pub(crate) async fn decided(
     Err(nuncio_store::StoreError::Busy("the template keeps changing".to_owned()))
 }
 
-/// Changes a template with its event, on its newest state. `edit` answers whether there is anything to write.
+/// Changes a template with its event, on its newest state. `edit` answers whether there is anything to write; if not, there is no answer.
 async fn change(
     store: &dyn Store,
     tenant: TenantId,
     id: TemplateId,
     now: Timestamp,
     edit: impl Fn(&mut Template) -> Result<bool> + Send + Sync,
-) -> Result<Template> {
+) -> Result<Option<Template>> {
     for _ in 0..TRIES {
         let mut tx = store.begin().await.or_fail()?;
         let before = tx.find_template(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("template"))?;
         let mut template = before.clone();
         if !edit(&mut template)? {
-            return Ok(before);
+            return Ok(None);
         }
         template.version += 1;
         template.updated_at = now;
@@ -208,7 +208,7 @@ async fn change(
             tx.insert_event(tenant, &event(&template, before.status), now).await.or_fail()?;
         }
         tx.commit().await.or_fail()?;
-        return Ok(template);
+        return Ok(Some(template));
     }
     Err(Error::unavailable("the template keeps changing; try again"))
 }

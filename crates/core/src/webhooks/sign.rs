@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::{Hmac, Mac as _};
 use nuncio_domain::{Entropy, EventId, Redacted, Timestamp};
-use sha2::Sha256;
+
+use crate::mac::mac;
 
 /// What a secret begins with.
 const PREFIX: &str = "whsec_";
@@ -36,9 +36,5 @@ pub fn sign(secrets: &[Redacted<String>], event: EventId, at: Timestamp, body: &
 
 fn one(secret: &str, id: &str, timestamp: &str, body: &[u8]) -> String {
     let key = STANDARD.decode(secret.strip_prefix(PREFIX).unwrap_or(secret)).unwrap_or_default();
-    let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(&key).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-    for part in [id.as_bytes(), b".", timestamp.as_bytes(), b".", body] {
-        mac.update(part);
-    }
-    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    format!("v1,{}", STANDARD.encode(mac(&key, &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body])))
 }

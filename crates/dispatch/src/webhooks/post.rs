@@ -83,7 +83,7 @@ impl Shared {
                 status: Some(answer.status.as_u16()),
                 ms,
                 error: None,
-                body: Some(String::from_utf8_lossy(&answer.body).into_owned().replace('\0', "\u{fffd}")).filter(|b| !b.is_empty()),
+                body: Some(shown(&answer.body)).filter(|text| !text.is_empty()),
             },
             Err(error) => DeliveryTry { at, status: None, ms, error: Some(error.to_string()), body: None },
         };
@@ -155,6 +155,13 @@ impl Shared {
     }
 }
 
+/// An answer as it is kept: text of at most [`ANSWER`] bytes.
+fn shown(answer: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(answer).replace('\0', "\u{fffd}");
+    text.truncate(text.floor_char_boundary(ANSWER as usize));
+    text
+}
+
 fn is_success(status: Option<u16>) -> bool {
     status.is_some_and(|status| (200..300).contains(&status))
 }
@@ -182,5 +189,18 @@ fn judged(mut delivery: Delivery, tried: DeliveryTry, now: Timestamp, entropy: &
             Delivery { status: DeliveryStatus::Failed, due_at: Some(now.plus(*pause + jitter)), ..delivery }
         }
         None => Delivery { status: DeliveryStatus::Dead, due_at: None, ..delivery },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_no_text_takes_no_more_room() {
+        assert_eq!(shown(b"a\0b\xff"), "a\u{fffd}b\u{fffd}");
+        for answer in [vec![0xff; 4_096], vec![0; 4_096], vec![b'x'; 4_096]] {
+            assert!((4_094..=4_096).contains(&shown(&answer).len()));
+        }
     }
 }

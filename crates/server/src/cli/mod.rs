@@ -111,6 +111,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
         wiring::dispatch_config(config)?,
         config.server.public_url(&config.server.listen),
     )?;
+    data.check_keys(&config.storage, &node.core).await?;
     let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));
     node.core.store().close().await;
     answer

@@ -263,7 +263,7 @@ async fn each_operation_needs_its_permission() {
         assert_eq!((status, body["details"]["required"].as_str()), (403, Some(permission)), "{}", row.operation);
         let strong = app.key(Environment::Test, &[permission]).await;
         let (status, _) = call(&app, row, &fixtures, Some(&strong)).await;
-        assert!(!matches!(status, 401 | 403 | 404), "{} {status}", row.operation);
+        assert!(status < 500 && !matches!(status, 401 | 403 | 404), "{} {status}", row.operation);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What one caller can make the server do is bounded, whatever the request says.
 
+use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::limits;
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
@@ -101,4 +102,138 @@ async fn reading_a_very_long_text_takes_part_of_the_budget() {
     let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 2 * 1024 * 1024, ..Options::default() }).await;
     let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": "x".repeat(400_000)})).await;
     assert_eq!(app.get(&format!("/v1/messages/{id}")).await.expect(503).json()["code"], "unavailable");
+}
+
+#[tokio::test]
+async fn a_contact_has_a_bounded_number_of_channels() {
+    let app = TestApp::start().await;
+    let contact = async |from: usize, count: usize| {
+        let channels: Vec<_> =
+            (from..from + count).map(|n| json!({"channel": "email", "identifier": format!("a{n}@example.org")})).collect();
+        app.post("/v1/contacts", json!({"channels": channels})).await.expect(201).json()["id"].as_str().expect("an id").to_owned()
+    };
+    let target = contact(0, limits::CONTACT_CHANNELS - 1).await;
+    let add = async |n: usize| {
+        let channel = json!({"channel": "email", "identifier": format!("b{n}@example.org")});
+        app.post(&format!("/v1/contacts/{target}/channels"), channel).await
+    };
+    add(1).await.expect(201);
+    let refused = add(2).await.expect(400).json();
+    assert!(refused["message"].as_str().is_some_and(|m| m.starts_with("the contact has 20 channels")), "{refused}");
+    let merge = async |source: String| app.post(&format!("/v1/contacts/{target}/merge"), json!({"sourceContactId": source})).await;
+    for n in 1..limits::MERGED_CHANNELS / limits::CONTACT_CHANNELS {
+        let merged = merge(contact(100 * n, limits::CONTACT_CHANNELS).await).await.expect(200).json();
+        let channels = merged["channels"].as_array().cloned().unwrap_or_default();
+        assert_eq!(channels.len(), limits::CONTACT_CHANNELS * (n + 1));
+        assert_eq!(channels.iter().filter(|c| c["isPrimary"] == true).count(), 1, "{merged}");
+    }
+    merge(contact(900, 1).await).await.expect(400);
+}
+
+#[tokio::test]
+async fn streams_end_before_the_node_does() {
+    let app = TestApp::start().await;
+    app.node.core.end_streams();
+    let auth = format!("Bearer {}", app.test_key);
+    let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream")];
+    let stream = app.send("GET", "/v1/events", &headers, None);
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(20), stream).await.expect("it ends");
+    assert_eq!((ended.expect(200).text.as_str(), app.node.core.ready().await.is_ok()), ("", true));
+}
+
+#[tokio::test]
+async fn keys_that_are_not_those_of_the_database_are_refused() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        app.node.core.check_keys().await.expect("the same keys");
+        let mut tx = app.store().begin().await.expect("a transaction");
+        assert!(!tx.check_key(b"another").await.expect("compared"), "the worlds of a new project have their check already");
+    }
+}
+
+#[tokio::test]
+async fn a_number_belongs_to_one_sender() {
+    let app = TestApp::start().await;
+    let first = app.post("/v1/senders", json!({"name": "one", "phoneNumber": "+34600111222"})).await.expect(201).json();
+    let refused = app.post("/v1/senders", json!({"name": "two", "phoneNumber": "+34600111222"})).await.expect(409).json();
+    assert_eq!(refused["code"], "conflict");
+    let second = app.post("/v1/senders", json!({"name": "two"})).await.expect(201).json();
+    let path = format!("/v1/senders/{}", second["id"].as_str().unwrap_or_default());
+    let change = async |path: &str, number: &str| app.request("PATCH", path, Some(json!({"phoneNumber": number}))).await;
+    change(&path, "+34600111222").await.expect(409);
+    assert_eq!(app.get(&path).await.json()["phoneNumber"], "");
+    let own = format!("/v1/senders/{}", first["id"].as_str().unwrap_or_default());
+    change(&own, "+34600111222").await.expect(200);
+
+    // One that was acquired and assigned to a sender that bears another one.
+    let free = app.get("/v1/phone-numbers/available?countryCode=US").await.expect(200).json()["items"][0]["phoneNumber"].clone();
+    let number = app.post("/v1/phone-numbers", json!({"phoneNumber": free})).await.expect(201).json();
+    let assign = format!("/v1/phone-numbers/{}", number["phoneNumber"]["id"].as_str().unwrap_or_default());
+    app.request("PATCH", &assign, Some(json!({"senderId": first["id"]}))).await.expect(200);
+    change(&path, free.as_str().unwrap_or_default()).await.expect(409);
+    change(&own, free.as_str().unwrap_or_default()).await.expect(200);
+}
+
+#[tokio::test]
+async fn both_directions_are_all_there_are() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
+    let listed = async |direction: &str| {
+        let answer = app.get(&format!("/v1/messages?to=%2B34600111222&direction={direction}")).await.expect(200).json();
+        answer["items"].as_array().map(Vec::len)
+    };
+    for (direction, count) in [("outbound", 1), ("inbound", 0), ("inbound,outbound", 1), ("outbound,inbound", 1), ("inbound,inbound", 0)] {
+        assert_eq!(listed(direction).await, Some(count), "{direction} {id}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_name_is_none() {
+    let app = TestApp::start().await;
+    let invitation = app.post("/v1/invitations", json!({"clientName": ""})).await.expect(201).json();
+    assert_eq!(invitation["invitation"]["clientName"], Value::Null);
+    let free = app.get("/v1/phone-numbers/available?countryCode=US").await.expect(200).json()["items"][0]["phoneNumber"].clone();
+    let number = app.post("/v1/phone-numbers", json!({"phoneNumber": free, "name": ""})).await.expect(201).json();
+    let path = format!("/v1/phone-numbers/{}", number["phoneNumber"]["id"].as_str().unwrap_or_default());
+    for (name, shown) in [("desk", json!("desk")), ("", number["phoneNumber"]["name"].clone())] {
+        let changed = app.request("PATCH", &path, Some(json!({"name": name}))).await.expect(200).json();
+        assert_eq!(changed["phoneNumber"]["name"], shown);
+    }
+}
+
+#[tokio::test]
+async fn ids_of_another_world_in_a_body_are_of_nothing() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.live_key);
+    let live = async |path: &str, body: Value| app.send("POST", path, &[("authorization", &auth)], Some(body)).await.expect(201).json();
+    let sender = live("/v1/senders", json!({"name": "live"})).await["id"].clone();
+    let template = live("/v1/templates", json!({"name": "t", "language": "en", "body": "x"})).await["id"].clone();
+    let contact = live("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]})).await["id"].clone();
+    let stock = ImportedNumber { phone_number: "+34610000001".to_owned(), capabilities: "sms".to_owned(), ..ImportedNumber::default() };
+    app.node.core.import_numbers(app.project.live, &[stock], |_| String::new()).await.expect("a good number");
+    let number = live("/v1/phone-numbers", json!({"phoneNumber": "+34610000001"})).await["phoneNumber"]["id"].clone();
+
+    let own = async |path: &str, body: Value| app.post(path, body).await.expect(201).json();
+    let mine = own("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+34600111333"}]})).await;
+    let text = own("/v1/templates", json!({"name": "t", "language": "en", "body": "x"})).await;
+    let free = app.get("/v1/phone-numbers/available?countryCode=US").await.expect(200).json()["items"][0]["phoneNumber"].clone();
+    let held = own("/v1/phone-numbers", json!({"phoneNumber": free})).await;
+    let path = |head: &str, id: &Value, tail: &str| format!("/v1/{head}/{}{tail}", id.as_str().unwrap_or_default());
+    for (method, path, body) in [
+        ("POST", "/v1/broadcasts".to_owned(), json!({"name": "b", "channel": "sms", "text": "x", "senderId": sender})),
+        (
+            "POST",
+            "/v1/broadcasts".to_owned(),
+            json!({"name": "b", "channel": "sms", "messageType": "template", "content": {"templateId": template}}),
+        ),
+        ("POST", "/v1/messages".to_owned(), json!({"to": "+34600111222", "messageType": "template", "content": {"templateId": template}})),
+        ("POST", "/v1/suppressions".to_owned(), json!({"identifier": "+34600111222", "senderId": sender})),
+        ("POST", "/v1/invitations".to_owned(), json!({"phoneNumberId": number})),
+        ("POST", path("contacts", &mine["id"], "/merge"), json!({"sourceContactId": contact})),
+        ("POST", path("templates", &text["id"], "/submit"), json!({"senderId": sender})),
+        ("PATCH", path("phone-numbers", &held["phoneNumber"]["id"], ""), json!({"senderId": sender})),
+    ] {
+        let answer = app.request(method, &path, Some(body.clone())).await;
+        assert_eq!((answer.status.as_u16(), answer.json()["code"].as_str()), (404, Some("not_found")), "{path} {body} {}", answer.text);
+    }
 }

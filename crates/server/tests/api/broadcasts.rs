@@ -1,6 +1,7 @@
 //! Broadcasts: drafts and recipients, review, hand-over, and that nobody gets two.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::Counts;
@@ -10,7 +11,7 @@ use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{BroadcastId, Channel, Environment};
 use nuncio_store::Transition;
-use nuncio_testkit::{Answer, Backend, TestApp};
+use nuncio_testkit::{Answer, Backend, Options, TestApp};
 use serde_json::{Value, json};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -346,6 +347,35 @@ async fn without_receipts_sent_is_delivered() {
     assert_eq!((Counts::of(&state).sending, Counts::of(&state).sent), (1, 1));
     state.detail.broadcast = Some(part);
     assert_eq!((Counts::of(&state).delivered, Counts::of(&state).sending), (1, 0));
+}
+
+/// What may have gone out waits for a person; by email nobody will ever tell more than that person.
+// holds: broadcasts.counters
+#[tokio::test]
+async fn what_a_person_says_was_sent_counts_as_delivered_without_receipts() {
+    for backend in Backend::all() {
+        let registry = nuncio_channel::Registry::new(vec![Arc::new(crate::scripted::Scripted::default())]);
+        let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
+        app.connect(Channel::Email, "scripted", json!({}), json!({})).await;
+        let live = format!("Bearer {}", app.live_key);
+        let ask = async |method, path: &str, body| app.send(method, path, &[("authorization", live.as_str())], body).await;
+        let body = json!({"name": "x", "channel": "email", "text": "Hello from Acme", "emailSubject": "News"});
+        let made = ask("POST", "/v1/broadcasts", Some(body)).await.expect(201).json();
+        let path = format!("/v1/broadcasts/{}", made["broadcast"]["id"].as_str().expect("an id"));
+        let contacts: Vec<_> = (0..3).map(|n| json!({"recipient": format!("r{n}@example.net")})).collect();
+        ask("POST", &format!("{path}/contacts"), Some(json!({"contacts": contacts}))).await.expect(201);
+        ask("POST", &format!("{path}/send"), None).await.expect(202);
+        finish(&app).await;
+        let broadcast = ask("GET", &path, None).await.expect(200).json()["broadcast"].clone();
+        assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("completed"), [3, 0, 3, 0, 0, 0]));
+        let contacts = ask("GET", &format!("{path}/contacts"), None).await.expect(200).json();
+        for (n, action) in ["sent", "failed", "sent"].into_iter().enumerate() {
+            let message = contacts["items"][n]["messageId"].as_str().expect("a message");
+            ask("POST", &format!("/v1/messages/{message}/resolve"), Some(json!({"action": action}))).await.expect(200);
+        }
+        let broadcast = ask("GET", &path, None).await.expect(200).json()["broadcast"].clone();
+        assert_eq!((counts(&broadcast), &broadcast["sentCount"]), ([3, 0, 0, 2, 1, 0], &json!(0)));
+    }
 }
 
 #[tokio::test]

@@ -48,8 +48,97 @@ async fn members_in_another_order_and_defaults_written_out_are_the_same_request(
         app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec()).await
     };
     raw(r#"{"to":"+34600111222","text":"x","metadata":{"a":1,"b":2},"idempotencyKey":"k"}"#).await.expect(202);
-    let same = raw(r#"{"metadata":{"b":2,"a":1},"idempotencyKey":"k","subject":null,"text":"x","to":"+34600111222"}"#).await.expect(409);
-    assert_eq!(same.json()["code"], "idempotency_conflict");
+    for same in [
+        r#"{"metadata":{"b":2,"a":1},"idempotencyKey":"k","subject":null,"text":"x","to":"+34600111222"}"#,
+        r#"{"to":"+34600111222","text":"x","metadata":{"a":1,"b":2},"idempotencyKey":"k","channel":"auto","messageType":"text",
+            "fallbackEnabled":true,"onUnknown":"resend","validitySeconds":86400,"attachments":[]}"#,
+    ] {
+        assert_eq!(raw(same).await.expect(409).json()["code"], "idempotency_conflict", "{same}");
+    }
+    let other = raw(r#"{"to":"+34600111222","text":"x","metadata":{"a":1,"b":2},"idempotencyKey":"k","fallbackEnabled":false}"#).await;
+    assert_eq!(other.expect(409).json()["code"], "idempotency_key_reused");
+}
+
+#[tokio::test]
+async fn defaults_written_out_are_the_same_request_wherever_something_is_made() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let sender = app.get("/v1/senders").await.json()["items"][0]["id"].clone();
+    let with = |body: &serde_json::Value, more: &serde_json::Value| {
+        let mut body = body.clone();
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        body
+    };
+    let channels = |primary: Option<bool>| {
+        let mut channel = json!({"channel": "email", "identifier": "a@example.org"});
+        if let Some(primary) = primary {
+            channel["isPrimary"] = primary.into();
+        }
+        json!({"channels": [channel]})
+    };
+    for (path, body, defaults, different) in [
+        ("/v1/contacts", channels(None), channels(Some(false)), channels(Some(true))),
+        (
+            "/v1/invitations",
+            json!({"clientName": "A"}),
+            json!({"expiresInDays": 7, "allowedPhoneCountries": []}),
+            json!({"expiresInDays": 8}),
+        ),
+        (
+            "/v1/templates",
+            json!({"name": "t", "language": "en", "body": "Hello {{1}}"}),
+            json!({"whatsappCategory": "UTILITY", "variables": ["1"], "buttons": []}),
+            json!({"whatsappCategory": "MARKETING"}),
+        ),
+        ("/v1/suppressions", json!({"identifier": "+34600111222"}), json!({"reason": "manual"}), json!({"reason": "complaint"})),
+        (
+            "/v1/senders",
+            json!({"name": "s"}),
+            json!({"setAsDefault": false, "emailReceivingEnabled": false}),
+            json!({"setAsDefault": true}),
+        ),
+        (
+            "/v1/broadcasts",
+            json!({"name": "b", "channel": "sms", "text": "x"}),
+            json!({"messageType": "text", "senderId": sender}),
+            json!({"text": "y"}),
+        ),
+    ] {
+        let post =
+            async |body: serde_json::Value| app.send("POST", path, &[("authorization", &auth), ("idempotency-key", "k")], Some(body)).await;
+        post(body.clone()).await.expect(201);
+        let answer = post(with(&body, &defaults)).await;
+        assert_eq!((answer.status.as_u16(), answer.json()["code"].as_str()), (409, Some("idempotency_conflict")), "{path} {}", answer.text);
+        let answer = post(with(&body, &different)).await;
+        assert_eq!(
+            (answer.status.as_u16(), answer.json()["code"].as_str()),
+            (409, Some("idempotency_key_reused")),
+            "{path} {}",
+            answer.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn recipients_are_added_once_by_a_key() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let auth = format!("Bearer {}", app.test_key);
+        let broadcast = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();
+        let id = broadcast["broadcast"]["id"].as_str().expect("an id");
+        let add = async |to: &str| {
+            let body = json!({"contacts": [{"recipient": to}]});
+            app.send("POST", &format!("/v1/broadcasts/{id}/contacts"), &[("authorization", &auth), ("idempotency-key", "k")], Some(body))
+                .await
+        };
+        assert_eq!(add("+34600111222").await.expect(201).json()["added"], 1);
+        let repeat = add("+34600111222").await.expect(409).json();
+        assert_eq!((repeat["code"].as_str(), repeat["broadcast"]["id"].as_str()), (Some("idempotency_conflict"), Some(id)));
+        assert_eq!(add("+34600111333").await.expect(409).json()["code"], "idempotency_key_reused");
+        app.post(&format!("/v1/broadcasts/{id}/send"), json!({})).await.expect(202);
+        assert_eq!(add("+34600111222").await.expect(409).json()["code"], "idempotency_conflict", "though it is no draft any more");
+        assert_eq!(app.get(&format!("/v1/broadcasts/{id}")).await.json()["broadcast"]["totalContacts"], 1);
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use nuncio_domain::ledger::Balance;
-use nuncio_domain::message::Message;
-use nuncio_domain::{MessageId, Micros};
+use nuncio_domain::message::{Direction, Message};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Channel, Micros};
+use nuncio_store::MessageFilter;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
+
+use crate::contacts::write;
 
 const PRICES: &str = "channel,country,unit,provider,fee,effective_from\n\
                       sms,*,segment,0.05,0.01,\n\
@@ -16,7 +20,7 @@ const PRICES: &str = "channel,country,unit,provider,fee,effective_from\n\
                       voice,*,minute,0.1,0,\n\
                       email,*,message,0.0001,0.000001,\n";
 
-async fn with_prices(backend: Backend) -> TestApp {
+pub(crate) async fn with_prices(backend: Backend) -> TestApp {
     let app = TestApp::on(backend).await;
     assert_eq!(app.node.core.import_prices(None, PRICES, false).await.expect("good prices"), 6);
     app
@@ -27,16 +31,11 @@ async fn balance(app: &TestApp) -> Value {
 }
 
 /// What is on the accounts, which is what the transfers add up to, and nothing is lost or made.
-async fn accounts(app: &TestApp) -> Balance {
+pub(crate) async fn accounts(app: &TestApp) -> Balance {
     let mut tx = app.store().read().await.expect("a reader");
     let balance = tx.find_balance(app.tenant()).await.expect("a balance");
     assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), balance);
     balance
-}
-
-async fn stored(app: &TestApp, id: &str) -> Message {
-    let id: MessageId = id.parse().expect("an id");
-    app.store().read().await.expect("a reader").lookup_message(app.tenant(), id).await.expect("a look").expect("a message")
 }
 
 // holds: balance.off, balance.get
@@ -216,11 +215,11 @@ async fn money_adds_up_whatever_happens() {
             match dice % 6 {
                 0 => {
                     app.drain().await;
-                    check(&app, &ids).await;
+                    check(&app).await;
                 }
                 1 => {
                     app.advance(Duration::from_secs(40)).await;
-                    check(&app, &ids).await;
+                    check(&app).await;
                 }
                 2 if round % 40 == 20 => app.crash().await,
                 3 => drop(app.post(&format!("/v1/messages/{}/cancel", ids.last().map_or("x", |id| id)), json!({})).await),
@@ -237,20 +236,31 @@ async fn money_adds_up_whatever_happens() {
         for _ in 0..5 {
             app.advance(Duration::from_secs(86_400)).await;
         }
-        for id in &ids {
-            assert!(stored(&app, id).await.state.is_final(), "{id}");
-        }
-        assert_eq!(check(&app, &ids).await.reserved, Micros(0));
+        assert!(outbound(&app).await.iter().all(|message| message.state.is_final()));
+        assert_eq!(check(&app).await.reserved, Micros(0));
     }
 }
 
-async fn check(app: &TestApp, ids: &[String]) -> Balance {
+/// All messages that were sent, answers to STOP among them.
+pub(crate) async fn outbound(app: &TestApp) -> Vec<Message> {
+    let filter = MessageFilter { direction: Some(Direction::Outbound), ..MessageFilter::default() };
+    let (mut tx, mut all, mut before) = (app.store().read().await.expect("a reader"), Vec::new(), None);
+    loop {
+        let page = tx.list_messages(app.tenant(), &filter, PageRequest { limit: 1_000, before }).await.expect("messages");
+        all.extend(page.items);
+        before = page.next;
+        if before.is_none() {
+            return all;
+        }
+    }
+}
+
+async fn check(app: &TestApp) -> Balance {
     let balance = accounts(app).await;
     assert!(balance.available >= Micros(0), "{balance:?}");
     assert_eq!(balance.total().0 + balance.spent.0, 2_000_000, "{balance:?}");
     let (mut reserved, mut spent) = (0, 0);
-    for id in ids {
-        let message = stored(app, id).await;
+    for message in outbound(app).await {
         let money = message.state.detail.money.as_ref();
         let open = money.map_or(0, |money| money.open().0);
         assert!(open == 0 || !message.state.is_final(), "something is reserved for a final message: {message:?}");
@@ -358,5 +368,24 @@ async fn a_sender_spends_no_more_than_its_daily_limit() {
         app.send_message(body("c")).await;
         app.drain().await;
         assert_eq!(accounts(&app).await.reserved, Micros(0));
+    }
+}
+
+// holds: suppressions.stop
+#[tokio::test]
+async fn an_answer_to_stop_costs_what_a_message_costs_and_is_never_refused() {
+    for backend in Backend::all() {
+        let app = with_prices(backend).await;
+        app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
+        app.node.core.add_money(app.tenant(), Micros(40_000), None).await.expect("a deposit");
+        write(&app, Channel::Sms, "+34600111222", "STOP", None).await;
+        let answer = outbound(&app).await.remove(0);
+        assert_eq!((answer.state.detail.segments, app.message(&answer.id.to_string()).await["costTotal"].clone()), (Some(1), json!(0.035)));
+        let left = accounts(&app).await;
+        assert_eq!((left.available, left.reserved, left.spent), (Micros(5_000), Micros(0), Micros(35_000)));
+        write(&app, Channel::Sms, "+34600111333", "STOP", None).await;
+        let answer = app.message(&outbound(&app).await.remove(0).id.to_string()).await;
+        assert_eq!((&answer["to"], &answer["status"], answer.get("costTotal")), (&json!("+34600111333"), &json!("delivered"), None));
+        assert_eq!(accounts(&app).await, left);
     }
 }

@@ -1,98 +1,16 @@
 //! Templates whose provider tells nothing by itself: it is asked.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, Registry, SendRequest, Services, Settings, TemplateApi, Verdict,
-};
+use nuncio_channel::Registry;
+use nuncio_domain::Channel;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::template::{Decision, Template};
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::template::Decision;
 use nuncio_testkit::{Answer, Backend, Options, TestApp};
 use serde_json::{Value, json};
 
-static CAPABILITIES: Capabilities =
-    Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::ByAttempt, window: 1 };
-
-/// A provider that answers what the test has written down, and remembers what it was asked.
-#[derive(Clone, Debug, Default)]
-struct Scripted(Arc<Mutex<Script>>);
-
-#[derive(Debug, Default)]
-struct Script {
-    submits: VecDeque<Result<String, Failure>>,
-    statuses: VecDeque<Result<Decision, Failure>>,
-    /// What was asked: `submit`, or the provider's id.
-    asked: Vec<String>,
-}
-
-impl Scripted {
-    fn will(&self, submits: Vec<Result<String, Failure>>, statuses: Vec<Result<Decision, Failure>>) {
-        let mut script = self.0.lock().expect("no panic");
-        (script.submits, script.statuses) = (submits.into(), statuses.into());
-    }
-
-    /// What was asked since this was last asked.
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().expect("no panic").asked)
-    }
-}
-
-impl AdapterFactory for Scripted {
-    fn kind(&self) -> &'static str {
-        "scripted"
-    }
-
-    fn channels(&self) -> &'static [Channel] {
-        &[Channel::Whatsapp]
-    }
-
-    fn fields(&self) -> &'static [Field] {
-        &[]
-    }
-
-    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(self.clone()))
-    }
-}
-
-#[async_trait]
-impl Adapter for Scripted {
-    fn capabilities(&self) -> &Capabilities {
-        &CAPABILITIES
-    }
-
-    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
-        unreachable!("no message is sent here")
-    }
-
-    async fn check(&self) -> Result<String, String> {
-        Ok("scripted".to_owned())
-    }
-
-    fn templates(&self) -> Option<&dyn TemplateApi> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TemplateApi for Scripted {
-    async fn submit(&self, _: &Template) -> Result<String, Failure> {
-        let mut script = self.0.lock().expect("no panic");
-        script.asked.push("submit".to_owned());
-        script.submits.pop_front().expect("it is handed in so often only")
-    }
-
-    async fn status(&self, template: &Template) -> Result<Decision, Failure> {
-        let mut script = self.0.lock().expect("no panic");
-        script.asked.push(template.content.provider_id.clone().unwrap_or_default());
-        script.statuses.pop_front().expect("it is asked so often only")
-    }
-}
+use crate::scripted::Scripted;
 
 fn down() -> Failure {
     Failure::own(FailureCode::Undeliverable, "the provider does not answer")

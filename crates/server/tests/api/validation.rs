@@ -162,11 +162,21 @@ async fn too_much_is_too_much() {
     let answer =
         app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], large).await.expect(413);
     assert_eq!(answer.json()["code"], "payload_too_large");
-    let content = base64_of(30 * 1024 * 1024 / 2);
-    let attachment = |n: u8| json!({"filename": format!("{n}.bin"), "content": content});
-    let body = json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [attachment(1), attachment(2), attachment(3)]});
-    let answer = app.post("/v1/messages", body).await;
-    assert!(matches!(answer.status.as_u16(), 400 | 413), "{}", answer.text);
+    let email = |attachments: Vec<Value>| json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": attachments});
+    let attachment = |content: &str| json!({"filename": "a.bin", "content": content});
+    let most = nuncio_domain::limits::ATTACHMENT_BYTES;
+    let half = base64_of(most / 2);
+    for (content, status) in [(base64_of(most / 2), 202), (base64_of(most / 2 + 300), 400)] {
+        let body = email(vec![attachment(&half), attachment(&content)]).to_string().into_bytes();
+        assert!(body.len() < nuncio_domain::limits::MESSAGE_BODY_BYTES);
+        let answer = app.raw("POST", "/v1/messages", &[("authorization", &auth), ("content-type", "application/json")], body).await;
+        let answer = answer.expect(status).json();
+        let wrong: Option<&str> = (status == 400).then_some("attachments");
+        assert_eq!(answer["details"]["errors"][0]["path"].as_str(), wrong, "{answer}");
+    }
+    for (count, status) in [(50, 202), (51, 400)] {
+        app.post("/v1/messages", email(vec![attachment("AAAA"); count])).await.expect(status);
+    }
 }
 
 fn base64_of(bytes: usize) -> String {

@@ -21,7 +21,7 @@ pub(crate) async fn default_sender(app: &TestApp) -> SenderId {
     app.node.core.world(app.tenant()).await.expect("the world").default_sender().expect("a sender").id
 }
 
-async fn hook(app: &TestApp, sender: Option<SenderId>, url: &str, events: &[EventType]) {
+pub(crate) async fn hook(app: &TestApp, sender: Option<SenderId>, url: &str, events: &[EventType]) {
     app.set_webhook(sender, url, events, SECRET).await;
 }
 

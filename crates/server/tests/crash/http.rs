@@ -42,8 +42,17 @@ impl Http {
     /// `POST /v1/messages`.
     pub(crate) async fn send(&mut self, key: &str, idempotency_key: Option<&str>, body: &str) -> Result<Answer> {
         let idempotency = idempotency_key.map_or_else(String::new, |key| format!("Idempotency-Key: {key}\r\n"));
+        self.write(key, "POST /v1/messages", &idempotency, body).await
+    }
+
+    /// Any request with a JSON body; `operation` is its method and path.
+    pub(crate) async fn ask(&mut self, key: &str, operation: &str, body: &Value) -> Result<Answer> {
+        self.write(key, operation, "", &body.to_string()).await
+    }
+
+    async fn write(&mut self, key: &str, operation: &str, headers: &str, body: &str) -> Result<Answer> {
         self.call(format!(
-            "POST /v1/messages HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n{idempotency}\
+            "{operation} HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n{headers}\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ))

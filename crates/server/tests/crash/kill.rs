@@ -14,6 +14,7 @@ use crate::seed;
 use crate::server::{Install, now};
 use crate::sink::Sink;
 use crate::verify::Case;
+use crate::watch::Watch;
 
 const KILLS: usize = 8;
 
@@ -40,12 +41,15 @@ async fn killed_again_and_again(backend: Backend) {
     let sink = Sink::start().await;
     let keys = install.keys().await;
     install.connect_mail(sink.address).await;
+    let server = install.start(&[]).await;
+    let mut watch = Watch::prepare(server.address, &keys).await;
+    let mut ends = vec![server.kill().await];
     let ledger = Arc::new(Ledger::new(folder.path()));
     let load = Load::start(&keys, &ledger, seed);
-    let mut ends = Vec::new();
     for _ in 0..KILLS {
         let server = install.start(&[]).await;
         load.serve(Some(server.address));
+        watch.send(server.address, &keys).await;
         tokio::time::sleep(Duration::from_millis(300 + random.next_u64() % 1_200)).await;
         ends.push(server.kill().await);
         load.serve(None);
@@ -54,5 +58,7 @@ async fn killed_again_and_again(backend: Backend) {
     load.serve(Some(server.address));
     load.finish().await;
     let case = Case { server: server.address, install: &install, keys: &keys, ledger: &ledger, sink: &sink, since, ends: &ends };
+    watch.reaches_everybody(&case).await;
     case.verify().await;
+    watch.everything_is_told(&case).await;
 }

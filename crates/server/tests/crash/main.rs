@@ -2,7 +2,8 @@
 //!
 //! The real binary runs under load and is killed, cut off from power, or robbed of its disk or database. Three witnesses that
 //! share nothing with it are compared afterwards: a [ledger](ledger) of what clients saw accepted, synced before it counts; an
-//! [SMTP relay](sink) that counts what it took; and what the API says. See [`verify`] for what must hold.
+//! [SMTP relay](sink) that counts what it took; and what the API says. See [`verify`] for what must hold. Where the process is killed
+//! again and again, a [webhook endpoint](watch) listens as well, and a broadcast goes out meanwhile.
 //!
 //! Whether these tests see anything can be tried out. For power cuts a control runs with them, on a disk that lies. For crashes:
 //! comment out the loop that calls `self.bury(node)` in `Shared::enter` (`crates/dispatch/src/nodes.rs`), so that nobody takes over
@@ -12,7 +13,8 @@
 //! cargo test -p nuncio --test crash -- --ignored heavy_crash_sqlite
 //! ```
 //!
-//! It then fails with messages that `still are unfinished`.
+//! It then fails with messages that `still are unfinished`. For webhooks: let `Shared::take` (`crates/dispatch/src/webhooks/mod.rs`)
+//! begin at the end of a log instead of at `reader.read`; the test then fails with messages that `are not told`.
 //!
 //! [`schema`] drives the same binary from its own description.
 //!
@@ -30,6 +32,7 @@ mod schema;
 mod server;
 mod sink;
 mod verify;
+mod watch;
 
 /// What randomness starts from.
 fn seed() -> u64 {

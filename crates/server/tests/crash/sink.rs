@@ -11,6 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 /// How long it thinks between having taken a mail and saying so: the window in which a crash leaves a mail of unknown outcome.
 const THINKS: Duration = Duration::from_millis(4);
 
+/// The subject of mails that are told apart by their recipient.
+pub(crate) const BROADCAST: &str = "to-everybody";
+
 /// How often each token was taken.
 type Taken = Arc<Mutex<HashMap<String, usize>>>;
 
@@ -42,7 +45,7 @@ impl Sink {
         Self { address, taken, task }
     }
 
-    /// How often each token was taken, by subject.
+    /// How often each mail was taken, by subject; those of [`BROADCAST`] by recipient.
     pub(crate) fn taken(&self) -> HashMap<String, usize> {
         self.taken.lock().expect("no panic").clone()
     }
@@ -52,17 +55,21 @@ async fn converse(stream: TcpStream, taken: Taken) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     stream.write_all(b"220 sink\r\n").await?;
-    let mut line = Vec::new();
+    let (mut line, mut recipient) = (Vec::new(), String::new());
     loop {
         line.clear();
         if stream.read_until(b'\n', &mut line).await? == 0 {
             return Ok(());
         }
+        if let Some(path) = line.strip_prefix(b"RCPT TO:<") {
+            recipient = String::from_utf8_lossy(path).split('>').next().unwrap_or_default().to_owned();
+        }
         let answer: &[u8] = match line.to_ascii_uppercase() {
             verb if verb.starts_with(b"DATA") => {
                 stream.write_all(b"354 go on\r\n").await?;
                 let Some(subject) = read_mail(&mut stream).await? else { return Ok(()) };
-                *taken.lock().expect("no panic").entry(subject).or_default() += 1;
+                let token = if subject == BROADCAST { recipient.clone() } else { subject };
+                *taken.lock().expect("no panic").entry(token).or_default() += 1;
                 tokio::time::sleep(THINKS).await;
                 b"250 taken\r\n"
             }

@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Conn, Db};
-use crate::row::DueRow;
+use crate::row::{DueRow, due_columns};
 
 pub(super) use crate::hot::shard;
 
@@ -16,9 +16,10 @@ pub(super) const LOCK: &str = " FOR UPDATE";
 /// Locked, so that what is read cannot change before the transaction ends.
 pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3 FOR SHARE";
 
-pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
-     skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, 1, 0, 0, 0, 0) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + 1";
+/// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
+pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, $3, $4, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 
@@ -36,11 +37,13 @@ pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: &[Uuid]) 
 /// The longest due messages of each shard. Each gives its part of `limit`: reading `limit` from each to sort them would cost as many
 /// times more.
 pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
-    sqlx::query_as(
-        "SELECT m.tenant_id, m.id, m.fence, m.connection_id, m.wait, m.held, m.due_at, m.owner FROM unnest($1::smallint[]) AS s (shard) \
-         CROSS JOIN LATERAL (SELECT * FROM messages WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4)) \
-         ORDER BY due_at LIMIT $5) m ORDER BY m.due_at LIMIT $3",
-    )
+    sqlx::query_as(concat!(
+        "SELECT m.* FROM unnest($1::smallint[]) AS s (shard) CROSS JOIN LATERAL (SELECT ",
+        due_columns!(),
+        " FROM messages \
+         WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4) AND expires_at > $2) \
+         ORDER BY due_at LIMIT $5) m ORDER BY due_at LIMIT $3"
+    ))
     .bind(shards)
     .bind(now)
     .bind(limit)

@@ -118,11 +118,11 @@ const PUT_DELIVERIES: &str = "INSERT INTO deliveries AS d (tenant_id, id, sender
 const FENCE: &str = "SELECT fence FROM webhook_cursors WHERE tenant_id = $1 AND fence = $2 FOR UPDATE";
 
 const ADVANCE: &str = "UPDATE webhook_cursors SET position = $2, entry = $3 WHERE tenant_id = $1";
-/// Recipients who were not handed over, of broadcasts that are being sent. Both rows are locked, so that the answer holds until the
+/// Recipients who were not handed over, of broadcasts that are being sent and were not taken by anybody else. Both rows are locked, so that the answer holds until the
 /// transaction ends.
-const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($1::bigint[], $2::uuid[], $3::uuid[]) AS u (tenant_id, broadcast_id, id) \
+const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $6::bigint[]) AS u (tenant_id, broadcast_id, id, fence) \
      JOIN broadcast_contacts c ON c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id \
-     JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $4 AND b.status = $5 \
+     JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $4 AND b.status = $5 AND b.fence = u.fence \
      ORDER BY c.tenant_id, c.broadcast_id, c.id FOR UPDATE OF c FOR SHARE OF b";
 
 const WITH_STATUS: &str = "SELECT b.tenant_id, b.id FROM unnest($1::bigint[], $2::uuid[]) AS u (tenant_id, id) \
@@ -132,10 +132,10 @@ const MOVE_CONTACTS: &str = "UPDATE broadcast_contacts c SET status = u.status, 
      FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[]) AS u (tenant_id, broadcast_id, id, status, message_id) \
      WHERE c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id";
 
-const ADD_COUNTS: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost) \
-     SELECT u.tenant_id, u.broadcast_id, CAST(pg_backend_pid() % 16 AS SMALLINT), u.queued, u.sending, u.sent, u.delivered, u.failed, u.skipped, u.awaited, u.taken, u.cost \
-     FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[]) AS u (tenant_id, broadcast_id, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET queued = k.queued + excluded.queued, sending = k.sending + excluded.sending, sent = k.sent + excluded.sent, delivered = k.delivered + excluded.delivered, failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped, awaited = k.awaited + excluded.awaited, taken = k.taken + excluded.taken, cost = k.cost + excluded.cost";
+const ADD_COUNTS: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held) \
+     SELECT u.tenant_id, u.broadcast_id, CAST(pg_backend_pid() % 16 AS SMALLINT), u.queued, u.sending, u.sent, u.delivered, u.failed, u.skipped, u.awaited, u.taken, u.cost, u.prepaid, u.held \
+     FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[]) AS u (tenant_id, broadcast_id, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET queued = k.queued + excluded.queued, sending = k.sending + excluded.sending, sent = k.sent + excluded.sent, delivered = k.delivered + excluded.delivered, failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped, awaited = k.awaited + excluded.awaited, taken = k.taken + excluded.taken, cost = k.cost + excluded.cost, prepaid = k.prepaid + excluded.prepaid, held = k.held + excluded.held";
 
 const ADD_METRICS: &str = "INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) \
@@ -406,6 +406,7 @@ async fn claim_contacts(conn: &mut PgConnection, ops: &[AcceptOp], answers: &mut
         .bind(column(&parts, |(.., part)| part.contact.uuid()))
         .bind(ContactStatus::Pending.number())
         .bind(Status::Sending.number())
+        .bind(column(&parts, |(n, ..)| ops[*n].item.item.broadcast_fence))
         .fetch_all(conn)
         .await
         .store()?;
@@ -447,6 +448,8 @@ async fn write_moves(conn: &mut PgConnection, moves: &Moves) -> Result<()> {
         .bind(column(&counts, |(_, c)| c.awaited))
         .bind(column(&counts, |(_, c)| c.taken))
         .bind(column(&counts, |(_, c)| c.cost))
+        .bind(column(&counts, |(_, c)| c.prepaid))
+        .bind(column(&counts, |(_, c)| c.held))
         .execute(conn)
         .await
         .store()?;

@@ -4,6 +4,7 @@ mod dialect;
 mod hot;
 mod lanes;
 mod recent;
+mod restored;
 
 #[path = "../sql/broadcasts.rs"]
 mod broadcasts;
@@ -78,6 +79,7 @@ impl PostgresStore {
         let (options, pool) = connect(url).await?;
         refuse_unsafe(&pool).await?;
         sqlx::migrate!("./migrations/postgres").run(&pool).await.map_err(migrate_error)?;
+        restored::lower_foreign_places(&pool).await?;
         Ok(Self { pool, lanes: Lanes::start(options) })
     }
 

@@ -43,6 +43,8 @@ struct BroadcastRow {
     awaited: i64,
     taken: i64,
     cost: i64,
+    prepaid: i64,
+    held: i64,
 }
 
 /// All columns with the sum of the counts, in one statement, so that they are of one moment.
@@ -51,7 +53,7 @@ fn select(html: &'static str) -> QueryBuilder<Db> {
         "SELECT b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ",
     );
     query.push(html).push(" AS html, b.body, b.updated_at");
-    for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost"] {
+    for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost", "prepaid", "held"] {
         query.push(", CAST(COALESCE((SELECT SUM(k.").push(column);
         query.push(") FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) AS BIGINT) AS ").push(column);
     }
@@ -89,6 +91,8 @@ impl BroadcastRow {
                 awaited: self.awaited,
                 taken: self.taken,
                 cost: self.cost,
+                prepaid: self.prepaid,
+                held: self.held,
             },
         })
     }
@@ -370,7 +374,7 @@ impl BroadcastRepo for SqlTx {
         if done.rows_affected() == 0 {
             return Ok(false);
         }
-        sqlx::query(dialect::COUNT_FAILED).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        sqlx::query(dialect::COUNT_ENDED).bind(tenant.0).bind(id.uuid()).bind(1_i64).bind(0_i64).execute(self.conn()).await.or_end(self)?;
         Ok(true)
     }
 

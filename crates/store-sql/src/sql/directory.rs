@@ -19,8 +19,7 @@ type ProjectRow = (Uuid, String, Uuid, String, i64, i64);
 type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
 
 const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id FROM projects p \
-     JOIN worlds l ON l.project_id = p.id AND l.environment = 'live' JOIN worlds t ON t.project_id = p.id AND t.environment = 'test' \
-     ORDER BY p.created_at, p.id";
+     JOIN worlds l ON l.project_id = p.id AND l.environment = 'live' JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
 
 const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
      FROM senders WHERE tenant_id = ";
@@ -139,25 +138,25 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn list_projects(&mut self) -> Result<Vec<Project>> {
-        let rows: Vec<ProjectRow> = sqlx::query_as(PROJECTS).fetch_all(self.conn()).await.or_end(self)?;
+        let mut query = QueryBuilder::<Db>::new(PROJECTS);
+        query.push(" ORDER BY p.created_at, p.id");
+        let rows: Vec<ProjectRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         Ok(rows.into_iter().map(project).collect())
     }
 
     async fn load_world(&mut self, tenant: TenantId) -> Result<Option<World>> {
         // The epoch is read first: should the rest be newer, the accept finds the epoch stale and plans again.
-        let head: Option<(String, i64)> = sqlx::query_as("SELECT environment, epoch FROM worlds WHERE tenant_id = $1")
+        let head: Option<(String, i64, Uuid)> = sqlx::query_as("SELECT environment, epoch, project_id FROM worlds WHERE tenant_id = $1")
             .bind(tenant.0)
             .fetch_optional(self.conn())
             .await
             .or_end(self)?;
-        let Some((text, epoch)) = head else { return Ok(None) };
+        let Some((text, epoch, project_id)) = head else { return Ok(None) };
         let environment = environment(&text)?;
-        let projects: Vec<ProjectRow> = sqlx::query_as(PROJECTS).fetch_all(self.conn()).await.or_end(self)?;
-        let project = projects
-            .into_iter()
-            .map(project)
-            .find(|p| p.tenant(environment) == tenant)
-            .ok_or_else(|| corrupt("worlds", "a world without its project"))?;
+        let mut query = QueryBuilder::<Db>::new(PROJECTS);
+        query.push(" WHERE p.id = ").push_bind(project_id);
+        let found: Option<ProjectRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        let project = found.map(project).ok_or_else(|| corrupt("worlds", "a world without its project"))?;
         let mut query = QueryBuilder::<Db>::new(SENDERS);
         query.push_bind(tenant.0).push(" ORDER BY id");
         let senders: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
@@ -172,6 +171,30 @@ impl DirectoryRepo for SqlTx {
     async fn raise_epoch(&mut self, tenant: TenantId) -> Result<()> {
         sqlx::query("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await.or_end(self)?;
         Ok(())
+    }
+
+    async fn epochs(&mut self, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>> {
+        if tenants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT tenant_id, epoch FROM worlds WHERE tenant_id IN (");
+        let mut list = query.separated(", ");
+        for tenant in tenants {
+            list.push_bind(tenant.0);
+        }
+        query.push(")");
+        let rows: Vec<(i64, i64)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(tenant, epoch)| (TenantId(tenant), epoch)).collect())
+    }
+
+    async fn check_key(&mut self, check: &[u8]) -> Result<bool> {
+        sqlx::query("UPDATE worlds SET key_check = $1 WHERE key_check IS NULL").bind(check).execute(self.conn()).await.or_end(self)?;
+        let (others,): (i64,) = sqlx::query_as("SELECT CAST(COUNT(*) AS BIGINT) FROM worlds WHERE key_check <> $1")
+            .bind(check)
+            .fetch_one(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(others == 0)
     }
 
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()> {

@@ -1,11 +1,13 @@
 //! Taking personal data out of what is kept.
 
 use async_trait::async_trait;
+use nuncio_domain::broadcast::ContactStatus;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Change;
-use nuncio_domain::{AddressId, AddressKind, MessageId, Recipient, TenantId, Timestamp};
-use nuncio_store::{Erasure, ErasureRepo, Occurrence, Result};
+use nuncio_domain::message::Failure;
+use nuncio_domain::{AddressId, AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, TenantId, Timestamp};
+use nuncio_store::{BroadcastRepo as _, DeliveryTry, Erasure, ErasureRepo, Occurrence, Result};
 use serde_json::Value;
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -131,7 +133,7 @@ impl ErasureRepo for SqlTx {
                 self.rewrite_event(tenant, resource, sequence, json(&changes)?).await?;
             }
         }
-        Ok(())
+        self.forget_answers(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await
     }
 
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
@@ -152,11 +154,93 @@ impl ErasureRepo for SqlTx {
             }
             self.rewrite_event(tenant, resource, sequence, json(&occurrences)?).await?;
         }
+        self.forget_answers(tenant, &[resource]).await
+    }
+
+    async fn erase_broadcast_contacts(&mut self, tenant: TenantId, recipient: &Recipient, mark: &str, now: Timestamp) -> Result<()> {
+        let rows: Vec<(Uuid, Uuid, Option<String>)> = sqlx::query_as(
+            "SELECT broadcast_id, id, failure FROM broadcast_contacts WHERE tenant_id = $1 AND kind = $2 AND recipient = $3 \
+             ORDER BY broadcast_id, id",
+        )
+        .bind(tenant.0)
+        .bind(recipient.kind.number())
+        .bind(&recipient.identifier)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let mut skipped = Vec::new();
+        for (broadcast, id, failure) in rows {
+            let (draft, contact) = (BroadcastId::from_uuid(broadcast), BroadcastContactId::from_uuid(id));
+            if self.delete_broadcast_contact(tenant, draft, contact).await?.is_some() {
+                continue;
+            }
+            let words = |e: serde_json::Error| corrupt("broadcast_contacts", e);
+            let failure: Option<Failure> = failure.as_deref().map(serde_json::from_str).transpose().map_err(words)?;
+            let failure = failure.map(|failure| json(&Failure::own(failure.code, failure.code.as_str()))).transpose()?;
+            // The row is locked from here on: whoever would hand it over finds it skipped, or has done so.
+            let pending = sqlx::query(
+                "UPDATE broadcast_contacts SET status = $4, processed_at = $5 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND status = $6",
+            )
+            .bind(tenant.0)
+            .bind(broadcast)
+            .bind(id)
+            .bind(ContactStatus::Skipped.number())
+            .bind(now.millis())
+            .bind(ContactStatus::Pending.number())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+            if pending.rows_affected() == 1 {
+                skipped.push(broadcast);
+            }
+            sqlx::query(
+                "UPDATE broadcast_contacts SET recipient = $4, variables = '{}', failure = $5 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
+            )
+            .bind(tenant.0)
+            .bind(broadcast)
+            .bind(id)
+            .bind(mark)
+            .bind(failure)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        }
+        for broadcast in skipped {
+            sqlx::query(dialect::COUNT_ENDED)
+                .bind(tenant.0)
+                .bind(broadcast)
+                .bind(0_i64)
+                .bind(1_i64)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
         Ok(())
     }
 }
 
 impl SqlTx {
+    /// Takes what endpoints answered, which may repeat what they were told, out of the deliveries about resources.
+    async fn forget_answers(&mut self, tenant: TenantId, resources: &[Uuid]) -> Result<()> {
+        let mut query = QueryBuilder::<Db>::new("SELECT id, attempts FROM deliveries WHERE tenant_id = ");
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "resource_id", resources);
+        let rows: Vec<(Uuid, String)> = query.push(" ORDER BY id").build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        for (id, attempts) in rows {
+            let mut attempts: Vec<DeliveryTry> = serde_json::from_str(&attempts).map_err(|e| corrupt("deliveries", e))?;
+            if attempts.iter_mut().fold(false, |had, attempt| attempt.body.take().is_some() | had) {
+                sqlx::query("UPDATE deliveries SET attempts = $3 WHERE tenant_id = $1 AND id = $2")
+                    .bind(tenant.0)
+                    .bind(id)
+                    .bind(json(&attempts)?)
+                    .execute(self.conn())
+                    .await
+                    .or_end(self)?;
+            }
+        }
+        Ok(())
+    }
+
     async fn rewrite_event(&mut self, tenant: TenantId, resource: Uuid, sequence: i64, changes: String) -> Result<()> {
         sqlx::query("UPDATE events SET changes = $4 WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3")
             .bind(tenant.0)

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{InvitationId, PhoneNumberId, Redacted, SenderId, TenantId, Timestamp};
+use nuncio_domain::{AddressKind, InvitationId, PhoneNumberId, Recipient, Redacted, SenderId, TenantId, Timestamp};
 use nuncio_store::{InvitationRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -193,6 +193,19 @@ impl InvitationRepo for SqlTx {
                 .await
                 .or_end(self)?;
         Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), InvitationId::from_uuid(id))).collect())
+    }
+
+    async fn invitations_of_client(&mut self, tenant: TenantId, client: &Recipient) -> Result<Vec<InvitationId>> {
+        let column = match client.kind {
+            AddressKind::Phone => "client_phone",
+            AddressKind::Email => "client_email",
+            AddressKind::Telegram | AddressKind::Instagram => return Ok(Vec::new()),
+        };
+        let mut query = QueryBuilder::<Db>::new("SELECT id FROM invitations WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND ").push(column).push(" IS NOT NULL AND ").push(column).push(" = ");
+        query.push_bind(client.identifier.clone()).push(" ORDER BY id");
+        let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| InvitationId::from_uuid(id)).collect())
     }
 
     async fn invitation_of_number(&mut self, tenant: TenantId, number: PhoneNumberId, now: Timestamp) -> Result<Option<InvitationId>> {

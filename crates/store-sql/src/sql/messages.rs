@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::hot::unspool;
-use crate::row::{DueRow, MessageRow};
+use crate::row::{DueRow, MessageRow, due_columns};
 
 /// Every column of a [`MessageRow`].
 pub(super) const COLUMNS: &str = "tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
@@ -120,44 +120,48 @@ impl MessageRepo for SqlTx {
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
         let skip: Vec<Uuid> = skip.iter().map(|c| c.uuid()).collect();
         let rows: Vec<DueRow> = dialect::due(self.conn(), shards, &skip, now.millis(), i64::from(limit)).await.or_end(self)?;
-        rows.into_iter().map(DueRow::decode).collect()
+        Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> =
-            sqlx::query_as("SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE owner = $1 LIMIT $2")
-                .bind(node.0)
-                .bind(i64::from(limit))
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
-        rows.into_iter().map(DueRow::decode).collect()
+        let rows: Vec<DueRow> = sqlx::query_as(concat!("SELECT ", due_columns!(), " FROM messages WHERE owner = $1 LIMIT $2"))
+            .bind(node.0)
+            .bind(i64::from(limit))
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 
-    async fn unfinished_messages(&mut self, after: Option<(TenantId, MessageId)>, limit: u32) -> Result<Vec<DueMessage>> {
-        let (tenant, id) = after.map_or((i64::MIN, Uuid::nil()), |(t, id)| (t.0, id.uuid()));
-        let rows: Vec<DueRow> = sqlx::query_as(
-            "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages \
-             WHERE (tenant_id, id) > ($1, $2) AND wait IN (1, 2) ORDER BY tenant_id, id LIMIT $3",
-        )
-        .bind(tenant)
-        .bind(id)
+    async fn owners(&mut self) -> Result<Vec<NodeId>> {
+        let rows: Vec<(i64,)> =
+            sqlx::query_as("SELECT DISTINCT owner FROM messages WHERE owner IS NOT NULL").fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
+    }
+
+    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+        let rows: Vec<DueRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            due_columns!(),
+            " FROM messages WHERE shard = $1 AND due_at >= $2 AND wait = 1 ORDER BY due_at LIMIT $3"
+        ))
+        .bind(shard)
+        .bind(from.millis())
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        rows.into_iter().map(DueRow::decode).collect()
+        Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> = sqlx::query_as(
-            "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE wait = 4 ORDER BY tenant_id, id LIMIT $1",
-        )
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .store()?;
-        rows.into_iter().map(DueRow::decode).collect()
+        let rows: Vec<DueRow> =
+            sqlx::query_as(concat!("SELECT ", due_columns!(), " FROM messages WHERE wait = 4 ORDER BY tenant_id, id LIMIT $1"))
+                .bind(i64::from(limit))
+                .fetch_all(self.conn())
+                .await
+                .store()?;
+        Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 
     async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
@@ -216,11 +220,12 @@ impl MessageRepo for SqlTx {
         Ok(())
     }
 
-    async fn purge_orphaned_spool(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
+    async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
         let done = sqlx::query(
             "DELETE FROM spool_chunks WHERE (tenant_id, message_id, chunk) IN (SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s \
-             WHERE s.created_at < $1 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $2)",
+             WHERE s.created_at >= $1 AND s.created_at < $2 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $3)",
         )
+        .bind(since.millis())
         .bind(before.millis())
         .bind(i64::from(limit))
         .execute(self.conn())

@@ -329,6 +329,16 @@ impl PeopleRepo for SqlTx {
             .or_end(self)?;
         Ok(row.map(|(target,)| ContactId::from_uuid(target)))
     }
+
+    async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>> {
+        let rows: Vec<(Uuid,)> = sqlx::query_as("SELECT id FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2 ORDER BY id")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect())
+    }
 }
 
 impl SqlTx {

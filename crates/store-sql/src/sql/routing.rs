@@ -2,10 +2,12 @@
 
 use async_trait::async_trait;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::{AddressId, Channel, Recipient, TenantId, Timestamp};
+use nuncio_domain::{AddressId, AddressKind, Channel, TenantId, Timestamp};
 use nuncio_store::{ChannelMetrics, CountryMetrics, MetricDelta, Result, RoutingRepo};
 
-use super::SqlTx;
+use sqlx::QueryBuilder;
+
+use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
@@ -14,26 +16,32 @@ const MEMORY: i64 = 10_000;
 
 #[async_trait]
 impl RoutingRepo for SqlTx {
-    async fn recipient_metrics(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Vec<ChannelMetrics>> {
-        type Row = (i16, i64, i64, i64, i64, Option<i64>, Option<i64>);
-        let rows: Vec<Row> = sqlx::query_as(
-            "SELECT m.channel, m.successes, m.failures, m.delivery_ms, m.timed, m.last_success_at, m.last_inbound_at FROM addresses a \
-             JOIN channel_metrics m ON m.tenant_id = a.tenant_id AND m.address_id = a.id \
-             WHERE a.tenant_id = $1 AND a.kind = $2 AND a.identifier = $3 ORDER BY m.channel",
-        )
-        .bind(tenant.0)
-        .bind(recipient.kind.number())
-        .bind(&recipient.identifier)
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
+    async fn recipient_metrics(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &[&str],
+    ) -> Result<Vec<(String, ChannelMetrics)>> {
+        type Row = (String, i16, i64, i64, i64, i64, Option<i64>, Option<i64>);
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT a.identifier, m.channel, m.successes, m.failures, m.delivery_ms, m.timed, m.last_success_at, m.last_inbound_at \
+             FROM addresses a JOIN channel_metrics m ON m.tenant_id = a.tenant_id AND m.address_id = a.id WHERE a.tenant_id = ",
+        );
+        query.push_bind(tenant.0).push(" AND a.kind = ").push_bind(kind.number()).push(" AND a.identifier IN (");
+        let mut list = query.separated(", ");
+        for identifier in identifiers {
+            list.push_bind((*identifier).to_owned());
+        }
+        query.push(") ORDER BY a.identifier, m.channel");
+        let rows: Vec<Row> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter()
-            .map(|(number, successes, failures, delivery_ms, timed, success, inbound)| {
-                Ok(ChannelMetrics {
+            .map(|(identifier, number, successes, failures, delivery_ms, timed, success, inbound)| {
+                let metrics = ChannelMetrics {
                     channel: channel("channel_metrics", number)?,
                     sums: MetricDelta { successes, failures, delivery_ms, timed, last_success_at: success.map(Timestamp::from_millis) },
                     last_inbound_at: inbound.map(Timestamp::from_millis),
-                })
+                };
+                Ok((identifier, metrics))
             })
             .collect()
     }

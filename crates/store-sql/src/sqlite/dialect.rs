@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Conn, Db};
-use crate::row::DueRow;
+use crate::row::{DueRow, due_columns};
 
 pub(super) const INSERT_EVENT: &str =
     "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes, kind) VALUES ($1, $2, $3, $4, $5, $6)";
@@ -14,9 +14,10 @@ pub(super) const LOCK: &str = "";
 /// One writer at a time: what it reads cannot change before its transaction ends.
 pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3";
 
-pub(super) const COUNT_FAILED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
-     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + 1";
+/// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
+pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
+     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, $3, $4, 0, 0, 0) \
+     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + excluded.failed, skipped = skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
@@ -43,9 +44,7 @@ pub(super) fn shard(_id: Uuid) -> i16 {
 
 /// The longest due messages.
 pub(super) async fn due(conn: &mut Conn, _shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
-    let mut query = QueryBuilder::<Db>::new(
-        "SELECT tenant_id, id, fence, connection_id, wait, held, due_at, owner FROM messages WHERE shard = 0 AND due_at <= ",
-    );
+    let mut query = QueryBuilder::<Db>::new(concat!("SELECT ", due_columns!(), " FROM messages WHERE shard = 0 AND due_at <= "));
     query.push_bind(now);
     if !skip.is_empty() {
         query.push(" AND NOT (wait = 1 AND connection_id IN (");
@@ -53,7 +52,7 @@ pub(super) async fn due(conn: &mut Conn, _shards: &[i16], skip: &[Uuid], now: i6
         for connection in skip {
             list.push_bind(*connection);
         }
-        query.push("))");
+        query.push(") AND expires_at > ").push_bind(now).push(")");
     }
     query.push(" ORDER BY due_at LIMIT ").push_bind(limit);
     query.build_query_as().fetch_all(conn).await

@@ -49,13 +49,13 @@ const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND mes
 const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
      channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
 const OPEN_CONTACT: &str = "SELECT 1 FROM broadcast_contacts c JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id \
-     WHERE c.tenant_id = ?1 AND c.broadcast_id = ?2 AND c.id = ?3 AND c.status = ?4 AND b.status = ?5";
+     WHERE c.tenant_id = ?1 AND c.broadcast_id = ?2 AND c.id = ?3 AND c.status = ?4 AND b.status = ?5 AND b.fence = ?6";
 const HAS_STATUS: &str = "SELECT 1 FROM broadcasts WHERE tenant_id = ?1 AND id = ?2 AND status = ?3";
 const MOVE_CONTACT: &str =
     "UPDATE broadcast_contacts SET status = ?4, message_id = ?5 WHERE tenant_id = ?1 AND broadcast_id = ?2 AND id = ?3";
-const ADD_COUNTS: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost) \
-     VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET \
-     queued = queued + excluded.queued, sending = sending + excluded.sending, sent = sent + excluded.sent, delivered = delivered + excluded.delivered, failed = failed + excluded.failed, skipped = skipped + excluded.skipped, awaited = awaited + excluded.awaited, taken = taken + excluded.taken, cost = cost + excluded.cost";
+const ADD_COUNTS: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held) \
+     VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET \
+     queued = queued + excluded.queued, sending = sending + excluded.sending, sent = sent + excluded.sent, delivered = delivered + excluded.delivered, failed = failed + excluded.failed, skipped = skipped + excluded.skipped, awaited = awaited + excluded.awaited, taken = taken + excluded.taken, cost = cost + excluded.cost, prepaid = prepaid + excluded.prepaid, held = held + excluded.held";
 
 const PUT_DELIVERY: &str = "INSERT INTO deliveries (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, \
      attempts, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (tenant_id, id) DO UPDATE SET \
@@ -194,7 +194,7 @@ fn book(conn: &Connection, till: &Till) -> rusqlite::Result<()> {
 fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till, moves: &mut Moves) -> rusqlite::Result<Result<Accepted>> {
     let item = &prepared.item;
     if let Some(part) = item.message.state.detail.broadcast
-        && !is_open(conn, item.message.tenant.0, part)?
+        && !is_open(conn, item.message.tenant.0, part, item.broadcast_fence)?
     {
         return Ok(Ok(Accepted::Closed));
     }
@@ -236,11 +236,11 @@ fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till, moves: &m
     Ok(Ok(birth.into()))
 }
 
-/// Whether a recipient was not handed over yet, and their broadcast is being sent.
-fn is_open(conn: &Connection, tenant: i64, part: Part) -> rusqlite::Result<bool> {
+/// Whether a recipient was not handed over yet, and their broadcast is being sent and was not taken by anybody else.
+fn is_open(conn: &Connection, tenant: i64, part: Part, fence: i64) -> rusqlite::Result<bool> {
     let (pending, sending) = (ContactStatus::Pending.number(), Status::Sending.number());
     let key = (part.broadcast.uuid(), part.contact.uuid());
-    conn.prepare_cached(OPEN_CONTACT)?.exists(params![tenant, key.0.as_bytes(), key.1.as_bytes(), pending, sending])
+    conn.prepare_cached(OPEN_CONTACT)?.exists(params![tenant, key.0.as_bytes(), key.1.as_bytes(), pending, sending, fence])
 }
 
 fn move_contact(conn: &Connection, moved: &Move) -> rusqlite::Result<()> {
@@ -252,7 +252,7 @@ fn move_contact(conn: &Connection, moved: &Move) -> rusqlite::Result<()> {
 
 fn add_counts(conn: &Connection, moves: &Moves) -> rusqlite::Result<()> {
     for ((tenant, broadcast), counts) in &moves.counts {
-        let Counts { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost } = counts;
+        let Counts { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held } = counts;
         conn.prepare_cached(ADD_COUNTS)?.execute(params![
             tenant,
             broadcast.as_bytes(),
@@ -264,7 +264,9 @@ fn add_counts(conn: &Connection, moves: &Moves) -> rusqlite::Result<()> {
             skipped,
             awaited,
             taken,
-            cost
+            cost,
+            prepaid,
+            held
         ])?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What lists may cost.
+//! What lists may cost, and which keys open a database.
 
 use nuncio_domain::limits;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
@@ -62,4 +62,19 @@ pub(crate) async fn rows_of_versions_before_are_listed_from_their_chunks(h: &Har
     expected.request.forget_bulk();
     assert!(listed(h, &message).await == expected);
     assert!(h.lookup(message.id).await == message);
+}
+
+pub(crate) async fn worlds_remember_by_which_key_they_were_made(h: &Harness) {
+    for (check, same) in [(b"one", true), (b"two", false), (b"one", true)] {
+        let mut tx = h.begin().await;
+        assert_eq!(tx.check_key(check).await.unwrap(), same);
+        tx.commit().await.unwrap();
+    }
+    let mut tx = h.begin().await;
+    tx.insert_project(h.project("new"), h.tick()).await.unwrap();
+    assert!(!tx.check_key(b"two").await.unwrap(), "the worlds that were there");
+    assert!(!tx.check_key(b"one").await.unwrap(), "and the new ones, which took the other");
+    drop(tx);
+    let mut tx = h.begin().await;
+    assert!(tx.check_key(b"one").await.unwrap(), "which was not committed");
 }

@@ -6,10 +6,12 @@ use nuncio_domain::broadcast::{
     Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Part, ReviewResult, Status, Variables,
 };
 use nuncio_domain::id::Id as _;
+use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
-use nuncio_domain::message::{Failure, FailureCode};
+
+use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{BroadcastContactId, BroadcastId, TenantId};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, Micros, TenantId};
 use nuncio_store::{Accept, Accepted, NewBroadcastContact, Suppression, SuppressionReason};
 
 use crate::harness::{Harness, NODE, START};
@@ -57,7 +59,8 @@ async fn find(h: &Harness, id: BroadcastId) -> Broadcast {
 /// A broadcast in this status with so many recipients, numbered from 1.
 async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId, Vec<NewBroadcastContact>) {
     let mut broadcast = draft(h, h.world.tenant);
-    let contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
+    let mut contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
+    contacts[0].variables.template_variables = Some([("1".to_owned(), "Ada".to_owned())].into());
     let mut tx = h.begin().await;
     tx.insert_broadcast(&broadcast).await.unwrap();
     assert_eq!(tx.insert_broadcast_contacts(h.world.tenant, broadcast.id, &contacts).await.unwrap(), Some(u64::from(count)));
@@ -70,6 +73,7 @@ async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId,
 fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     let mut item = h.item(&contact.recipient);
     item.message.state.detail.broadcast = Some(Part { broadcast: id, contact: contact.id, no_receipts: false });
+    item.broadcast_fence = 1; // one change since it was inserted
     item
 }
 
@@ -178,6 +182,72 @@ pub(crate) async fn nobody_is_handed_over_by_a_broadcast_that_does_not_send(h: &
     assert_eq!(h.rows_of("contacts").await, 0, "no recipient is made for nothing");
 }
 
+/// What is left of a reservation is spent by one: whoever was taken over from writes nothing more.
+pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
+    let priced = |contact, fence| {
+        let mut item = Accept { broadcast_fence: fence, ..claimed(h, id, contact) };
+        let cost = Cost { fee: Micros(1), provider: Micros(9) };
+        let quotes = vec![Quote { channel: Channel::Sms, cost, state: QuoteState::Open }];
+        item.message.state.detail.money = Some(Money { quotes, prepaid: true, limited_sender: None });
+        item
+    };
+    let reserve = Transfer { purpose: Purpose::Reserve, resource: id.uuid(), part: 1, amount: Micros(30), sender: None };
+    let mut tx = h.begin().await;
+    tx.transfer(h.world.tenant, &reserve, START).await.unwrap();
+    tx.commit().await.unwrap();
+    let first = h.accept(priced(&contacts[0], 1)).await;
+    let mut tx = h.begin().await;
+    assert!(tx.claim_broadcast(h.world.tenant, id, 1, None).await.unwrap());
+    tx.commit().await.unwrap();
+    let answers = h.accept_at_once(vec![priced(&contacts[1], 1), priced(&contacts[2], 2), priced(&contacts[1], 3)]).await;
+    let closed: Vec<_> = answers.iter().map(|answer| matches!(answer, Ok(Accepted::Closed))).collect();
+    assert_eq!(closed, [true, false, true]);
+    assert_eq!(standing(h, id).await[1], ContactStatus::Pending);
+    let counts = async || find(h, id).await.counts;
+    let two = Counts { sending: 2, awaited: 2, prepaid: 20, held: 20, ..Counts::default() };
+    assert_eq!(counts().await, two);
+    h.step(first.id, settle(0, first.state.fence, Outcome::Rejected { failure: failure(FailureCode::InvalidRecipient) })).await;
+    assert_eq!(counts().await, Counts { sending: 1, awaited: 1, failed: 1, held: 10, ..two });
+    let balance = h.read().await.find_balance(h.world.tenant).await.unwrap();
+    assert_eq!((balance.available, balance.reserved), (Micros(-20), Micros(20)), "what failed gave back its part");
+    let broadcast = find(h, id).await;
+    let reserved = Broadcast { body: Body { reserved: 30, ..broadcast.body.clone() }, ..broadcast };
+    assert_eq!((reserved.purse(), reserved.set_aside()), (Micros(10), Micros(20)));
+}
+
+pub(crate) async fn whoever_is_erased_leaves_broadcasts(h: &Harness) {
+    let (tenant, gone, mark) = (h.world.tenant, phone(1), crate::make::mark(&phone(1)));
+    let (draft, _) = with_contacts(h, 2, Status::Draft).await;
+    let (waiting, pending) = with_contacts(h, 2, Status::Sending).await;
+    let (sending, handed) = with_contacts(h, 2, Status::Sending).await;
+    let (failing, failed) = with_contacts(h, 2, Status::Sending).await;
+    let message = h.accept(item(h, sending, &handed[0])).await;
+    let mut tx = h.begin().await;
+    let words = Failure::own(FailureCode::ContentRejected, "too much for +34600000001");
+    assert!(tx.fail_broadcast_contact(tenant, failing, failed[0].id, &words, START).await.unwrap());
+    tx.erase_broadcast_contacts(h.other.tenant, &gone, &mark, START).await.unwrap();
+    tx.erase_broadcast_contacts(tenant, &gone, &mark, START).await.unwrap();
+    tx.commit().await.unwrap();
+    for id in [draft, waiting, sending, failing] {
+        let page = h.read().await.list_broadcast_contacts(tenant, id, &[], ALL).await.unwrap();
+        let identifiers: Vec<_> = page.items.iter().rev().map(|c| c.recipient.identifier.clone()).collect();
+        let other = phone(2).identifier;
+        assert_eq!(identifiers, if id == draft { vec![other] } else { vec![mark.clone(), other] });
+    }
+    assert_eq!((find(h, draft).await.total, find(h, draft).await.waiting()), (1, 1));
+    assert_eq!(find(h, waiting).await.counts, Counts { skipped: 1, ..Counts::default() });
+    assert_eq!(standing(h, waiting).await, [ContactStatus::Skipped, ContactStatus::Pending]);
+    assert!(matches!(h.store.accept(item(h, waiting, &pending[0])).await, Ok(Accepted::Closed)), "planned before, written after");
+    assert_eq!(find(h, sending).await.counts, Counts { queued: 1, awaited: 1, ..Counts::default() });
+    let page = h.read().await.list_broadcast_contacts(tenant, failing, &[ContactStatus::Failed], ALL).await.unwrap();
+    let left = page.items[0].failure.as_ref().map(|f| (f.code, f.message.as_str()));
+    assert_eq!(left, Some((FailureCode::ContentRejected, FailureCode::ContentRejected.as_str())));
+    // What becomes of the message still counts.
+    h.step(message.id, Step::Erase).await;
+    assert_eq!(find(h, sending).await.counts, Counts { skipped: 1, ..Counts::default() });
+}
+
 pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     let (id, contacts) = with_contacts(h, 5, Status::Sending).await;
     let sent = h.accept(claimed(h, id, &contacts[0])).await;
@@ -211,7 +281,7 @@ pub(crate) async fn counts_follow_the_messages(h: &Harness) {
     let at = h.tick();
     let steps = [ReceiptKind::Delivered, ReceiptKind::Read, ReceiptKind::Read];
     h.steps_at_once(steps.map(|kind| h.transition(sent.id, receipt(kind, at))).into()).await;
-    let end = Counts { queued: 0, sending: 0, sent: 0, delivered: 1, failed: 2, skipped: 2, awaited: 0, taken: 1, cost: 0 };
+    let end = Counts { queued: 0, sending: 0, sent: 0, delivered: 1, failed: 2, skipped: 2, awaited: 0, taken: 1, ..Counts::default() };
     assert_eq!(counts().await, end);
     use ContactStatus::{Delivered, Failed, Skipped};
     assert_eq!(standing(h, id).await, [Delivered, Failed, Skipped, Skipped, Failed]);
@@ -235,6 +305,9 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
         found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
     };
     assert_eq!(unsent(None).await, [waiting.id]);
+    let shards: Vec<i16> = (0..64).collect();
+    let due = h.read().await.due_messages(&shards, &[], START.plus(Duration::from_secs(60)), 9).await.unwrap();
+    assert_eq!(due.iter().map(|m| (m.id, m.bulk)).collect::<Vec<_>>(), [(waiting.id, true), (other.id, false)]);
     assert_eq!(unsent(Some(contacts[0].id)).await, []);
     let mut tx = h.begin().await;
     let broadcast = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap();

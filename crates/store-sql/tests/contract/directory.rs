@@ -57,8 +57,10 @@ pub(crate) async fn every_change_raises_the_epoch_of_its_world(h: &Harness) {
         let now = epoch(&mut tx, tenant).await;
         assert!(now > last, "{change}");
         last = now;
+        assert_eq!(tx.epochs(&[tenant, TenantId(404)]).await.unwrap(), [(tenant, now)]);
     }
     assert_eq!(epoch(&mut tx, h.other.tenant).await, other);
+    assert_eq!(tx.epochs(&[tenant, h.other.tenant]).await.unwrap().len(), 2);
 }
 
 pub(crate) async fn a_key_is_found_by_its_hash_and_revoked_once(h: &Harness) {

@@ -4,7 +4,8 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Outcome, Step};
 use nuncio_domain::message::{FailureCode, Status};
-use nuncio_store::{Erasure, NewEvent, Occurrence};
+use nuncio_domain::webhook::DeliveryStatus;
+use nuncio_store::{Delivery, DeliveryLog, DeliveryTry, Erasure, NewEvent, Occurrence};
 use serde_json::{Map, json};
 
 use crate::contacts::inbound;
@@ -111,4 +112,43 @@ pub(crate) async fn an_attempt_under_way_ends_without_words_and_without_another(
     assert!(state.is_final());
     assert_eq!(holders(h, SECRET).await, [""; 0]);
     h.events(message.id).await;
+}
+
+pub(crate) async fn what_endpoints_answered_is_forgotten(h: &Harness) {
+    let (tenant, contact) = (h.world.tenant, h.id::<nuncio_domain::ContactId>());
+    let (message, other) = (h.accept(h.item(&phone(1))).await, h.accept(h.item(&phone(2))).await);
+    let about = |kind, resource| {
+        let answered = DeliveryTry { at: crate::harness::START, status: Some(500), ms: 7, error: None, body: Some(SECRET.to_owned()) };
+        Delivery {
+            id: h.id(),
+            sender: None,
+            event: h.id(),
+            event_type: EventType::MessageSent,
+            kind,
+            resource,
+            sequence: 1,
+            url: "https://a.example/x".to_owned(),
+            status: DeliveryStatus::Dead,
+            tries: 2,
+            due_at: None,
+            attempts: vec![DeliveryTry { body: None, ..answered.clone() }, answered],
+            updated_at: crate::harness::START,
+        }
+    };
+    let deliveries =
+        [(ResourceKind::Message, message.id.uuid()), (ResourceKind::Contact, contact.uuid()), (ResourceKind::Message, other.id.uuid())]
+            .map(|(kind, resource)| about(kind, resource));
+    let log = DeliveryLog { tenant, deliveries: deliveries.clone().into(), read: None, fence: 0 };
+    h.store.log_deliveries(log).await.unwrap();
+    let mut tx = h.begin().await;
+    tx.erase_messages(tenant, &[message.id]).await.unwrap();
+    tx.erase_events(tenant, ResourceKind::Contact, contact.uuid()).await.unwrap();
+    tx.erase_events(h.other.tenant, ResourceKind::Message, other.id.uuid()).await.unwrap();
+    for (n, delivery) in deliveries.into_iter().enumerate() {
+        let mut expected = delivery.clone();
+        if n < 2 {
+            expected.attempts[1].body = None;
+        }
+        assert_eq!(tx.find_delivery(tenant, delivery.id).await.unwrap(), Some(expected), "{n}");
+    }
 }

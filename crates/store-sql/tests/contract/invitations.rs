@@ -1,8 +1,8 @@
 //! Invitations.
 
-use nuncio_domain::Redacted;
 use nuncio_domain::invitation::{Invitation, InvitationStatus, SentCode, Walk};
 use nuncio_domain::page::PageRequest;
+use nuncio_domain::{AddressKind, Recipient, Redacted};
 
 use crate::harness::{Harness, START};
 use crate::make::DAY;
@@ -115,4 +115,24 @@ pub(crate) async fn a_number_is_set_aside_while_its_invitation_is_open(h: &Harne
     assert_eq!(tx.invitation_of_number(h.other.tenant, number, START).await.unwrap(), None);
     assert_eq!(tx.invitation_of_number(tenant, number, open.expires_at).await.unwrap(), None, "it ended");
     assert_eq!(tx.invitation_of_number(tenant, done.number.unwrap(), START).await.unwrap(), None, "it is final");
+}
+
+pub(crate) async fn the_invitations_of_a_client_are_found(h: &Harness) {
+    let tenant = h.world.tenant;
+    let client = |byte, phone: Option<&str>, email: Option<&str>| Invitation {
+        client_phone: phone.map(str::to_owned),
+        client_email: email.map(str::to_owned),
+        ..invitation(h, byte)
+    };
+    let (phone, email) = ("+34600111222", "ada@example.org");
+    let all = [client(1, Some(phone), None), client(2, None, Some(email)), client(3, Some(phone), Some(email)), client(4, None, None)];
+    let mut tx = h.begin().await;
+    for invitation in &all {
+        tx.insert_invitation(tenant, invitation).await.unwrap();
+    }
+    let of = |kind, identifier: &str| Recipient { kind, identifier: identifier.to_owned() };
+    assert_eq!(tx.invitations_of_client(tenant, &of(AddressKind::Phone, phone)).await.unwrap(), [all[0].id, all[2].id]);
+    assert_eq!(tx.invitations_of_client(tenant, &of(AddressKind::Email, email)).await.unwrap(), [all[1].id, all[2].id]);
+    assert_eq!(tx.invitations_of_client(tenant, &of(AddressKind::Telegram, phone)).await.unwrap(), []);
+    assert_eq!(tx.invitations_of_client(h.other.tenant, &of(AddressKind::Phone, phone)).await.unwrap(), []);
 }

@@ -22,6 +22,7 @@ mod money;
 mod nodes;
 mod numbers;
 mod people;
+mod restored;
 mod schema;
 mod suppressions;
 mod templates;
@@ -67,6 +68,7 @@ cases! {
         bounds {
             lists_do_without_the_chunks_of_large_requests,
             rows_of_versions_before_are_listed_from_their_chunks,
+            worlds_remember_by_which_key_they_were_made,
         }
         idempotency {
             a_key_used_again_names_the_original,
@@ -94,7 +96,7 @@ cases! {
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
-            unfinished_messages_are_walked_in_order,
+            what_waits_is_walked_by_when_it_is_due,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
         }
@@ -133,6 +135,7 @@ cases! {
         erasure {
             what_is_erased_leaves_no_trace_but_the_books,
             an_attempt_under_way_ends_without_words_and_without_another,
+            what_endpoints_answered_is_forgotten,
         }
         webhooks {
             a_webhook_comes_back_as_it_was,
@@ -154,6 +157,7 @@ cases! {
         invitations {
             an_invitation_comes_back_as_it_was,
             an_invitation_that_ended_is_expired,
+            the_invitations_of_a_client_are_found,
             a_number_is_set_aside_while_its_invitation_is_open,
         }
         templates {
@@ -164,6 +168,8 @@ cases! {
             recipients_of_a_draft_come_and_go,
             a_recipient_is_handed_over_once,
             nobody_is_handed_over_by_a_broadcast_that_does_not_send,
+            a_reservation_is_spent_under_one_fence,
+            whoever_is_erased_leaves_broadcasts,
             counts_follow_the_messages,
             what_is_cancelled_does_not_start,
             a_broadcast_that_is_due_is_taken_by_one,
@@ -208,6 +214,9 @@ cases! {
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             a_commit_without_an_answer_is_read_back,
+        }
+        restored {
+            a_log_from_another_cluster_is_read_on,
         }
         schema {
             both_databases_have_one_schema,

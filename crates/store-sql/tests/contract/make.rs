@@ -86,6 +86,7 @@ impl Harness {
             new_contact: self.id(),
             idempotency: None,
             epoch: world.epoch,
+            broadcast_fence: 0,
             claim: None,
             now,
         }

@@ -8,7 +8,7 @@ use nuncio_domain::ledger::{Balance, Purpose, Transfer};
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Route, Step};
 use nuncio_domain::message::{Cost, FailureCode, Message, Money, Quote, QuoteState};
 use nuncio_domain::price::{Price, Unit};
-use nuncio_domain::{AddressId, Channel, Micros, SenderId, Timestamp};
+use nuncio_domain::{AddressId, AddressKind, Channel, Micros, SenderId, Timestamp};
 use nuncio_store::{Accept, Accepted, CountryMetrics, MetricDelta, Shortage, Suppression, SuppressionReason, Transferred};
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
@@ -302,11 +302,14 @@ pub(crate) async fn what_is_known_of_a_recipient_and_its_country(h: &Harness) {
         .await
         .unwrap();
     let mut tx = h.begin().await;
-    let known = tx.recipient_metrics(tenant, &phone(1)).await.unwrap();
+    let numbers = [phone(1).identifier, phone(2).identifier];
+    let numbers = numbers.each_ref().map(String::as_str);
+    let (whose, known): (Vec<_>, Vec<_>) = tx.recipient_metrics(tenant, AddressKind::Phone, &numbers).await.unwrap().into_iter().unzip();
     assert_eq!(known, tx.channel_metrics(tenant, message.address).await.unwrap());
-    assert_eq!(known.len(), 2);
-    assert_eq!(tx.recipient_metrics(tenant, &phone(2)).await.unwrap(), []);
-    assert_eq!(tx.recipient_metrics(h.other.tenant, &phone(1)).await.unwrap(), []);
+    assert_eq!(whose, [numbers[0]; 2]);
+    assert_eq!(tx.recipient_metrics(tenant, AddressKind::Email, &numbers).await.unwrap(), []);
+    assert_eq!(tx.recipient_metrics(tenant, AddressKind::Phone, &numbers[1..]).await.unwrap(), []);
+    assert_eq!(tx.recipient_metrics(h.other.tenant, AddressKind::Phone, &numbers).await.unwrap(), []);
 
     let nobody: AddressId = h.id();
     let asked = [(tenant, message.address), (tenant, nobody), (h.other.tenant, message.address)];

@@ -41,7 +41,10 @@ pub(crate) async fn a_node_that_owns_something_is_not_forgotten(h: &Harness) {
         h.read().await.list_nodes().await.unwrap().iter().all(|n| n.id != node)
     };
     assert!(!forget().await);
+    h.sent(2).await;
+    assert_eq!(h.read().await.owners().await.unwrap(), [node]);
     h.step(message.id, Step::Recover { node, retry_in: MINUTE }).await;
+    assert_eq!(h.read().await.owners().await.unwrap(), []);
     assert!(forget().await);
     assert_eq!(h.read().await.list_nodes().await.unwrap()[0].id, NODE, "and nobody else");
 }
@@ -66,15 +69,16 @@ pub(crate) async fn chunks_that_no_message_uses_are_swept(h: &Harness) {
     }
     tx.insert_spool_chunk(h.other.tenant, used.id, 0, &[], early).await.unwrap();
     tx.commit().await.unwrap();
-    let sweep = async |before, limit| {
+    let sweep = async |since, before, limit| {
         let mut tx = h.begin().await;
-        let gone = tx.purge_orphaned_spool(before, limit).await.unwrap();
+        let gone = tx.purge_orphaned_spool(since, before, limit).await.unwrap();
         tx.commit().await.unwrap();
         gone
     };
-    assert_eq!(sweep(early, 9).await, 0, "only what was written before");
-    assert_eq!((sweep(late, 2).await, sweep(late, 9).await, sweep(late, 9).await), (2, 1, 0));
-    assert_eq!(sweep(h.tick(), 9).await, 1);
+    assert_eq!(sweep(START, early, 9).await, 0, "only what was written before");
+    assert_eq!(sweep(late, late, 9).await, 0, "and since");
+    assert_eq!((sweep(early, late, 2).await, sweep(early, late, 9).await, sweep(early, late, 9).await), (2, 1, 0));
+    assert_eq!(sweep(late, h.tick(), 9).await, 1);
     assert!(h.lookup(used.id).await == used, "what is used stays");
 }
 

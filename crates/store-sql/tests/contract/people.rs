@@ -186,6 +186,9 @@ pub(crate) async fn a_merge_moves_everything(h: &Harness) {
     assert_eq!(tx.merged_into(tenant, a.id).await.unwrap(), Some(c.id), "what was merged into the source goes along");
     assert_eq!(tx.merged_into(tenant, b.id).await.unwrap(), Some(c.id));
     assert_eq!(tx.merged_into(tenant, c.id).await.unwrap(), None);
+    assert_eq!(tx.merged_from(tenant, c.id).await.unwrap(), [a.id, b.id]);
+    assert_eq!(tx.merged_from(tenant, b.id).await.unwrap(), []);
+    assert_eq!(tx.merged_from(h.other.tenant, c.id).await.unwrap(), []);
     assert_eq!(tx.merged_into(h.other.tenant, a.id).await.unwrap(), None);
     let all = tx.list_contacts(tenant, PageRequest { limit: 10, before: None }).await.unwrap();
     assert_eq!(all.items.iter().map(|c| c.id).collect::<Vec<_>>(), [c.id]);

@@ -158,7 +158,7 @@ pub(crate) async fn waiting_for_a_receipt_ends(h: &Harness) {
     let early = deadline.minus(std::time::Duration::from_millis(1));
     assert!(due(early).await.is_empty());
     let now_due = due(deadline).await;
-    assert_eq!((now_due[0].id, now_due[0].fence, now_due[0].wait), (message.id, message.state.fence, message.state.wait));
+    assert_eq!((now_due[0].id, now_due[0].fence, now_due[0].wait), (message.id, message.state.fence, Some(message.state.wait)));
     let mut step = h.transition(message.id, Step::Deadline { fence: message.state.fence });
     step.now = early;
     assert_eq!(found(h.store.transition(step.clone()).await).0, Applied::Lost);
@@ -177,7 +177,7 @@ pub(crate) async fn a_person_decides_about_a_held_message(h: &Harness) {
         let held = h.lookup(message.id).await.state;
         assert!(matches!(held.wait, Wait::Held { reason: HeldReason::UnknownOutcome, .. }), "{:?}", held.wait);
         let waiting = h.read().await.held_messages(9).await.unwrap();
-        assert_eq!(waiting.iter().map(|m| (m.id, m.wait)).collect::<Vec<_>>(), [(message.id, held.wait)]);
+        assert_eq!(waiting.iter().map(|m| (m.id, m.wait)).collect::<Vec<_>>(), [(message.id, Some(held.wait))]);
         let (applied, state) = h.step(message.id, Step::Resolve { action }).await;
         assert_eq!((applied, state.status, state.is_final()), (Applied::Yes, status, wait));
         assert!(h.read().await.held_messages(9).await.unwrap().is_empty());

@@ -4,6 +4,7 @@ use axum::extract::State;
 use nuncio_core::Core;
 
 use super::BroadcastBody;
+use crate::error::ErrorBody;
 use crate::extract::{Auth, NoBody, Path};
 use crate::reply::{Reply, Result};
 
@@ -76,7 +77,10 @@ pub(crate) async fn escalate_broadcast(
 /// For a rejected broadcast whose content was edited; it is reviewed three times at most.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
+    responses(
+        (status = 200, description = "The broadcast.", body = BroadcastBody),
+        (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
+    ),
 )]
 pub(crate) async fn retry_broadcast_review(
     State(core): State<Core>,

@@ -4,7 +4,8 @@ use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::broadcasts::{AddBroadcastContacts, AddedContacts, BroadcastContactView, ListBroadcastContacts};
 
-use crate::extract::{Auth, Body, Path, Query};
+use super::create::BroadcastConflict;
+use crate::extract::{Auth, Body, IdempotencyKey, Path, Query};
 use crate::reply::{NoContent, Reply, Result, page};
 
 page! {
@@ -17,16 +18,20 @@ page! {
 /// While it is a draft, at most 1000 a call. Recipients that it has already are counted and left out; those that cannot be reached by
 /// its channel, or lack a variable of its template, are told in `errors`.
 #[utoipa::path(
-    post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 201, description = "What became of them.", body = AddedContacts)),
+    post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
+    responses(
+        (status = 201, description = "What became of them.", body = AddedContacts),
+        (status = 409, description = "The idempotency key was used; `broadcast` is what it was used for.", body = BroadcastConflict),
+    ),
 )]
 pub(crate) async fn add_broadcast_contacts(
     State(core): State<Core>,
     Auth(caller): Auth,
     Path(id): Path<String>,
+    IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<AddBroadcastContacts>,
 ) -> Result<Reply<AddedContacts>> {
-    Ok(Reply::created(core.add_broadcast_contacts(&caller, &id, value).await?))
+    Ok(Reply::created(core.add_broadcast_contacts(&caller, &id, value, key.as_deref()).await?))
 }
 
 /// List the recipients of a broadcast

@@ -5,6 +5,7 @@ use nuncio_core::Core;
 use nuncio_core::broadcasts::SendBroadcast;
 
 use super::BroadcastBody;
+use crate::error::ErrorBody;
 use crate::extract::{Auth, OptionalBody, Path};
 use crate::reply::{Reply, Result};
 
@@ -13,7 +14,10 @@ use crate::reply::{Reply, Result};
 /// Its content is reviewed first. If nothing is found it goes out at once, or at its time.
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/send", tag = "Broadcasts", request_body = SendBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 202, description = "The broadcast, waiting for its review.", body = BroadcastBody)),
+    responses(
+        (status = 202, description = "The broadcast, waiting for its review.", body = BroadcastBody),
+        (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
+    ),
 )]
 pub(crate) async fn send_broadcast(
     State(core): State<Core>,

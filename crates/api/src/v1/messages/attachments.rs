@@ -23,7 +23,7 @@ pub(crate) struct AttachmentList {
 
 /// List the attachments of a message
 ///
-/// `downloadUrl` opens an attachment without an API key for 15 minutes. It is a path on this server. What was given by URL is not kept.
+/// `downloadUrl` opens an attachment without an API key for 15 minutes. What was given by URL is not kept.
 #[utoipa::path(
     get, path = "/v1/messages/{id}/attachments", tag = "Messages",
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),

@@ -10,19 +10,21 @@ use crate::error::{Code, Details, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// The sender that an idempotency key was used for.
+/// The phone number is another sender's, or the idempotency key was used before.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SenderConflict {
-    /// The original sender, unless it was deleted since.
+    /// With an idempotency key that was used: the original sender, unless it was deleted since.
     #[serde(skip_serializing_if = "Option::is_none")]
     sender: Option<SenderView>,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
+    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another,
+    /// `conflict` if the number is taken.
     #[schema(value_type = Code)]
     code: &'static str,
     /// In words.
     message: String,
     details: Details,
-    error: ErrorObject,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorObject>,
 }
 
 /// Make a sender
@@ -37,7 +39,7 @@ pub(crate) struct SenderConflict {
             ("update" = (operation_id = "update_sender", parameters(("id" = "$response.body#/id")))),
             ("delete" = (operation_id = "delete_sender", parameters(("id" = "$response.body#/id")))),
         )),
-        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = SenderConflict),
+        (status = 409, description = "The phone number is another sender's, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = SenderConflict),
     ),
 )]
 pub(crate) async fn create_sender(

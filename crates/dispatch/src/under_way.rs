@@ -1,0 +1,136 @@
+//! What this node is at work on, so that a message which it owns and knows nothing of is found.
+//!
+//! A row says that this node makes an attempt. Somebody must be making it, or be about to: an attempt says so before it is written as
+//! started, and a message that is born started has an accept under way until its attempt says so. A row of which neither is true was
+//! forgotten: the answer of its commit was lost, its result could not be written, or an adapter had a fault.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nuncio_domain::MessageId;
+use nuncio_store::DueMessage;
+use parking_lot::Mutex;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnderWay(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    attempts: HashMap<MessageId, usize>,
+    /// Accepts under way: those that began before the last look, and those that began after it, in turns.
+    accepts: [usize; 2],
+    /// Which of the two is counted up.
+    turn: usize,
+    /// What the last look found without an attempt, with its fence.
+    suspects: HashMap<MessageId, i64>,
+}
+
+/// An attempt, from before its start until its result is written.
+#[derive(Debug)]
+pub(crate) struct Attempting(UnderWay, MessageId);
+
+/// An accept that may end with an attempt.
+#[derive(Debug)]
+pub(crate) struct Accepting(UnderWay, usize);
+
+impl UnderWay {
+    pub(crate) fn attempt(&self, id: MessageId) -> Attempting {
+        *self.0.lock().attempts.entry(id).or_default() += 1;
+        Attempting(self.clone(), id)
+    }
+
+    pub(crate) fn accept(&self) -> Accepting {
+        let mut inner = self.0.lock();
+        let turn = inner.turn;
+        inner.accepts[turn] += 1;
+        Accepting(self.clone(), turn)
+    }
+
+    /// How many attempts there are.
+    pub(crate) fn attempts(&self) -> usize {
+        self.0.lock().attempts.len()
+    }
+
+    /// Of the messages that this node owns, those that it forgot: they had no attempt at the last look, all accepts of that time are over,
+    /// and they have none now.
+    pub(crate) fn forgotten(&self, mut owned: Vec<DueMessage>) -> Vec<DueMessage> {
+        let mut inner = self.0.lock();
+        owned.retain(|message| !inner.attempts.contains_key(&message.id));
+        let before = 1 - inner.turn;
+        if inner.accepts[before] > 0 {
+            return Vec::new(); // it may be one of these
+        }
+        inner.turn = before;
+        let suspects = std::mem::take(&mut inner.suspects);
+        let (forgotten, fresh): (Vec<_>, Vec<_>) = owned.into_iter().partition(|m| suspects.get(&m.id) == Some(&m.fence));
+        inner.suspects = fresh.into_iter().map(|m| (m.id, m.fence)).collect();
+        forgotten
+    }
+}
+
+impl Drop for Attempting {
+    fn drop(&mut self) {
+        let mut inner = self.0.0.lock();
+        if let Some(count) = inner.attempts.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                inner.attempts.remove(&self.1);
+            }
+        }
+    }
+}
+
+impl Drop for Accepting {
+    fn drop(&mut self) {
+        self.0.0.lock().accepts[self.1] -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nuncio_domain::id::Id as _;
+    use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+
+    use super::*;
+
+    fn owned(number: u8, fence: i64) -> DueMessage {
+        let id = MessageId::from_uuid(uuid::Uuid::from_bytes([number; 16]));
+        let connection = ConnectionId::from_uuid(uuid::Uuid::nil());
+        DueMessage { tenant: TenantId(1), id, fence, connection, wait: None, expires_at: Timestamp::from_millis(0), bulk: false }
+    }
+
+    fn ids(messages: Vec<DueMessage>) -> Vec<u8> {
+        messages.into_iter().map(|m| m.id.uuid().as_bytes()[0]).collect()
+    }
+
+    #[test]
+    fn what_has_no_attempt_at_two_looks_is_forgotten() {
+        let under_way = UnderWay::default();
+        let all = || (1..=3).map(|n| owned(n, 1)).collect::<Vec<_>>();
+        let one = under_way.attempt(owned(1, 1).id);
+        assert!(under_way.forgotten(all()).is_empty(), "a first look");
+        let two = under_way.attempt(owned(2, 1).id);
+        assert_eq!(ids(under_way.forgotten(all())), [3]);
+        drop((one, two));
+        assert!(under_way.forgotten(vec![owned(1, 1), owned(3, 2)]).is_empty(), "they may have ended since the rows were read");
+        assert!(under_way.forgotten(vec![owned(1, 2)]).is_empty(), "another attempt");
+        assert_eq!(ids(under_way.forgotten(vec![owned(1, 2)])), [1]);
+    }
+
+    #[test]
+    fn an_accept_under_way_may_still_hand_over_what_it_wrote() {
+        let under_way = UnderWay::default();
+        let accept = under_way.accept();
+        for _ in 0..3 {
+            assert!(under_way.forgotten(vec![owned(1, 1)]).is_empty());
+        }
+        let later = under_way.accept();
+        let attempt = under_way.attempt(owned(1, 1).id);
+        drop(accept);
+        for _ in 0..2 {
+            assert!(under_way.forgotten(vec![owned(1, 1), owned(2, 1)]).is_empty(), "the first has an attempt, the second may get one");
+        }
+        drop((attempt, later));
+        assert_eq!(ids(under_way.forgotten(vec![owned(2, 1)])), [2]);
+    }
+}

@@ -1,0 +1,420 @@
+//! What goes wrong half-way: a start, an accept, an attempt. Nothing is lost by it, nothing goes out twice, and nobody else waits for it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, Scope, SendRequest, Services, TemplateApi, Verdict};
+use nuncio_core::Outbound as _;
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::template::{Decision, Template};
+use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+/// A provider of which a test says what it answers; it takes what nothing is said of, and tells no more.
+#[derive(Clone, Debug)]
+struct Provider {
+    /// Templates that were handed in; it never gets to them.
+    submitted: Arc<AtomicU32>,
+    /// Whether its accounts cannot be opened.
+    unusable: Arc<AtomicBool>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    /// A permit for each call that arrived.
+    called: Arc<Semaphore>,
+    /// Each call takes a permit before it is answered.
+    gate: Arc<Semaphore>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// It cannot be reached.
+    Down,
+    /// The adapter has a fault.
+    Panics,
+}
+
+impl Provider {
+    fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
+        Self {
+            submitted: Arc::default(),
+            unusable: Arc::default(),
+            answers,
+            called: Arc::new(Semaphore::new(0)),
+            gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+        }
+    }
+
+    /// A server on which it carries every channel of the test world.
+    async fn app(&self, backend: Backend) -> TestApp {
+        let registry = Registry::new(vec![Arc::new(self.clone())]);
+        TestApp::with(backend, Options { registry, ..Options::default() }).await
+    }
+
+    /// Waits until so many calls more have arrived.
+    async fn called(&self, times: u32) {
+        self.called.acquire_many(times).await.expect("open").forget();
+    }
+
+    fn close(&self) {
+        self.gate.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    fn open(&self) {
+        self.gate.add_permits(1_000);
+    }
+}
+
+impl AdapterFactory for Provider {
+    fn kind(&self) -> &'static str {
+        "sim"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        Channel::ALL
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    fn open(&self, _account: &Account, _services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        if self.unusable.load(Ordering::Acquire) {
+            return Err(vec![FieldError::new("settings", "a test wants it so")]);
+        }
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Adapter for Provider {
+    fn capabilities(&self) -> &Capabilities {
+        static CAPABILITIES: Capabilities =
+            Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::Never, window: 8 };
+        &CAPABILITIES
+    }
+
+    async fn send(&self, _request: &SendRequest<'_>) -> Verdict {
+        self.called.add_permits(1);
+        self.gate.acquire().await.expect("open").forget();
+        let answer = self.answers.lock().expect("no panic").pop_front();
+        match answer {
+            None => Verdict::Accepted { refs: Vec::new(), cost: None },
+            Some(Answer::Panics) => panic!("a test wants it so"),
+            Some(Answer::Down) => {
+                let failure = Failure::own(FailureCode::Undeliverable, "nobody answers");
+                Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection }
+            }
+        }
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        Ok("as the test says".to_owned())
+    }
+
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TemplateApi for Provider {
+    async fn submit(&self, _template: &Template) -> Result<String, Failure> {
+        self.submitted.fetch_add(1, Ordering::AcqRel);
+        Err(Failure::own(FailureCode::Undeliverable, "nobody answers"))
+    }
+
+    async fn status(&self, _template: &Template) -> Result<Decision, Failure> {
+        Ok(Decision::Pending)
+    }
+}
+
+fn text() -> Value {
+    json!({"to": "+34600111222", "text": "x"})
+}
+
+#[tokio::test]
+async fn after_a_rest_a_place_that_was_not_used_lets_the_next_in() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Down, Answer::Panics]);
+        let app = provider.app(backend).await;
+        let keyed = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
+        app.send_message(keyed.clone()).await;
+        app.drain().await;
+        // The connection rests for two seconds and a bit; then one goes ahead of all others.
+        app.advance(Duration::from_secs(3)).await;
+        app.post("/v1/messages", keyed).await.expect(409);
+        app.send_message(text()).await; // the adapter panics
+        app.drain().await;
+        let id = app.send_message(text()).await;
+        app.drain().await;
+        assert_eq!(app.message(&id).await["status"], "sent");
+    }
+}
+
+#[tokio::test]
+async fn what_fails_at_once_is_one_failure() {
+    let provider = Provider::answering([Answer::Down; 6]);
+    let app = provider.app(Backend::Sqlite).await;
+    provider.close();
+    for _ in 0..6 {
+        app.send_message(text()).await;
+    }
+    provider.called(6).await;
+    provider.open();
+    app.drain().await;
+    app.advance(Duration::from_secs(3)).await;
+    let id = app.send_message(text()).await;
+    app.drain().await;
+    assert_eq!(app.message(&id).await["status"], "sent");
+}
+
+#[tokio::test]
+async fn a_start_that_ends_while_it_holds_leaves_the_rest_to_be_held() {
+    for backend in Backend::all() {
+        let mut app = TestApp::on(backend).await;
+        let mut ids = Vec::new();
+        for n in 0..9 {
+            let body = json!({"to": format!("+3460011122{n}"), "text": "x", "scheduledAt": "2026-01-02T00:00:00Z"});
+            ids.push(app.send_message(body).await);
+        }
+        app.clock.advance(Duration::from_secs(7_200));
+        app.faults.steps_left.store(4, Ordering::Release);
+        assert!(app.try_crash().await.is_err());
+        app.faults.steps_left.store(u32::MAX, Ordering::Release);
+        app.crash().await;
+        app.advance(Duration::from_secs(86_400)).await;
+        for id in ids {
+            assert_eq!(app.message(&id).await["heldReason"], "stale_database");
+        }
+    }
+}
+
+async fn remove(app: &TestApp, channel: &str) {
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let sender = world.default_sender().expect("a default sender").id;
+    app.request("DELETE", &format!("/v1/senders/{sender}/channels/{channel}"), None).await.expect(204);
+}
+
+fn in_an_hour(to: &str) -> Value {
+    json!({"to": to, "text": "x", "channel": "sms", "scheduledAt": "2026-01-01T01:00:00Z"})
+}
+
+#[tokio::test]
+async fn what_waits_for_a_connection_that_was_removed_takes_its_fallback_or_fails() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = app.send_message(in_an_hour("+34600111222")).await;
+        let fallback = json!({"to": "+34600111222", "text": "x", "channel": "whatsapp", "scheduledAt": "2026-01-01T01:00:00Z"});
+        let second = app.send_message(json!({"to": "+34600111222", "text": "opens the lane", "channel": "sms"})).await;
+        app.drain().await;
+        assert_eq!(app.message(&second).await["status"], "delivered");
+        remove(&app, "sms").await;
+        app.advance(Duration::from_secs(3_600)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("undeliverable")), "{message}");
+
+        // Nor does it wait for ever where its lane was never opened.
+        let mut app = TestApp::on(backend).await;
+        let (id, other) = (app.send_message(fallback).await, app.send_message(in_an_hour("+34600111223")).await);
+        remove(&app, "whatsapp").await;
+        app.crash().await;
+        app.advance(Duration::from_secs(3_600)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["channel"].as_str()), (Some("delivered"), Some("sms")), "{message}");
+        assert_eq!(app.message(&other).await["status"], "delivered");
+    }
+}
+
+#[tokio::test]
+async fn another_node_too_stops_using_a_connection_that_was_removed() {
+    let app = TestApp::start().await;
+    let other = app.another_node().await;
+    other.dispatch.start().await.expect("it enters");
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let sms = world.connections.iter().find(|c| c.channel == Channel::Sms).expect("a connection");
+    assert!(other.dispatch.reserve(app.tenant(), sms, false).is_some(), "its lane is open");
+    let id = app.send_message(in_an_hour("+34600111222")).await;
+    remove(&app, "sms").await;
+    app.clock.advance(Duration::from_secs(2));
+    other.dispatch.tick().await.expect("a round");
+    app.clock.advance(Duration::from_secs(3_600));
+    other.dispatch.drain().await.expect("rounds");
+    let mut tx = app.store().read().await.expect("a reader");
+    let message = tx.lookup_message(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("a message");
+    assert_eq!(message.state.status.as_str(), "failed");
+}
+
+#[tokio::test]
+async fn a_message_whose_account_cannot_be_opened_expires() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Down]);
+        let mut app = provider.app(backend).await;
+        let id = app.send_message(json!({"to": "+34600111222", "text": "x", "validitySeconds": 600})).await;
+        app.drain().await;
+        provider.unusable.store(true, Ordering::Release);
+        app.crash().await;
+        app.advance(Duration::from_secs(300)).await;
+        assert_eq!(app.message(&id).await["status"], "sending");
+        app.advance(Duration::from_secs(300)).await;
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["errorCode"].as_str()), (Some("failed"), Some("expired")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_concerns_no_other() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let mut app = provider.app(backend).await;
+        let later = [app.send_message(in_an_hour("+34600111221")).await, app.send_message(in_an_hour("+34600111222")).await];
+        provider.close();
+        for to in ["+34600111223", "+34600111224", "+34600111225"] {
+            app.send_message(json!({"to": to, "text": "x"})).await;
+        }
+        provider.called(3).await;
+        // As a newer version may have left them.
+        app.sql("UPDATE messages SET wait = 9 WHERE recipient IN ('+34600111221', '+34600111223')").await;
+        app.sql("UPDATE messages SET detail = '{' WHERE recipient = '+34600111224'").await;
+        app.crash().await;
+        provider.open();
+        app.advance(Duration::from_secs(3_600)).await;
+        assert_eq!(app.message(&later[1]).await["status"], "sent");
+        let mut tx = app.store().read().await.expect("a reader");
+        let owners = tx.owners().await.expect("owners");
+        let owned = tx.messages_owned_by(owners[0], 9).await.expect("a list");
+        assert_eq!((owners.len(), owned.len()), (1, 2), "what can be read was taken over");
+    }
+}
+
+#[tokio::test]
+async fn a_node_shows_that_it_lives_whatever_else_fails() {
+    let app = TestApp::start().await;
+    app.send_message(in_an_hour("+34600111222")).await;
+    remove(&app, "sms").await;
+    app.faults.steps_left.store(0, Ordering::Release);
+    app.clock.advance(Duration::from_secs(3_600));
+    assert!(app.node.dispatch.tick().await.is_err());
+    app.get("/readyz").await.expect(200);
+}
+
+#[tokio::test]
+async fn an_accepted_message_of_which_nobody_learned_is_sent() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
+        app.faults.lost_accepts.store(1, Ordering::Release);
+        app.post("/v1/messages", body.clone()).await.expect(503);
+        for _ in 0..4 {
+            app.advance(Duration::from_secs(10)).await;
+        }
+        let repeated = app.post("/v1/messages", body).await.expect(409).json();
+        let message = app.message(repeated["message"]["id"].as_str().expect("the original")).await;
+        assert_eq!((message["status"].as_str(), message["possibleDuplicate"].as_bool()), (Some("delivered"), Some(true)), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_ends_without_a_result_is_unknown() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Panics]);
+        let app = provider.app(backend).await;
+        let id = app.send_message(text()).await;
+        for _ in 0..4 {
+            app.advance(Duration::from_secs(10)).await;
+        }
+        let message = app.message(&id).await;
+        assert_eq!((message["status"].as_str(), message["attempts"][0]["status"].as_str()), (Some("sent"), Some("unknown")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn an_attempt_that_takes_long_is_nobody_else_s() {
+    let provider = Provider::answering([]);
+    let app = provider.app(Backend::Sqlite).await;
+    provider.close();
+    let id = app.send_message(text()).await;
+    provider.called(1).await;
+    for _ in 0..6 {
+        app.clock.advance(Duration::from_secs(10));
+        app.node.dispatch.tick().await.expect("a round");
+    }
+    provider.open();
+    app.drain().await;
+    let message = app.message(&id).await;
+    assert_eq!((message["status"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("sent"), Some(1)), "{message}");
+}
+
+#[tokio::test]
+async fn what_a_forgotten_node_owns_is_taken_over() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let app = provider.app(backend).await;
+        provider.close();
+        let id = app.send_message(text()).await;
+        provider.called(1).await;
+        // As if the others had buried this node, and it had started the attempt after that.
+        app.sql("UPDATE messages SET owner = 77").await;
+        app.clock.advance(Duration::from_secs(10));
+        app.node.dispatch.tick().await.expect("a round");
+        let message = app.message(&id).await;
+        assert_eq!(message["attempts"][0]["status"], "unknown", "{message}");
+        provider.open();
+        app.drain().await;
+        assert_eq!(app.message(&id).await["status"], "sent");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_scheduled_for_soon_waits_for_its_time_too() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": "2026-01-01T00:00:03Z"})).await;
+    app.advance(Duration::from_millis(2_999)).await;
+    assert_eq!(app.message(&id).await["status"], "scheduled");
+    app.advance(Duration::from_millis(1)).await;
+    assert_eq!(app.message(&id).await["status"], "delivered");
+}
+
+#[tokio::test]
+async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([]);
+        let app = provider.app(backend).await;
+        let content = json!({"name": "order_ready", "language": "en", "body": "Ready.", "whatsappCategory": "UTILITY"});
+        let made = app.post("/v1/templates", content).await.expect(201).json();
+        let sender = app.node.core.world(app.tenant()).await.expect("the test world").default_sender().expect("a sender").id;
+        let path = format!("/v1/templates/{}/submit", made["id"].as_str().expect("an id"));
+        app.post(&path, json!({"senderId": sender})).await.expect(202);
+        assert_eq!(provider.submitted.load(Ordering::Acquire), 1);
+        app.clock.advance(Duration::from_secs(60));
+        let due =
+            app.store().read().await.expect("a reader").due_templates(nuncio_domain::Clock::now(&*app.clock), 9).await.expect("a list");
+        for _ in 0..2 {
+            app.node.core.look_after_template(&due[0]).await.expect("looked after");
+        }
+        assert_eq!(provider.submitted.load(Ordering::Acquire), 2);
+    }
+}
+
+#[tokio::test]
+async fn all_keys_whose_time_is_over_are_forgotten_in_one_go() {
+    let app = TestApp::start().await;
+    app.sql(&format!(
+        "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, purge_after) \
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
+         SELECT {}, 1, i, zeroblob(32), zeroblob(16), 1 FROM n",
+        app.tenant().0
+    ))
+    .await;
+    let known = async |key: &str| {
+        let mut tx = app.store().read().await.expect("a reader");
+        tx.find_message_by_idempotency_key(app.tenant(), nuncio_store::Operation::SendMessage, key).await.expect("a look").is_some()
+    };
+    assert!(known("2500").await);
+    app.node.dispatch.purge().await.expect("purged");
+    assert!(!known("2500").await && !known("1").await);
+}

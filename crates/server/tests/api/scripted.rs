@@ -1,0 +1,90 @@
+//! A provider that does as the test says.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, SendRequest, Services, Settings, TemplateApi, Verdict};
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::template::{Decision, Template};
+use nuncio_domain::{Channel, FieldError, MessageType};
+
+static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::Never, window: 8 };
+
+/// A provider that answers what the test has written down of templates, and remembers what it was asked. To messages no answer comes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scripted(Arc<Mutex<Script>>);
+
+#[derive(Debug, Default)]
+struct Script {
+    submits: VecDeque<Result<String, Failure>>,
+    statuses: VecDeque<Result<Decision, Failure>>,
+    /// What was asked: `submit`, or the provider's id.
+    asked: Vec<String>,
+}
+
+impl Scripted {
+    pub(crate) fn will(&self, submits: Vec<Result<String, Failure>>, statuses: Vec<Result<Decision, Failure>>) {
+        let mut script = self.0.lock().expect("no panic");
+        (script.submits, script.statuses) = (submits.into(), statuses.into());
+    }
+
+    /// What was asked since this was last asked.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("no panic").asked)
+    }
+}
+
+impl AdapterFactory for Scripted {
+    fn kind(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Whatsapp, Channel::Email]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        Settings::new(self.fields(), account).finish()?;
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Adapter for Scripted {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+        let failure = Failure::own(FailureCode::UnknownOutcome, "the connection broke before the answer came");
+        Verdict::Unknown { failure, refs: Vec::new() }
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        Ok("scripted".to_owned())
+    }
+
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl TemplateApi for Scripted {
+    async fn submit(&self, _: &Template) -> Result<String, Failure> {
+        let mut script = self.0.lock().expect("no panic");
+        script.asked.push("submit".to_owned());
+        script.submits.pop_front().expect("it is handed in so often only")
+    }
+
+    async fn status(&self, template: &Template) -> Result<Decision, Failure> {
+        let mut script = self.0.lock().expect("no panic");
+        script.asked.push(template.content.provider_id.clone().unwrap_or_default());
+        script.statuses.pop_front().expect("it is asked so often only")
+    }
+}

@@ -1,0 +1,84 @@
+//! A database that fails when a test says so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
+
+/// What goes wrong. Nothing by default.
+#[derive(Debug)]
+pub struct Faults {
+    /// So many of the next messages are written, but nobody learns of it.
+    pub lost_accepts: AtomicU32,
+    /// After so many more steps of messages no further one is taken.
+    pub steps_left: AtomicU32,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self { lost_accepts: AtomicU32::new(0), steps_left: AtomicU32::new(u32::MAX) }
+    }
+}
+
+/// Counts down; `false` at zero.
+fn one_less(count: &AtomicU32) -> bool {
+    count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok()
+}
+
+/// `store` with `faults`.
+pub(crate) fn with(faults: Arc<Faults>, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(Faulty { faults, store })
+}
+
+#[derive(Debug)]
+struct Faulty {
+    faults: Arc<Faults>,
+    store: Arc<dyn Store>,
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn accept(&self, item: Accept) -> Result<Accepted> {
+        let accepted = self.store.accept(item).await?;
+        if one_less(&self.faults.lost_accepts) {
+            return Err(StoreError::InDoubt("a test lost the answer".to_owned()));
+        }
+        Ok(accepted)
+    }
+
+    async fn transition(&self, item: Transition) -> Result<Transitioned> {
+        if !one_less(&self.faults.steps_left) {
+            return Err(StoreError::Unavailable("a test lets no further step through".to_owned()));
+        }
+        self.store.transition(item).await
+    }
+
+    async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()> {
+        self.store.add_metrics(deltas).await
+    }
+
+    async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool> {
+        self.store.log_deliveries(log).await
+    }
+
+    async fn begin(&self) -> Result<Box<dyn Tx>> {
+        self.store.begin().await
+    }
+
+    async fn read(&self) -> Result<Box<dyn Tx>> {
+        self.store.read().await
+    }
+
+    async fn ping(&self) -> Result<()> {
+        self.store.ping().await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+
+    async fn advice(&self) -> Result<Vec<String>> {
+        self.store.advice().await
+    }
+}
