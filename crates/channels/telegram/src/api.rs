@@ -133,7 +133,9 @@ impl Api {
         let Ok(answer) = serde_json::from_slice::<Answer<T>>(&response.body) else { return Err(garbled) };
         match answer {
             Answer { ok: true, result: Some(result), .. } => Ok(result),
-            Answer { ok: false, error_code: Some(code), description, parameters: Parameters { retry_after, migrate_to_chat_id }, .. } => {
+            Answer {
+                ok: false, error_code: Some(code), description, parameters: Parameters { retry_after, migrate_to_chat_id }, ..
+            } => {
                 Err(Fault::Refused(Refusal {
                     code,
                     // Whoever stands in for Telegram may repeat the URL.

@@ -68,7 +68,8 @@ impl Config {
         let token = settings.text("token").unwrap_or_default().to_owned();
         let bot = bot(&token);
         if bot.is_none() && !token.is_empty() {
-            settings.fault("secrets.token", "is no bot token: digits, a colon, then letters, digits, - and _; copy it whole from BotFather");
+            settings
+                .fault("secrets.token", "is no bot token: digits, a colon, then letters, digits, - and _; copy it whole from BotFather");
         }
         let base_url = settings.text("base_url").unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/').to_owned();
         if !is_base(&base_url) {

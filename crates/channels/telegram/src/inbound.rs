@@ -62,7 +62,8 @@ impl Place {
         let id = query.data?;
         let CallbackQuery { message, from, .. } = query;
         let keys = message.iter().filter_map(|m| m.reply_markup.as_ref()).flat_map(|k| k.inline_keyboard.iter().flatten());
-        let title = keys.into_iter().find(|key| key.callback_data.as_deref() == Some(&id)).map_or_else(|| id.clone(), |key| key.text.clone());
+        let title =
+            keys.into_iter().find(|key| key.callback_data.as_deref() == Some(&id)).map_or_else(|| id.clone(), |key| key.text.clone());
         let chat = message.as_ref().map_or(from.id, |m| m.chat.id);
         let mut inbound = self.inbound(chat, format!("callback:{}", query.id), title.clone(), now);
         inbound.replies_to = message.as_ref().map(|m| reference(chat, m.message_id));

@@ -112,10 +112,10 @@ impl Adapter for Telegram {
         let mut refs = Vec::new();
         for call in &calls {
             match self.deliver(call).await {
-                // A reaction is no message and has no id.
-                Ok(answer) if answer == Value::Bool(true) => {}
                 Ok(answer) => match answer["message_id"].as_i64() {
                     Some(id) => refs.push(outbound::reference(chat, id)),
+                    // A reaction is no message and has no id.
+                    None if answer == Value::Bool(true) => {}
                     None => return map::verdict(&Fault::Garbled { status: 200 }, chat, refs, calls.len()),
                 },
                 Err(fault) => return map::verdict(&fault, chat, refs, calls.len()),
@@ -182,10 +182,11 @@ impl Telegram {
         let Some(File { source: Source::Url(url), .. }) = &call.file else { return self.api.call(call).await };
         let _held = self.fetches.acquire().await;
         let limits = FetchLimits { max_bytes: FETCHED, timeout: self.config.timeout };
-        let fetched = self.guarded.fetch(url, limits).await.map_err(|error: FetchError| Fault::NoFile {
-            why: error.to_string(),
-            later: error.is_transient(),
-        })?;
+        let fetched = self
+            .guarded
+            .fetch(url, limits)
+            .await
+            .map_err(|error: FetchError| Fault::NoFile { why: error.to_string(), later: error.is_transient() })?;
         let mut call = call.clone();
         if let Some(file) = &mut call.file {
             if file.content_type.is_empty() {
@@ -211,7 +212,9 @@ impl Telegram {
             Receive::Webhook => {
                 let info = self.webhook_info().await.map_err(|fault| map::explain(&fault))?;
                 match receive::recent_error(&info, self.ids.clock.now()) {
-                    Some(error) if info.url == self.callback_url => Err(format!("Telegram cannot deliver to {}: {error}", self.callback_url)),
+                    Some(error) if info.url == self.callback_url => {
+                        Err(format!("Telegram cannot deliver to {}: {error}", self.callback_url))
+                    }
                     _ if info.url == self.callback_url => Ok(format!("Telegram calls {}", self.callback_url)),
                     _ => Ok(format!("Telegram will be asked to call {}", self.callback_url)),
                 }

@@ -88,9 +88,17 @@ fn class(refusal: &Refusal) -> Class {
     }
 }
 
-const INVALID_CHAT: &[&str] =
-    &["chat not found", "user not found", "user_id_invalid", "peer_id_invalid", "chat_id", "group chat was deactivated", "user is deactivated"];
-const NO_RIGHT: &[&str] = &["not enough rights", "have no rights", "need administrator rights", "chat_write_forbidden", "_forbidden", "chat_restricted"];
+const INVALID_CHAT: &[&str] = &[
+    "chat not found",
+    "user not found",
+    "user_id_invalid",
+    "peer_id_invalid",
+    "chat_id",
+    "group chat was deactivated",
+    "user is deactivated",
+];
+const NO_RIGHT: &[&str] =
+    &["not enough rights", "have no rights", "need administrator rights", "chat_write_forbidden", "_forbidden", "chat_restricted"];
 /// What Telegram says of a URL that it could not fetch or does not take: <https://core.telegram.org/bots/api#sending-files>.
 const NO_MEDIA: &[&str] = &["http url content", "web page content", "webpage_", "wrong file identifier", "wrong remote file"];
 
@@ -144,8 +152,8 @@ mod tests {
     #[test]
     fn refusals() {
         use FailureCode::{
-            AttachmentUnavailable, BlockedByRecipient, ContentRejected, CredentialsInvalid, InvalidRecipient, ProviderRejected, RateLimited,
-            Undeliverable,
+            AttachmentUnavailable, BlockedByRecipient, ContentRejected, CredentialsInvalid, InvalidRecipient, ProviderRejected,
+            RateLimited, Undeliverable,
         };
         for (code, text, what, failure) in [
             (401, "Unauthorized", "connection", CredentialsInvalid),

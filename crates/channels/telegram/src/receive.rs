@@ -146,8 +146,7 @@ impl Telegram {
         let info = self.webhook_info().await?;
         if !*set || info.url != self.callback_url {
             // Set anew at the start, too: the secret is not told, and may be another one.
-            let wanted =
-                json!({"url": self.callback_url, "secret_token": self.config.webhook_secret.expose(), "allowed_updates": UPDATES});
+            let wanted = json!({"url": self.callback_url, "secret_token": self.config.webhook_secret.expose(), "allowed_updates": UPDATES});
             let _: bool = self.api.call(&Call::new("setWebhook", wanted)).await?;
             *set = true;
         }
