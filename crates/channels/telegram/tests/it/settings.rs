@@ -68,7 +68,8 @@ async fn the_check_says_how_messages_come_in() {
 async fn the_check_of_a_webhook_wants_https() {
     let peer = Peer::start(|_| Act::result(json!({"id": 1, "first_name": "Desk"}))).await;
     let settings = account(json!({"receive": "webhook", "base_url": format!("http://{}", peer.address)}));
-    let adapter = factory(GuardPolicy::default()).open(&settings, &services(Arc::new(Recorder::default()), "http://nuncio.example")).unwrap();
+    let adapter =
+        factory(GuardPolicy::default()).open(&settings, &services(Arc::new(Recorder::default()), "http://nuncio.example")).unwrap();
     let told = adapter.check().await.unwrap_err();
     assert!(told.contains("server.public_url"), "{told}");
 }
