@@ -1,0 +1,162 @@
+//! From what Telegram tells to events. Pure.
+
+use nuncio_channel::{Inbound, Media, ProviderEvent};
+use nuncio_domain::message::{Button, Card, Content};
+use nuncio_domain::{Channel, ConnectionId, MessageType, TenantId, Timestamp};
+
+use crate::outbound::reference;
+use crate::wire::{self, CallbackQuery, Chat, Message, Reaction, Update, User};
+
+/// Whose updates they are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) tenant: TenantId,
+    pub(crate) connection: ConnectionId,
+    /// The bot's user id.
+    pub(crate) bot: i64,
+}
+
+/// What an update tells.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Heard {
+    /// At most one.
+    pub(crate) event: Option<ProviderEvent>,
+    /// The pressed button that turns until this id is answered.
+    pub(crate) pressed: Option<String>,
+}
+
+impl Place {
+    /// Reads an update that came at `now`. Kinds that are not known, edited messages and service messages tell nothing.
+    pub(crate) fn hear(&self, update: Update, now: Timestamp) -> Heard {
+        let pressed = update.callback_query.as_ref().map(|query| query.id.clone());
+        let inbound = match update {
+            Update { message: Some(message), .. } => self.message(message),
+            Update { callback_query: Some(query), .. } => self.choice(query, now),
+            Update { message_reaction: Some(reaction), update_id, .. } => self.reaction(&reaction, update_id),
+            _ => None,
+        };
+        Heard { event: inbound.map(ProviderEvent::Inbound), pressed }
+    }
+
+    /// A text in `chat`. Whoever writes in a group, it is the group that an answer goes to, so it counts as the sender.
+    fn inbound(&self, chat: i64, id: String, text: String, at: Timestamp) -> Inbound {
+        Inbound::text((self.tenant, self.connection, Channel::Telegram), id, chat.to_string(), text, at)
+    }
+
+    fn message(&self, mut message: Message) -> Option<Inbound> {
+        let (message_type, content, media) = said(&mut message)?;
+        let text = message.text.or(message.caption).unwrap_or_default();
+        let chat = message.chat;
+        let mut inbound = self.inbound(chat.id, reference(chat.id, message.message_id), text, seconds(message.date));
+        let of_ours = |m: &Message| m.from.as_ref().is_some_and(|from| from.id == self.bot);
+        inbound.replies_to = message.reply_to_message.filter(|m| of_ours(m)).map(|m| reference(chat.id, m.message_id));
+        inbound.profile_name = chat_name(&chat);
+        inbound.message_type = message_type;
+        inbound.content = content.map(Box::new);
+        inbound.media = media;
+        Some(inbound)
+    }
+
+    /// A button or a row that was pressed. Its title stands in the keyboard of the message, which a very old one lacks.
+    fn choice(&self, query: CallbackQuery, now: Timestamp) -> Option<Inbound> {
+        let id = query.data?;
+        let CallbackQuery { message, from, .. } = query;
+        let keys = message.iter().filter_map(|m| m.reply_markup.as_ref()).flat_map(|k| k.inline_keyboard.iter().flatten());
+        let title =
+            keys.into_iter().find(|key| key.callback_data.as_deref() == Some(&id)).map_or_else(|| id.clone(), |key| key.text.clone());
+        let chat = message.as_ref().map_or(from.id, |m| m.chat.id);
+        let mut inbound = self.inbound(chat, format!("callback:{}", query.id), title.clone(), now);
+        inbound.replies_to = message.as_ref().map(|m| reference(chat, m.message_id));
+        inbound.profile_name = message.and_then(|m| chat_name(&m.chat)).or_else(|| user_name(&from));
+        inbound.content = Some(Box::new(Content { buttons: Some(vec![Button { id, title }]), ..Content::default() }));
+        Some(inbound)
+    }
+
+    /// The emoji that was added; an empty one when none is left. One that is a picture of its own has no emoji: it tells nothing.
+    fn reaction(&self, reaction: &Reaction, update: i64) -> Option<Inbound> {
+        let old: Vec<_> = reaction.old_reaction.iter().filter_map(|r| r.emoji.as_ref()).collect();
+        let added = reaction.new_reaction.iter().filter_map(|r| r.emoji.as_ref()).find(|emoji| !old.contains(emoji));
+        let emoji = match added {
+            Some(emoji) => emoji.clone(),
+            None if reaction.new_reaction.is_empty() => String::new(),
+            None => return None,
+        };
+        let chat = &reaction.chat;
+        let mut inbound = self.inbound(chat.id, format!("update:{update}"), String::new(), seconds(reaction.date));
+        inbound.message_type = MessageType::Reaction;
+        inbound.profile_name = chat_name(chat);
+        let react_to = Some(reference(chat.id, reaction.message_id));
+        inbound.content = Some(Box::new(Content { emoji: Some(emoji), react_to_message_id: react_to, ..Content::default() }));
+        Some(inbound)
+    }
+}
+
+fn seconds(unix: i64) -> Timestamp {
+    Timestamp::from_millis(unix.saturating_mul(1_000))
+}
+
+fn chat_name(chat: &Chat) -> Option<String> {
+    chat.title.clone().or_else(|| full_name(chat.first_name.as_deref(), chat.last_name.as_deref()))
+}
+
+fn user_name(user: &User) -> Option<String> {
+    full_name(Some(&user.first_name), user.last_name.as_deref())
+}
+
+fn full_name(first: Option<&str>, last: Option<&str>) -> Option<String> {
+    let parts: Vec<_> = [first, last].into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// What kind of message it is, and what it holds besides words; `None` for service messages and kinds that nuncio has no word for.
+fn said(message: &mut Message) -> Option<(MessageType, Option<Content>, Vec<Media>)> {
+    // The venue's place stands outside it too, and an animation is told as a document too.
+    if let Some((message_type, media)) = media(message) {
+        return Some((message_type, None, vec![media]));
+    }
+    if let Some(venue) = message.venue.take() {
+        let content = Content { location_name: Some(venue.title), location_address: Some(venue.address), ..position(&venue.location) };
+        return Some((MessageType::Location, Some(content), Vec::new()));
+    }
+    if let Some(location) = message.location.take() {
+        return Some((MessageType::Location, Some(position(&location)), Vec::new()));
+    }
+    if let Some(contact) = message.contact.take() {
+        let name = full_name(Some(&contact.first_name), contact.last_name.as_deref()).unwrap_or_default();
+        let cards = vec![Card { name, phones: vec![contact.phone_number] }];
+        return Some((MessageType::Contact, Some(Content { contacts: Some(cards), ..Content::default() }), Vec::new()));
+    }
+    message.text.is_some().then_some((MessageType::Text, None, Vec::new()))
+}
+
+fn position(location: &wire::Location) -> Content {
+    Content { latitude: Some(location.latitude), longitude: Some(location.longitude), ..Content::default() }
+}
+
+fn media(message: &mut Message) -> Option<(MessageType, Media)> {
+    use MessageType::{Audio, Document, Image, Sticker, Video};
+    let largest = message.photo.drain(..).max_by_key(|size| size.width);
+    let (message_type, media, usual) = [
+        (Image, largest, "image/jpeg"),
+        (Video, message.animation.take(), "video/mp4"),
+        (Video, message.video.take(), "video/mp4"),
+        (Video, message.video_note.take(), "video/mp4"),
+        (Audio, message.audio.take(), "audio/mpeg"),
+        (Audio, message.voice.take(), "audio/ogg"),
+        (Document, message.document.take(), "application/octet-stream"),
+        (Sticker, message.sticker.take(), "image/webp"),
+    ]
+    .into_iter()
+    .find_map(|(message_type, media, usual)| media.map(|media| (message_type, media, usual)))?;
+    let usual = match (media.is_animated, media.is_video) {
+        (true, _) => "application/x-tgsticker",
+        (_, true) => "video/webm",
+        _ => usual,
+    };
+    let content_type = media.mime_type.unwrap_or_else(|| usual.to_owned());
+    Some((message_type, Media { reference: media.file_id, filename: media.file_name, content_type, content_id: None, bytes: None }))
+}
+
+#[cfg(test)]
+#[path = "inbound_tests.rs"]
+mod tests;

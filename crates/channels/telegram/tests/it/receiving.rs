@@ -1,0 +1,261 @@
+//! Messages to the bot: asked for, posted, and their media.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use nuncio_channel::{Adapter, Answer, Call, CallError, ProviderEvent, Told, stop};
+use nuncio_domain::message::FailureCode;
+use serde_json::{Value, json};
+
+use crate::support::{Act, NOW, Peer, Recorder, TOKEN, account, open};
+
+fn text(update: i64, text: &str) -> Value {
+    let chat = json!({"id": 5, "type": "private", "first_name": "Ada"});
+    json!({"update_id": update, "message": {"message_id": update + 1_000, "date": 1_795_255_100, "chat": chat, "text": text}})
+}
+
+fn pressed(update: i64) -> Value {
+    let from = json!({"id": 5, "is_bot": false, "first_name": "Ada"});
+    json!({"update_id": update, "callback_query": {"id": "77", "from": from, "chat_instance": "1", "data": "yes"}})
+}
+
+/// A Bot API that tells these updates from the offset on, as Telegram does: those before it are forgotten.
+async fn telling(updates: Vec<Value>) -> Peer {
+    Peer::start(move |seen| {
+        if seen.method() != "getUpdates" {
+            return Act::result(json!(true));
+        }
+        let offset = seen.json()["offset"].as_i64().unwrap();
+        let left: Vec<_> = updates.iter().filter(|u| u["update_id"].as_i64().is_none_or(|id| id >= offset)).collect();
+        // With nothing to tell it is silent: the next question would be answered only after 25 seconds.
+        if left.is_empty() { Act::Silence } else { Act::result(json!(left)) }
+    })
+    .await
+}
+
+/// Runs the session while `test` does, then asks it to end, and waits for that.
+async fn running<T>(adapter: &Arc<dyn Adapter>, test: impl Future<Output = T>) -> T {
+    let (ask, asked) = stop();
+    let session = tokio::spawn({
+        let adapter = Arc::clone(adapter);
+        async move { adapter.run(asked).await }
+    });
+    let result = test.await;
+    ask.send(true).unwrap();
+    session.await.unwrap();
+    assert_eq!(adapter.trouble(), None, "a session that ended has no trouble");
+    result
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_told_is_written_and_then_confirmed() {
+    let peer = telling(vec![text(10, "one"), pressed(11), text(12, "two")]).await;
+    let events = Arc::new(Recorder::default());
+    let adapter = open(peer.address, json!({}), &events);
+    running(&adapter, peer.wait_for("getUpdates", 2)).await;
+    let heard: Vec<_> = events.wait_for(3).await.into_iter().map(|i| (i.provider_message_id, i.text)).collect();
+    let wanted = [("5:1010", "one"), ("callback:77", "yes"), ("5:1012", "two")].map(|(id, text)| (id.to_owned(), text.to_owned()));
+    assert_eq!(heard, wanted);
+    assert_eq!(peer.methods(), ["deleteWebhook", "getUpdates", "answerCallbackQuery", "getUpdates"]);
+    let calls = peer.seen();
+    assert_eq!(calls[2].json(), json!({"callback_query_id": "77"}));
+    let question = |offset| json!({"offset": offset, "timeout": 25, "allowed_updates": ["message", "callback_query", "message_reaction"]});
+    assert_eq!((calls[1].json(), calls[3].json()), (question(0), question(13)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_written_is_asked_for_again() {
+    let peer = telling(vec![text(10, "one"), text(11, "two")]).await;
+    let events = Arc::new(Recorder::default());
+    *events.refusals.lock() = 2;
+    let adapter = open(peer.address, json!({}), &events);
+    running(&adapter, async {
+        peer.wait_for("getUpdates", 2).await;
+        assert!(adapter.trouble().unwrap().contains("could not be written"));
+        peer.wait_for("getUpdates", 4).await;
+    })
+    .await;
+    let offsets: Vec<_> = peer.wait_for("getUpdates", 4).await.iter().map(|call| call.json()["offset"].clone()).collect();
+    assert_eq!(offsets, [0, 0, 0, 12]);
+    let texts: Vec<_> = events.wait_for(2).await.into_iter().map(|i| i.text).collect();
+    assert_eq!(texts, ["one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_does_not_come_for_ever() {
+    let unreadable = json!({"update_id": 10, "message": {"message_id": "ten"}});
+    let unknown = json!({"update_id": 11, "kind_of_next_year": {}});
+    let peer = telling(vec![unreadable, unknown, text(12, "one")]).await;
+    let events = Arc::new(Recorder::default());
+    let adapter = open(peer.address, json!({}), &events);
+    let calls = running(&adapter, peer.wait_for("getUpdates", 2)).await;
+    assert_eq!(calls[1].json()["offset"], 13);
+    assert_eq!(events.wait_for(1).await[0].text, "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_program_that_receives_is_named_and_outlasted() {
+    let mut asked = 0;
+    let peer = Peer::start(move |seen| match seen.method() {
+        "getUpdates" => {
+            asked += 1;
+            match asked {
+                1 => Act::error(409, "Conflict: terminated by other getUpdates request", json!({})),
+                2 => Act::error(429, "Too Many Requests: retry after 40", json!({"retry_after": 40})),
+                3 => Act::HangUp,
+                4 => Act::result(json!([text(10, "one")])),
+                _ => Act::Silence,
+            }
+        }
+        _ => Act::result(json!(true)),
+    })
+    .await;
+    let events = Arc::new(Recorder::default());
+    let adapter = open(peer.address, json!({}), &events);
+    let began = tokio::time::Instant::now();
+    running(&adapter, async {
+        peer.wait_for("deleteWebhook", 2).await;
+        assert!(adapter.trouble().unwrap().contains("another program receives"), "{:?}", adapter.trouble());
+        peer.wait_for("getUpdates", 5).await;
+        assert_eq!(adapter.trouble(), None);
+    })
+    .await;
+    // 1 s, the 40 s that were asked for, 4 s.
+    assert_eq!(began.elapsed().as_secs(), 45);
+    assert_eq!(events.wait_for(1).await[0].text, "one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_wait_is_not_hurried() {
+    let peer = Peer::start(|seen| if seen.method() == "getUpdates" { Act::result(json!([])) } else { Act::result(json!(true)) }).await;
+    let adapter = open(peer.address, json!({}), &Arc::default());
+    let began = tokio::time::Instant::now();
+    running(&adapter, peer.wait_for("getUpdates", 4)).await;
+    assert_eq!(began.elapsed().as_secs(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_webhook_is_kept() {
+    let url = format!("https://nuncio.example/providers/telegram/{}", account(json!({})).id);
+    let failing = json!({"url": url, "pending_update_count": 2, "last_error_date": 1_795_255_190, "last_error_message": "Timeout"});
+    let mut looks = 0;
+    let peer = {
+        let (url, failing) = (url.clone(), failing.clone());
+        Peer::start(move |seen| match seen.method() {
+            "getWebhookInfo" => {
+                looks += 1;
+                match looks {
+                    1 => Act::error(502, "Bad Gateway", json!({})),
+                    2 => Act::result(json!({"url": url, "pending_update_count": 0})),
+                    3 => Act::result(json!({"url": "https://other.example", "pending_update_count": 0})),
+                    4 => Act::result(failing.clone()),
+                    _ => Act::Silence,
+                }
+            }
+            _ => Act::result(json!(true)),
+        })
+        .await
+    };
+    let adapter = open(peer.address, json!({"receive": "webhook"}), &Arc::default());
+    let began = tokio::time::Instant::now();
+    running(&adapter, async {
+        peer.wait_for("getWebhookInfo", 5).await;
+        assert_eq!(adapter.trouble().as_deref(), Some("Telegram could not deliver to the webhook: Timeout (2 waiting)"));
+    })
+    .await;
+    assert_eq!(began.elapsed().as_secs(), 1 + 3 * 300);
+    let [info, set] = ["getWebhookInfo", "setWebhook"];
+    assert_eq!(peer.methods(), [info, info, set, info, set, info, info]);
+    let asked = peer.wait_for(set, 2).await[0].json();
+    assert_eq!(asked["url"], url);
+    assert_eq!(asked["allowed_updates"], json!(["message", "callback_query", "message_reaction"]));
+    assert_eq!(asked["secret_token"].as_str().unwrap().len(), 64);
+}
+
+/// A bot that Telegram calls, and the secret that it gave Telegram.
+async fn called() -> (Arc<dyn Adapter>, String) {
+    let peer = Peer::start(|seen| match seen.method() {
+        "getWebhookInfo" => Act::result(json!({"url": ""})),
+        _ => Act::result(json!(true)),
+    })
+    .await;
+    let adapter = open(peer.address, json!({"receive": "webhook"}), &Arc::default());
+    let asked = running(&adapter, peer.wait_for("setWebhook", 1)).await[0].json();
+    (adapter, asked["secret_token"].as_str().unwrap().to_owned())
+}
+
+fn post(adapter: &Arc<dyn Adapter>, secret: Option<&str>, body: &[u8]) -> Result<Told, CallError> {
+    let mut headers = HeaderMap::new();
+    if let Some(secret) = secret {
+        headers.insert("X-Telegram-Bot-Api-Secret-Token", secret.parse().unwrap());
+    }
+    adapter.callback(&Call { method: "POST", url: "https://nuncio.example/", rest: "", query: "", headers: &headers, body, now: NOW })
+}
+
+#[tokio::test]
+async fn what_telegram_posts_is_read() {
+    let (adapter, secret) = called().await;
+    let told = post(&adapter, Some(&secret), text(10, "one").to_string().as_bytes()).unwrap();
+    assert_eq!(told.answer, Answer::default());
+    let [ProviderEvent::Inbound(inbound)] = told.events.as_slice() else { panic!("{told:?}") };
+    assert_eq!((inbound.provider_message_id.as_str(), inbound.text.as_str()), ("5:1010", "one"));
+    assert_eq!(post(&adapter, Some(&secret), text(10, "one").to_string().as_bytes()), Ok(told), "told again, it is the same");
+
+    let told = post(&adapter, Some(&secret), pressed(11).to_string().as_bytes()).unwrap();
+    let answer: Value = serde_json::from_str(&told.answer.body).unwrap();
+    assert_eq!((told.events.len(), told.answer.content_type), (1, "application/json"));
+    assert_eq!(answer, json!({"method": "answerCallbackQuery", "callback_query_id": "77"}));
+
+    assert_eq!(post(&adapter, Some(&secret), br#"{"update_id": 12, "kind_of_next_year": {"x": 1}}"#), Ok(Told::default()));
+}
+
+#[tokio::test]
+async fn what_others_post_is_refused_unread() {
+    let (adapter, secret) = called().await;
+    for wrong in [None, Some(""), Some("x"), Some(TOKEN), Some(&secret[1..]), Some(&secret.to_uppercase())] {
+        let refused = post(&adapter, wrong, b"nonsense").unwrap_err();
+        let CallError::Unproved(text) = refused else { panic!("{wrong:?}: {refused:?}") };
+        assert!(!text.contains(&secret), "{text}");
+    }
+    for body in ["", "nonsense", "[]", "{}", r#"{"update_id": 1, "message": {"text": 5, "chat": {"id": "of-Ada"}}}"#] {
+        let refused = post(&adapter, Some(&secret), body.as_bytes()).unwrap_err();
+        let CallError::Malformed(text) = refused else { panic!("{body}: {refused:?}") };
+        assert!(text.contains("not an update") && !text.contains("of-Ada"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_is_not_called() {
+    for receive in ["polling", "off"] {
+        let adapter = open(([127, 0, 0, 1], 9).into(), json!({"receive": receive}), &Arc::default());
+        assert_eq!(post(&adapter, None, b"{}"), Err(CallError::NotCalled), "{receive}");
+    }
+}
+
+#[tokio::test]
+async fn media_are_fetched_by_their_reference() {
+    let peer = Peer::start(|seen| match (seen.method(), seen.json()["file_id"].as_str()) {
+        ("getFile", Some("F")) => {
+            Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_size": 4, "file_path": "photos/file 1.jpg"}))
+        }
+        ("getFile", Some("long")) => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_path": "photos/long.jpg"})),
+        ("getFile", Some("huge")) => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_size": 99, "file_path": "x"})),
+        ("getFile", Some("sly")) => Act::result(json!({"file_id": "F", "file_unique_id": "u", "file_path": "../../other?x=1"})),
+        ("getFile", _) => Act::error(400, "Bad Request: file is too big", json!({})),
+        ("long.jpg", _) => Act::Answer(200, "y".repeat(11)),
+        _ => Act::Answer(200, "jpeg".into()),
+    })
+    .await;
+    let adapter = open(peer.address, json!({}), &Arc::default());
+    let file = adapter.fetch_media("F", 10).await.unwrap();
+    assert_eq!((file.filename.as_str(), file.bytes.as_slice()), ("file 1.jpg", b"jpeg".as_slice()));
+    assert_eq!(peer.seen()[1].path, format!("/file/bot{TOKEN}/photos/file%201.jpg"));
+    for (reference, says) in [("huge", "99 bytes"), ("long", "longer than 10"), ("none", "file is too big")] {
+        let failure = adapter.fetch_media(reference, 10).await.unwrap_err();
+        assert_eq!(failure.code, FailureCode::AttachmentUnavailable, "{reference}");
+        assert!(failure.message.contains(says) && !failure.message.contains(TOKEN), "{}", failure.message);
+    }
+    adapter.fetch_media("sly", 10).await.unwrap();
+    let path = peer.seen().pop().unwrap().path;
+    assert!(path.starts_with(&format!("/file/bot{TOKEN}/")) && !path.contains('?'), "{path}");
+}
