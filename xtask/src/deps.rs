@@ -27,6 +27,7 @@ const RULES: &[Rule] = &[
     Rule { name: "nuncio-channel", may_use: &["nuncio-domain", "nuncio-net"], never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-sim", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-smtp", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-whatsapp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule {
         name: "nuncio-core",
         may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel"],
@@ -54,6 +55,7 @@ const RULES: &[Rule] = &[
             "nuncio-channel",
             "nuncio-channel-sim",
             "nuncio-channel-smtp",
+            "nuncio-channel-whatsapp",
             "nuncio-core",
             "nuncio-dispatch",
             "nuncio-api",
