@@ -88,7 +88,7 @@ pub(crate) enum Fault {
         /// HTTP status.
         status: u16,
         /// The error.
-        error: GraphError,
+        error: Box<GraphError>,
         /// Its text, for people.
         text: String,
         /// When to come back, if it says.
@@ -155,9 +155,7 @@ impl Graph {
 
     /// Gets the file at a URL that the API named. At most `most` bytes are read.
     pub(crate) async fn download(&self, url: &str, most: u64) -> Result<Response, Fault> {
-        // The token goes along: never in clear text, unless the API itself is spoken to so.
-        let safe = |url: Url| url.scheme() == "https" || self.config.root.starts_with("http:");
-        if !Url::parse(url).is_ok_and(safe) {
+        if !may_carry_token(url, &self.config.root) {
             return Err(Fault::Unreachable("the address of the media is not https".to_owned()));
         }
         let answer = self.send(Method::GET, url, HeaderMap::new(), Body::Empty, most).await?;
@@ -193,7 +191,7 @@ impl Graph {
     fn refusal(&self, answer: &Response) -> Fault {
         #[derive(Deserialize)]
         struct Wrapped {
-            error: GraphError,
+            error: Box<GraphError>,
         }
         let (status, retry_after) = (answer.status.as_u16(), retry_after(&answer.headers));
         match serde_json::from_slice::<Wrapped>(&answer.body) {
@@ -201,6 +199,11 @@ impl Graph {
             Err(_) => Fault::Garbled { status, retry_after },
         }
     }
+}
+
+/// Whether the token may go along to `url`: never in clear text, unless the API itself is spoken to so.
+fn may_carry_token(url: &str, root: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| url.scheme() == "https" || root.starts_with("http:"))
 }
 
 fn fault(error: FetchError) -> Fault {
@@ -222,4 +225,19 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         cases.filter_map(|case| case.get("estimated_time_to_regain_access")?.as_u64()).max()
     };
     seconds.or_else(|| usage().map(|minutes| minutes.saturating_mul(60))).filter(|s| *s > 0).map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_does_not_go_out_in_clear_text() {
+        let root = "https://graph.facebook.com/v23.0";
+        assert!(may_carry_token("https://lookaside.fbsbx.com/whatsapp_business/attachments/?mid=1", root));
+        assert!(may_carry_token("http://127.0.0.1:1/blob", "http://127.0.0.1:1/v23.0"), "as a test peer is");
+        for url in ["http://lookaside.fbsbx.com/1", "ftp://x.example/1", "/1", ""] {
+            assert!(!may_carry_token(url, root), "{url}");
+        }
+    }
 }

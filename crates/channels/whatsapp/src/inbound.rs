@@ -138,11 +138,14 @@ struct Context {
     id: Option<String>,
 }
 
-/// Reads one message. `None` for what is none, such as a notice that somebody changed their number, and for one without a phone number.
+/// What comes among the messages and is none: notices, and changes of earlier messages.
+const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
+
+/// Reads one message. `None` for what is none, and for one without a phone number.
 pub(crate) fn read(config: &Config, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
     let head: Head = serde_json::from_str(json).ok()?;
     let digits = !head.from.is_empty() && head.from.bytes().all(|b| b.is_ascii_digit());
-    if !digits || head.id.is_empty() || head.kind == "system" {
+    if !digits || head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
         return None;
     }
     let place = (config.tenant, config.connection, Channel::Whatsapp);

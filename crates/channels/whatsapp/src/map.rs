@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn refused(status: u16, error: Value) -> Fault {
-        let error: GraphError = serde_json::from_value(error).unwrap();
+        let error: Box<GraphError> = serde_json::from_value(error).unwrap();
         Fault::Refused { status, text: error.text("EAAtoken"), error, retry_after: None }
     }
 

@@ -123,7 +123,7 @@ fn location(content: &Content) -> Value {
 
 /// Besides the formatted name WhatsApp wants one of its parts.
 fn card(card: &Card) -> Value {
-    let phones: Vec<_> = card.phones.iter().map(|phone| json!({"phone": phone, "type": "CELL"})).collect();
+    let phones: Vec<_> = card.phones.iter().map(|phone| json!({"phone": phone})).collect();
     json!({"name": {"formatted_name": card.name, "first_name": card.name}, "phones": phones})
 }
 

@@ -3,6 +3,7 @@
 mod support;
 
 mod callbacks;
+mod cases;
 mod contract;
 mod files;
 mod peer;
