@@ -28,6 +28,7 @@ const RULES: &[Rule] = &[
     Rule { name: "nuncio-channel-sim", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-smtp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-telegram", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-whatsapp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule {
         name: "nuncio-core",
         may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel"],
@@ -56,6 +57,7 @@ const RULES: &[Rule] = &[
             "nuncio-channel-sim",
             "nuncio-channel-smtp",
             "nuncio-channel-telegram",
+            "nuncio-channel-whatsapp",
             "nuncio-core",
             "nuncio-dispatch",
             "nuncio-api",

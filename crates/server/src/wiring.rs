@@ -19,7 +19,8 @@ pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
     Ok(Registry::new(vec![
         Arc::new(nuncio_channel_sim::SimFactory),
         Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone())),
-        Arc::new(nuncio_channel_telegram::TelegramFactory::new(net)),
+        Arc::new(nuncio_channel_telegram::TelegramFactory::new(net.clone())),
+        Arc::new(nuncio_channel_whatsapp::WhatsappFactory::new(net)),
     ]))
 }
 

@@ -26,6 +26,7 @@ mod numbers;
 mod operations;
 mod pages;
 mod profiles;
+mod providers;
 mod races;
 mod recovery;
 mod routing;

@@ -22,6 +22,7 @@ mod money;
 mod nodes;
 mod numbers;
 mod people;
+mod receipts;
 mod restored;
 mod schema;
 mod suppressions;
@@ -51,6 +52,10 @@ macro_rules! cases {
 
 cases! {
     both {
+        receipts {
+            references_come_with_the_answer_and_receipts_are_kept,
+            a_stray_receipt_waits_and_is_given_up,
+        }
         accept {
             a_new_recipient_gets_an_address_and_a_contact,
             a_known_recipient_keeps_both,

@@ -1,0 +1,159 @@
+//! What Meta posts: proof first, then statuses and messages. Pure.
+//!
+//! Sources: <https://developers.facebook.com/docs/graph-api/webhooks/getting-started>,
+//! <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
+
+use hmac::{Hmac, Mac as _};
+use nuncio_channel::{Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
+use nuncio_domain::Timestamp;
+use nuncio_domain::lifecycle::ReceiptKind;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+use url::form_urlencoded;
+
+use crate::config::Config;
+use crate::graph::GraphError;
+use crate::{inbound, map, wire};
+
+const SIGNATURE: &str = "x-hub-signature-256";
+
+/// Reads one call.
+pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
+    match call.method {
+        "GET" => challenge(config, call.query),
+        "POST" => {
+            prove(config, call)?;
+            Ok(Told { events: events(config, call)?, answer: Answer::default() })
+        }
+        method => Err(CallError::Malformed(format!("Meta calls with GET and POST, not with {method}"))),
+    }
+}
+
+/// Meta tries the address: what it says comes back if it knows the word.
+fn challenge(config: &Config, query: &str) -> Result<Told, CallError> {
+    let parameter = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    let word = parameter("hub.verify_token").unwrap_or_default();
+    if !bool::from(word.as_bytes().ct_eq(config.verify_token.expose().as_bytes())) {
+        return Err(CallError::Unproved("hub.verify_token is not the connection's verify_token".to_owned()));
+    }
+    match (parameter("hub.mode").as_deref(), parameter("hub.challenge")) {
+        (Some("subscribe"), Some(body)) => Ok(Told { events: Vec::new(), answer: Answer { content_type: "text/plain", body } }),
+        _ => Err(CallError::Malformed("this is no subscription: hub.mode or hub.challenge is missing".to_owned())),
+    }
+}
+
+/// The signature is of the bytes as they came: Meta escapes what it signs in a way of its own.
+fn prove(config: &Config, call: &Call<'_>) -> Result<(), CallError> {
+    let unproved = |what: &str| CallError::Unproved(what.to_owned());
+    let header = call.headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
+    let header = header.ok_or_else(|| unproved("the header X-Hub-Signature-256 is missing"))?;
+    let given = header.strip_prefix("sha256=").and_then(|digits| hex::decode(digits).ok());
+    let given = given.ok_or_else(|| unproved("X-Hub-Signature-256 is not sha256= and hexadecimal digits"))?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(config.app_secret.expose().as_bytes()).map_err(|_| unproved("there is no app_secret"))?;
+    mac.update(call.body);
+    // Compares in constant time.
+    mac.verify_slice(&given).map_err(|_| unproved("X-Hub-Signature-256 does not fit the body; is app_secret that of the app that calls?"))
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default)]
+    entry: Vec<Entry<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow, default)]
+    changes: Vec<Change<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Change<'a> {
+    #[serde(default)]
+    field: String,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+/// Its items are read one by one: one that cannot be read must not take the others with it.
+#[derive(Deserialize)]
+struct Messages<'a> {
+    metadata: Metadata,
+    #[serde(borrow, default)]
+    statuses: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    contacts: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    phone_number_id: String,
+}
+
+fn events(config: &Config, call: &Call<'_>) -> Result<Vec<ProviderEvent>, CallError> {
+    let envelope: Envelope<'_> =
+        serde_json::from_slice(call.body).map_err(|error| CallError::Malformed(format!("the body cannot be read: {error}")))?;
+    let changes = envelope.entry.into_iter().flat_map(|entry| entry.changes);
+    let values = changes.filter(|change| change.field == "messages").filter_map(|change| serde_json::from_str(change.value.get()).ok());
+    // All numbers of an app may post to one address.
+    let ours = values.filter(|value: &Messages<'_>| value.metadata.phone_number_id == config.phone_number_id);
+    Ok(ours.flat_map(|value| told(config, call.now, &value)).collect())
+}
+
+fn told(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
+    let people: Vec<inbound::Person> = value.contacts.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let receipts = value.statuses.iter().filter_map(|raw| receipt(config, now, raw));
+    let messages = value.messages.iter().filter_map(|raw| inbound::read(config, now, raw.get(), &people));
+    receipts.chain(messages.map(ProviderEvent::Inbound)).collect()
+}
+
+#[derive(Deserialize)]
+struct Status {
+    id: String,
+    status: String,
+    #[serde(default)]
+    timestamp: String,
+    #[serde(default)]
+    biz_opaque_callback_data: String,
+    #[serde(default)]
+    errors: Vec<GraphError>,
+}
+
+fn receipt(config: &Config, now: Timestamp, raw: &RawValue) -> Option<ProviderEvent> {
+    let status: Status = serde_json::from_str(raw.get()).ok()?;
+    let kind = match status.status.as_str() {
+        "sent" => ReceiptKind::Sent,
+        "delivered" => ReceiptKind::Delivered,
+        // Of a voice message it says `played`.
+        "read" | "played" => ReceiptKind::Read,
+        "failed" => ReceiptKind::Failed(map::failed(&status.errors.into_iter().next().unwrap_or_default())),
+        _ => return None,
+    };
+    let target = match wire::read_callback_data(&status.biz_opaque_callback_data) {
+        Some((message, attempt)) => ReceiptTarget::Attempt {
+            tenant: config.tenant,
+            message,
+            attempt: Some(attempt),
+            connection: config.connection,
+        },
+        None => ReceiptTarget::Reference { tenant: config.tenant, connection: config.connection, reference: status.id },
+    };
+    Some(ProviderEvent::Receipt { target, kind, at: at(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
+}
+
+/// Reads Unix seconds, which are written as text.
+pub(crate) fn at(seconds: &str, now: Timestamp) -> Timestamp {
+    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
+}
+
+/// The ids of the messages among `events`.
+pub(crate) fn inbound_ids(events: &[ProviderEvent]) -> impl Iterator<Item = &str> {
+    events.iter().filter_map(|event| match event {
+        ProviderEvent::Inbound(Inbound { provider_message_id, .. }) => Some(provider_message_id.as_str()),
+        _ => None,
+    })
+}

@@ -1,0 +1,228 @@
+//! Messages from outside. Pure.
+//!
+//! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/components>
+
+use nuncio_channel::{Inbound, Media};
+use nuncio_domain::message::{Button, Card, Content, Row, Section};
+use nuncio_domain::{Channel, MessageType, Timestamp};
+use serde::Deserialize;
+
+use crate::callback::at;
+use crate::config::Config;
+
+/// Who writes, as the app shows them.
+#[derive(Deserialize)]
+pub(crate) struct Person {
+    #[serde(default)]
+    wa_id: String,
+    #[serde(default)]
+    profile: Profile,
+}
+
+#[derive(Deserialize, Default)]
+struct Profile {
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// What every message has.
+#[derive(Deserialize)]
+struct Head {
+    from: String,
+    id: String,
+    #[serde(default)]
+    timestamp: String,
+    #[serde(rename = "type", default)]
+    kind: String,
+    context: Option<Context>,
+}
+
+/// What it says, by its type.
+#[derive(Deserialize, Default)]
+struct Parts {
+    text: Option<Text>,
+    image: Option<File>,
+    video: Option<File>,
+    audio: Option<File>,
+    document: Option<File>,
+    sticker: Option<File>,
+    location: Option<Location>,
+    contacts: Option<Vec<Contact>>,
+    interactive: Option<Interactive>,
+    button: Option<TemplateButton>,
+    reaction: Option<Reaction>,
+}
+
+#[derive(Deserialize)]
+struct Text {
+    body: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    id: String,
+    #[serde(default)]
+    mime_type: String,
+    filename: Option<String>,
+    caption: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Location {
+    latitude: f64,
+    longitude: f64,
+    name: Option<String>,
+    address: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Contact {
+    #[serde(default)]
+    name: ContactName,
+    #[serde(default)]
+    phones: Vec<Phone>,
+}
+
+#[derive(Deserialize, Default)]
+struct ContactName {
+    #[serde(default)]
+    formatted_name: String,
+}
+
+#[derive(Deserialize)]
+struct Phone {
+    #[serde(default)]
+    phone: Option<String>,
+    #[serde(default)]
+    wa_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Interactive {
+    button_reply: Option<Reply>,
+    list_reply: Option<Reply>,
+    nfm_reply: Option<FormReply>,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    id: String,
+    #[serde(default)]
+    title: String,
+    description: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct FormReply {
+    #[serde(default)]
+    body: String,
+}
+
+#[derive(Deserialize)]
+struct TemplateButton {
+    #[serde(default)]
+    payload: String,
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Reaction {
+    message_id: String,
+    #[serde(default)]
+    emoji: String,
+}
+
+#[derive(Deserialize)]
+struct Context {
+    id: Option<String>,
+}
+
+/// What comes among the messages and is none: notices, and changes of earlier messages.
+const NOTICES: [&str; 3] = ["system", "edit", "revoke"];
+
+/// Reads one message. `None` for what is none, and for one without a phone number.
+pub(crate) fn read(config: &Config, now: Timestamp, json: &str, people: &[Person]) -> Option<Inbound> {
+    let head: Head = serde_json::from_str(json).ok()?;
+    let digits = !head.from.is_empty() && head.from.bytes().all(|b| b.is_ascii_digit());
+    if !digits || head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
+        return None;
+    }
+    let place = (config.tenant, config.connection, Channel::Whatsapp);
+    let person = people.iter().find(|person| person.wa_id == head.from);
+    let mut inbound = Inbound::text(place, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
+    inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
+    inbound.replies_to = head.context.and_then(|context| context.id);
+    // Of what cannot be read it is told that there was a message: it opens the conversation all the same.
+    say(&mut inbound, serde_json::from_str(json).unwrap_or_default());
+    Some(inbound)
+}
+
+fn say(inbound: &mut Inbound, parts: Parts) {
+    let Parts { text, image, video, audio, document, sticker, location, contacts, interactive, button, reaction } = parts;
+    let files = [
+        (MessageType::Image, image),
+        (MessageType::Video, video),
+        (MessageType::Audio, audio),
+        (MessageType::Document, document),
+        (MessageType::Sticker, sticker),
+    ];
+    if let Some(text) = text {
+        inbound.text = text.body;
+    }
+    for (message_type, file) in files.into_iter().filter_map(|(message_type, file)| Some((message_type, file?))) {
+        inbound.message_type = message_type;
+        inbound.text = file.caption.unwrap_or_default();
+        let media = Media { reference: file.id, filename: file.filename, content_type: file.mime_type, content_id: None, bytes: None };
+        inbound.media.push(media);
+    }
+    if let Some((title, content)) = interactive.map(choice).or_else(|| button.map(|b| pressed(b.payload, b.text))) {
+        inbound.text = title;
+        inbound.content = content.map(Box::new);
+    }
+    if let Some((message_type, content)) = location.map(place).or_else(|| contacts.map(cards)).or_else(|| reaction.map(react)) {
+        inbound.message_type = message_type;
+        inbound.content = Some(Box::new(content));
+    }
+}
+
+fn choice(interactive: Interactive) -> (String, Option<Content>) {
+    match interactive {
+        Interactive { button_reply: Some(button), .. } => pressed(button.id, button.title),
+        Interactive { list_reply: Some(Reply { id, title, description }), .. } => {
+            let section = Section { title: String::new(), rows: vec![Row { id, title: title.clone(), description }] };
+            (title, Some(Content { sections: Some(vec![section]), ..Content::default() }))
+        }
+        Interactive { nfm_reply: Some(form), .. } => (form.body, None),
+        _ => (String::new(), None),
+    }
+}
+
+fn pressed(id: String, title: String) -> (String, Option<Content>) {
+    let button = Button { id, title: title.clone() };
+    (title, Some(Content { buttons: Some(vec![button]), ..Content::default() }))
+}
+
+fn place(location: Location) -> (MessageType, Content) {
+    let content = Content {
+        latitude: Some(location.latitude),
+        longitude: Some(location.longitude),
+        location_name: location.name,
+        location_address: location.address,
+        ..Content::default()
+    };
+    (MessageType::Location, content)
+}
+
+fn cards(contacts: Vec<Contact>) -> (MessageType, Content) {
+    let number = |phone: Phone| phone.phone.or_else(|| Some(format!("+{}", phone.wa_id?)));
+    let card =
+        |contact: Contact| Card { name: contact.name.formatted_name, phones: contact.phones.into_iter().filter_map(number).collect() };
+    (MessageType::Contact, Content { contacts: Some(contacts.into_iter().map(card).collect()), ..Content::default() })
+}
+
+/// No emoji: it was taken back.
+fn react(reaction: Reaction) -> (MessageType, Content) {
+    let Reaction { message_id, emoji } = reaction;
+    (MessageType::Reaction, Content { react_to_message_id: Some(message_id), emoji: Some(emoji), ..Content::default() })
+}

@@ -1,0 +1,179 @@
+//! WhatsApp by Meta's Cloud API.
+//!
+//! One message is one call. Meta took it when the call was answered with an id; what becomes of it then comes as statuses, which carry
+//! our own name of the attempt along (`biz_opaque_callback_data`). The Cloud API does not look for duplicates: a call whose answer was
+//! lost is [`Verdict::Unknown`].
+//!
+//! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api>
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Call, CallError, Capabilities, Field, ProfileApi, Receipts, ResolvedAttachment, SendRequest,
+    Services, Sessions, Stop, TemplateApi, Told, Verdict,
+};
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::{Channel, Entropy, FieldError, MessageType};
+use nuncio_net::Network;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::config::Config;
+use crate::graph::Graph;
+use crate::templates::Templates;
+
+mod callback;
+mod config;
+mod graph;
+mod inbound;
+mod map;
+mod media;
+mod profile;
+mod template;
+mod templates;
+mod wire;
+
+/// Inbound messages that may wait to be marked as read; of more than that the rest stays unmarked.
+const UNMARKED: usize = 1_024;
+
+/// Makes adapters of kind `whatsapp_cloud`.
+#[derive(Clone, Debug)]
+pub struct WhatsappFactory {
+    net: Network,
+}
+
+impl WhatsappFactory {
+    /// A factory whose adapters leave by `net`.
+    pub const fn new(net: Network) -> Self {
+        Self { net }
+    }
+}
+
+impl AdapterFactory for WhatsappFactory {
+    fn kind(&self) -> &'static str {
+        "whatsapp_cloud"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Whatsapp]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        config::FIELDS
+    }
+
+    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        let config = Config::read(account)?;
+        let (mark, marks) = mpsc::channel(UNMARKED);
+        Ok(Arc::new(Whatsapp {
+            capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: config.window },
+            callback_url: services.callback_url(self.kind(), account.id),
+            entropy: Arc::clone(&services.ids.entropy),
+            templates: Templates::new(&self.net, config.clone()),
+            graph: Graph::new(&self.net, config),
+            mark,
+            marks: Mutex::new(marks),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct Whatsapp {
+    graph: Graph,
+    templates: Templates,
+    capabilities: Capabilities,
+    callback_url: String,
+    entropy: Arc<dyn Entropy>,
+    /// Ids of messages to be marked as read, from callbacks to the session.
+    mark: mpsc::Sender<String>,
+    marks: Mutex<mpsc::Receiver<String>>,
+}
+
+#[async_trait]
+impl Adapter for Whatsapp {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+        let uploaded = match to_upload(request) {
+            Err(failure) => return Verdict::Rejected { failure },
+            Ok(None) => None,
+            Ok(Some(file)) => match self.graph.upload_media(file, &*self.entropy).await {
+                Ok(id) => Some(id),
+                Err(fault) => return map::not_uploaded(&fault),
+            },
+        };
+        match wire::message(request, uploaded.as_deref()) {
+            Ok(body) => map::sent(self.graph.post(&self.messages_path(), body).await),
+            Err(failure) => Verdict::Rejected { failure },
+        }
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        let path = format!("{}?fields=display_phone_number,verified_name,quality_rating", self.graph.config.phone_number_id);
+        let number = self.graph.get(&path).await.map_err(|fault| map::advice(&fault))?;
+        let text = |name: &str| number.get(name).and_then(Value::as_str).unwrap_or("not told").to_owned();
+        Ok(format!(
+            "the number is {} ({}), quality {}; receipts and messages are expected at {}",
+            text("display_phone_number"),
+            text("verified_name"),
+            text("quality_rating"),
+            self.callback_url
+        ))
+    }
+
+    /// Marking as read is all that there is to do.
+    fn sessions(&self) -> Sessions {
+        if self.graph.config.mark_read { Sessions::EveryNode } else { Sessions::None }
+    }
+
+    async fn run(&self, mut stop: Stop) {
+        let mut marks = self.marks.lock().await;
+        while let Some(Some(id)) = stop.or(marks.recv()).await {
+            let body = json!({"messaging_product": "whatsapp", "status": "read", "message_id": id});
+            // It is a courtesy: should it fail, the next message marks this one, too.
+            let _ = stop.or(self.graph.post(&self.messages_path(), body)).await;
+        }
+    }
+
+    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+        let told = callback::read(&self.graph.config, call)?;
+        if self.graph.config.mark_read {
+            callback::inbound_ids(&told.events).for_each(|id| drop(self.mark.try_send(id.to_owned())));
+        }
+        Ok(told)
+    }
+
+    async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
+        self.graph.fetch_media(reference, most).await
+    }
+
+    fn profile(&self) -> Option<&dyn ProfileApi> {
+        Some(&self.graph)
+    }
+
+    fn templates(&self) -> Option<&dyn TemplateApi> {
+        Some(&self.templates)
+    }
+}
+
+impl Whatsapp {
+    fn messages_path(&self) -> String {
+        format!("{}/messages", self.graph.config.phone_number_id)
+    }
+}
+
+/// The attachment that is the media of the message. WhatsApp carries one file with a message, and none beside other things.
+fn to_upload<'a>(request: &SendRequest<'a>) -> Result<Option<&'a ResolvedAttachment>, Failure> {
+    let refused = |what: &str| Err(Failure::own(FailureCode::ContentRejected, what));
+    let content = request.message.request.content.as_deref();
+    let has_media = content.is_some_and(|content| content.media_id.is_some() || content.media_url.is_some());
+    match request.attachments {
+        [] => Ok(None),
+        [file] if wire::media_name(request.message.message_type).is_some() && !has_media => Ok(Some(file)),
+        [_] => refused("WhatsApp carries an attachment as the media of a message only: as image, video, audio, document or sticker"),
+        _ => refused("WhatsApp carries one file with a message"),
+    }
+}

@@ -1,0 +1,141 @@
+//! Templates: handing them in, and asking about them.
+//!
+//! Source: <https://developers.facebook.com/docs/whatsapp/business-management-api/message-templates>
+
+use std::fmt;
+
+use async_trait::async_trait;
+use nuncio_channel::TemplateApi;
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::template::{Decision, HeaderType, Template};
+use nuncio_net::{Client, FetchLimits, Network};
+use serde_json::Value;
+use url::form_urlencoded;
+
+use crate::config::Config;
+use crate::graph::{Fault, Graph};
+use crate::{map, template};
+
+/// Largest example of a header with media, in bytes: what Meta takes of a document.
+const EXAMPLE_BYTES: u64 = 100 << 20;
+
+/// The templates of a business account.
+pub(crate) struct Templates {
+    graph: Graph,
+    /// Examples lie where callers say: they are fetched the guarded way, whoever set the account up.
+    guarded: Client,
+}
+
+impl fmt::Debug for Templates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.graph.fmt(f)
+    }
+}
+
+fn failure(fault: &Fault) -> Failure {
+    map::failure(fault)
+}
+
+/// A template as Meta tells of it.
+struct Found {
+    id: String,
+    decision: Decision,
+}
+
+impl Templates {
+    /// The templates of this account.
+    pub(crate) fn new(net: &Network, config: Config) -> Self {
+        Self { graph: Graph::new(net, config), guarded: net.client(false).clone() }
+    }
+
+    fn path(&self) -> Result<String, Failure> {
+        let lacking =
+            || Failure::own(FailureCode::ProviderRejected, "the connection's setting waba_id is missing, by which templates are kept");
+        self.graph.config.waba_id.as_ref().map(|waba| format!("{waba}/message_templates")).ok_or_else(lacking)
+    }
+
+    /// Looks for the template by name and language. Meta finds by a part of the name, too.
+    async fn find(&self, template: &Template) -> Result<Option<Found>, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("name", &template.name)
+            .append_pair("fields", "id,name,language,status,rejected_reason")
+            .append_pair("limit", "200")
+            .finish();
+        let answer = self.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|fault| failure(&fault))?;
+        let all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
+        let language = template::language(&template.language);
+        let same = |found: &&Value| text(found, "name") == template.name && text(found, "language") == language;
+        Ok(all.filter(same).map(|found| Found { id: text(found, "id").to_owned(), decision: decision(found) }).next())
+    }
+
+    /// The example that a header with media needs.
+    async fn example(&self, template: &Template) -> Result<Option<String>, Failure> {
+        let (kind, url) = match (template.content.header_type, &template.content.header_content) {
+            (Some(kind), Some(url)) if kind != HeaderType::Text => (kind, url),
+            _ => return Ok(None),
+        };
+        let lacking =
+            || Failure::own(FailureCode::ProviderRejected, "the connection's setting app_id is missing, by which examples are uploaded");
+        let app = self.graph.config.app_id.as_deref().ok_or_else(lacking)?;
+        let limits = FetchLimits { max_bytes: EXAMPLE_BYTES, timeout: self.graph.config.timeout };
+        let file = self.guarded.fetch(url, limits).await.map_err(|error| {
+            let code = if error.is_transient() { FailureCode::Undeliverable } else { FailureCode::ContentRejected };
+            Failure::own(code, format!("the example of the header could not be fetched: {error}"))
+        })?;
+        let (name, usual) = match kind {
+            HeaderType::Image => ("example.jpg", "image/jpeg"),
+            HeaderType::Video => ("example.mp4", "video/mp4"),
+            HeaderType::Document | HeaderType::Text => ("example.pdf", "application/pdf"),
+        };
+        let content_type = file.content_type.as_deref().and_then(|t| t.split(';').next()).map_or(usual, str::trim);
+        let handle = self.graph.upload_handle(app, name, content_type, file.bytes).await.map_err(|fault| failure(&fault))?;
+        Ok(Some(handle))
+    }
+}
+
+#[async_trait]
+impl TemplateApi for Templates {
+    async fn submit(&self, template: &Template) -> Result<String, Failure> {
+        let path = self.path()?;
+        let example = self.example(template).await?;
+        let refusal = match self.graph.post(&path, template::submission(template, example.as_deref())).await {
+            Ok(answer) if !text(&answer, "id").is_empty() => return Ok(text(&answer, "id").to_owned()),
+            Ok(_) => Fault::Garbled { status: 200, retry_after: None },
+            Err(fault) => fault,
+        };
+        // Perhaps it is there already, because an earlier answer was lost.
+        if let Fault::Refused { status: 400, .. } = refusal
+            && let Ok(Some(found)) = self.find(template).await
+        {
+            return Ok(found.id);
+        }
+        Err(failure(&refusal))
+    }
+
+    async fn status(&self, template: &Template) -> Result<Decision, Failure> {
+        match &template.content.provider_id {
+            Some(id) if id.bytes().all(|b| b.is_ascii_digit()) => {
+                let answer = self.graph.get(&format!("{id}?fields=status,rejected_reason")).await;
+                Ok(decision(&answer.map_err(|fault| failure(&fault))?))
+            }
+            // The answer to handing it in was lost.
+            _ => Ok(self.find(template).await?.map_or(Decision::Pending, |found| found.decision)),
+        }
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn decision(found: &Value) -> Decision {
+    let reason = text(found, "rejected_reason");
+    match text(found, "status") {
+        "APPROVED" => Decision::Approved,
+        status @ ("REJECTED" | "DISABLED" | "PAUSED" | "DELETED" | "PENDING_DELETION" | "LIMIT_EXCEEDED" | "ARCHIVED") => {
+            let words = if matches!(reason, "" | "NONE") { status } else { reason };
+            Decision::Rejected { reason: format!("WhatsApp says {words}") }
+        }
+        _ => Decision::Pending,
+    }
+}

@@ -1,0 +1,159 @@
+//! What goes out for each message, and what is made of the answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nuncio_channel::contract::request;
+use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_domain::MessageType;
+use nuncio_domain::message::FailureCode;
+use serde_json::{Value, json};
+
+use crate::cases;
+use crate::support::{Api, NUMBER, Reply, TOKEN, message, offline, open, open_with, refusal, send, taken};
+
+fn wanted() -> BTreeMap<&'static str, Value> {
+    let template = |name: &str, code: &str, components: Value| json!({"name": name, "language": {"code": code}, "components": components});
+    let interactive = |more: Value| {
+        let mut all = json!({"body": {"text": "Well?"}});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let pay = json!({"name": "cta_url", "parameters": {"display_text": "Pay", "url": "https://x.example/pay"}});
+    let buttons = json!({"buttons": [{"type": "reply", "reply": {"id": "y", "title": "Yes"}}, {"type": "reply", "reply": {"id": "n", "title": "No"}}]});
+    let sections = json!([
+        {"title": "A", "rows": [{"id": "1", "title": "One", "description": "first"}]},
+        {"title": "B", "rows": [{"id": "2", "title": "Two"}]}
+    ]);
+    let image = json!({"type": "image", "image": {"link": "https://x.example/a.png"}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let word = |name: &str, text: &str| json!({"type": "text", "parameter_name": name, "text": text});
+    BTreeMap::from([
+        ("text", json!({"text": {"body": "Hola"}})),
+        ("image", json!({"image": {"link": "https://x.example/a.png", "caption": "See"}})),
+        ("video", json!({"video": {"link": "https://x.example/a.mp4"}})),
+        ("audio", json!({"audio": {"id": "1013859600285441"}})),
+        ("document", json!({"document": {"link": "https://x.example/a.pdf", "caption": "See", "filename": "bill.pdf"}})),
+        ("sticker", json!({"sticker": {"id": "1013859600285441"}})),
+        ("location", json!({"location": {"latitude": 40.5, "longitude": -3.25, "name": "Sol", "address": "Plaza 1"}})),
+        ("contact", json!({"contacts": [{"name": {"formatted_name": "Ada", "first_name": "Ada"}, "phones": [{"phone": "+34600111222"}]}]})),
+        ("buttons", json!({"interactive": interactive(json!({"type": "button", "action": buttons, "footer": {"text": "Acme"}}))})),
+        (
+            "list",
+            json!({"interactive": interactive(json!({"type": "list", "action": {"button": "Choose", "sections": sections}, "footer": {"text": "Acme"}}))}),
+        ),
+        (
+            "cta_text",
+            json!({"interactive": interactive(json!({"type": "cta_url", "action": pay, "header": {"type": "text", "text": "Bill"}, "footer": {"text": "Acme"}}))}),
+        ),
+        ("cta_image", json!({"interactive": interactive(json!({"type": "cta_url", "action": pay, "header": image}))})),
+        ("reaction", json!({"reaction": {"message_id": "wamid.A", "emoji": "👍"}})),
+        (
+            "positional",
+            json!({"template": template("order", "en_US", json!([
+                {"type": "header", "parameters": [image]},
+                {"type": "body", "parameters": [text("Ada"), text("77")]},
+                {"type": "button", "sub_type": "url", "index": "0", "parameters": [text("xyz")]}
+            ]))}),
+        ),
+        (
+            "named",
+            json!({"template": template("order", "en_US", json!([
+                {"type": "header", "parameters": [word("who", "you")]},
+                {"type": "body", "parameters": [word("name", "Ada"), word("number", "77")]}
+            ]))}),
+        ),
+        (
+            "code",
+            json!({"template": template("code", "en", json!([
+                {"type": "body", "parameters": [text("123456")]},
+                {"type": "button", "sub_type": "url", "index": "0", "parameters": [text("123456")]}
+            ]))}),
+        ),
+    ])
+}
+
+#[tokio::test]
+async fn every_type_is_one_call() {
+    let api = Api::start(|_| taken()).await;
+    let (adapter, wanted) = (open(&api), wanted());
+    let cases = cases::all();
+    assert_eq!(cases.len(), wanted.len());
+    for (n, (name, message)) in cases.into_iter().enumerate() {
+        assert_eq!(send(&adapter, &message).await, Verdict::Accepted { refs: vec!["wamid.HBgL".into()], cost: None }, "{name}");
+        let seen = &api.seen()[n];
+        assert_eq!((seen.method.as_str(), seen.path.clone()), ("POST", format!("/v23.0/{NUMBER}/messages")), "{name}");
+        assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
+        let mut body = json!({
+            "messaging_product": "whatsapp", "recipient_type": "individual", "to": "34600111222",
+            "biz_opaque_callback_data": format!("{}/0", message.id),
+            "type": wanted[name].as_object().unwrap().keys().next().unwrap(),
+        });
+        body.as_object_mut().unwrap().extend(wanted[name].as_object().unwrap().clone());
+        assert_eq!(seen.json(), body, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_whatsapp_cannot_carry_never_leaves() {
+    let adapter = offline(json!({}));
+    let ours = message(MessageType::Text, None, json!({})).id.to_string();
+    for (what, message) in [
+        ("no media", message(MessageType::Image, Some("See"), json!({}))),
+        ("text beside audio", message(MessageType::Audio, Some("Listen"), json!({"mediaUrl": "https://x.example/a.mp3"}))),
+        ("our id", message(MessageType::Reaction, None, json!({"reactToMessageId": ours, "emoji": "👍"}))),
+        ("no id", message(MessageType::Reaction, None, json!({"emoji": "👍"}))),
+        ("no template", message(MessageType::Template, None, json!({"templateId": "tpl_1"}))),
+    ] {
+        let Verdict::Rejected { failure } = send(&adapter, &message).await else { panic!("{what}") };
+        assert_eq!(failure.code, FailureCode::ContentRejected, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_reaction_is_taken_back_by_an_empty_one() {
+    let api = Api::start(|_| taken()).await;
+    send(&open(&api), &message(MessageType::Reaction, None, json!({"reactToMessageId": "wamid.A", "emoji": ""}))).await;
+    assert_eq!(api.seen()[0].json()["reaction"], json!({"message_id": "wamid.A", "emoji": ""}));
+}
+
+#[tokio::test]
+async fn every_attempt_has_its_own_name() {
+    let api = Api::start(|_| taken()).await;
+    let message = message(MessageType::Text, Some("Hola"), json!({}));
+    open(&api).send(&SendRequest { attempt: 3, ..request(&message) }).await;
+    assert_eq!(api.seen()[0].json()["biz_opaque_callback_data"], format!("{}/3", message.id));
+}
+
+#[tokio::test]
+async fn silence_after_the_message_is_unknown() {
+    let api = Api::start(|_| Reply::Silence).await;
+    let adapter = open_with(&api, json!({"timeout_seconds": 1}));
+    let verdict = send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await;
+    assert!(matches!(verdict, Verdict::Unknown { .. }), "{verdict:?}");
+}
+
+#[tokio::test]
+async fn the_pause_of_a_business_use_case_is_in_minutes() {
+    let api = Api::start(|_| {
+        let usage = json!({"102290129340398": [{"type": "whatsapp", "call_count": 100, "estimated_time_to_regain_access": 4}]});
+        let error = json!({"error": {"message": "(#80007) Rate limit issues", "code": 80_007}});
+        Reply::Raw(400, vec![("X-Business-Use-Case-Usage", usage.to_string())], error.to_string().into_bytes())
+    });
+    let verdict = send(&open(&api.await), &message(MessageType::Text, Some("Hola"), json!({}))).await;
+    let Verdict::Deferred { retry_after, scope: Scope::Connection, failure } = verdict else { panic!("{verdict:?}") };
+    assert_eq!((retry_after, failure.code), (Some(Duration::from_secs(240)), FailureCode::RateLimited));
+}
+
+#[tokio::test]
+async fn a_check_says_what_to_do() {
+    for (code, status, advice) in [(190, 401, "access_token"), (200, 403, "whatsapp_business_messaging"), (100, 400, "phone_number_id")] {
+        let api = Api::start(move |_| refusal(status, code, "No")).await;
+        let told = open(&api).check().await.unwrap_err();
+        assert!(told.contains(advice), "{code}: {told}");
+    }
+    let api =
+        Api::start(|_| Reply::Json(200, json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"}))).await;
+    let told = open(&api).check().await.unwrap();
+    assert!(told.contains("+34 600 111 222") && told.contains("https://nuncio.example/providers/whatsapp_cloud/cnx_"), "{told}");
+}

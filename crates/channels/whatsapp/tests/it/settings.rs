@@ -1,0 +1,61 @@
+//! Settings: every fault at once, no secret in any text.
+
+use nuncio_channel::{Receipts, Sessions};
+use nuncio_domain::Redacted;
+use serde_json::{Value, json};
+
+use crate::support::{SECRET, TOKEN, WORD, account, object, offline, try_open};
+
+fn faults(settings: Value, secrets: Value) -> Vec<String> {
+    let mut account = account("https://graph.example", json!({}));
+    (account.settings, account.secrets) = (object(settings), Redacted::new(object(secrets)));
+    let errors = try_open(&account).unwrap_err();
+    let text = format!("{errors:?}");
+    assert!(!text.contains("hunter2"), "{text}");
+    errors.into_iter().map(|error| error.path).collect()
+}
+
+#[test]
+fn the_least_that_works() {
+    let mut least = account("x", json!({}));
+    least.settings = object(json!({"phone_number_id": "1065"}));
+    let adapter = try_open(&least).unwrap();
+    assert_eq!((adapter.capabilities().window, adapter.capabilities().receipts), (40, Receipts::ByAttempt));
+    assert_eq!(adapter.sessions(), Sessions::None);
+    assert_eq!(offline(json!({"mark_read": "true", "window": "7"})).sessions(), Sessions::EveryNode, "flags may come as text");
+}
+
+#[test]
+fn all_faults_at_once() {
+    assert_eq!(
+        faults(json!({}), json!({})),
+        ["settings.phone_number_id", "secrets.access_token", "secrets.app_secret", "secrets.verify_token"]
+    );
+    let settings = json!({
+        "phone_number_id": "../me", "waba_id": "x", "app_id": "1/2", "mark_read": 7, "window": 0, "timeout_seconds": 301,
+        "base_url": "graph.facebook.com", "api_version": "23", "token": "x"
+    });
+    let mut found = faults(settings, json!({"access_token": "hunter2 \n", "app_secret": "hunter2", "verify_token": "hunter2"}));
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "secrets.access_token",
+            "settings.api_version",
+            "settings.app_id",
+            "settings.base_url",
+            "settings.mark_read",
+            "settings.phone_number_id",
+            "settings.timeout_seconds",
+            "settings.token",
+            "settings.waba_id",
+            "settings.window"
+        ]
+    );
+}
+
+#[test]
+fn no_secret_is_printed() {
+    let text = format!("{:?}", offline(json!({})));
+    assert!(text.contains("106540352242922") && ![TOKEN, SECRET, WORD].iter().any(|secret| text.contains(secret)), "{text}");
+}

@@ -1,0 +1,276 @@
+//! What providers tell, and the sessions that tell it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Answer, Call, CallError, Capabilities, Field, Inbound, Media, ProviderEvent, ReceiptTarget, Receipts,
+    Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop, Told, Verdict,
+};
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::Failure;
+use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::{Value, json};
+
+static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByReference, window: 64 };
+
+/// A provider that takes each message in two parts, and tells what the test posts in its name.
+#[derive(Clone, Debug, Default)]
+struct Line(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    taken: AtomicUsize,
+    sessions: AtomicUsize,
+    begun: AtomicUsize,
+    trouble: Mutex<Option<String>>,
+}
+
+#[derive(Debug)]
+struct Account1 {
+    line: Line,
+    account: Account,
+}
+
+impl AdapterFactory for Line {
+    fn kind(&self) -> &'static str {
+        "line"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Sms]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        &[]
+    }
+
+    fn has_sessions(&self) -> bool {
+        true
+    }
+
+    fn open(&self, account: &Account, _: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        Settings::new(self.fields(), account).finish()?;
+        Ok(Arc::new(Account1 { line: self.clone(), account: account.clone() }))
+    }
+}
+
+#[async_trait]
+impl Adapter for Account1 {
+    fn capabilities(&self) -> &Capabilities {
+        &CAPABILITIES
+    }
+
+    async fn send(&self, _: &SendRequest<'_>) -> Verdict {
+        let n = self.line.0.taken.fetch_add(1, Ordering::SeqCst);
+        Verdict::Accepted { refs: vec![format!("p{n}a"), format!("p{n}b")], cost: None }
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        Ok("a line".to_owned())
+    }
+
+    fn sessions(&self) -> Sessions {
+        Sessions::OneNode
+    }
+
+    async fn run(&self, mut stop: Stop) {
+        self.line.0.begun.fetch_add(1, Ordering::SeqCst);
+        self.line.0.sessions.fetch_add(1, Ordering::SeqCst);
+        stop.asked().await;
+        self.line.0.sessions.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.line.0.trouble.lock().expect("no panic").clone()
+    }
+
+    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+        if call.headers.get("x-proof").is_none_or(|proof| proof != "good") {
+            return Err(CallError::Unproved("the header X-Proof is missing or wrong".to_owned()));
+        }
+        if call.method == "GET" {
+            return Ok(Told { answer: Answer { content_type: "text/plain", body: call.query.to_owned() }, ..Told::default() });
+        }
+        let told: Value = serde_json::from_slice(call.body).map_err(|error| CallError::Malformed(error.to_string()))?;
+        let (tenant, connection) = (self.account.tenant, self.account.id);
+        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        let event = if told.get("from").is_some() {
+            let mut inbound = Inbound::text((tenant, connection, Channel::Sms), text("id"), text("from"), text("text"), call.now);
+            inbound.media = told["media"].as_str().map(media).into_iter().collect();
+            ProviderEvent::Inbound(inbound)
+        } else {
+            let target = ReceiptTarget::Reference { tenant, connection, reference: text("ref") };
+            ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, at: call.now, raw: Some(told.to_string()) }
+        };
+        Ok(Told { events: vec![event], answer: Answer { content_type: "", body: call.url.to_owned() } })
+    }
+
+    async fn fetch_media(&self, reference: &str, _: usize) -> Result<ResolvedAttachment, Failure> {
+        let bytes = format!("bytes of {reference}").into_bytes();
+        Ok(ResolvedAttachment { filename: "x".to_owned(), content_type: "image/png".to_owned(), content_id: None, bytes })
+    }
+}
+
+fn media(reference: &str) -> Media {
+    Media {
+        reference: reference.to_owned(),
+        filename: Some("photo.png".to_owned()),
+        content_type: "image/png".to_owned(),
+        content_id: None,
+        bytes: None,
+    }
+}
+
+struct Rig {
+    app: TestApp,
+    line: Line,
+    auth: String,
+    callbacks: String,
+}
+
+async fn rig(backend: Backend) -> Rig {
+    let line = Line::default();
+    let registry = Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(line.clone())]);
+    let app = TestApp::with(backend, Options { registry, ..Options::default() }).await;
+    app.connect(Channel::Sms, "line", json!({}), json!({})).await;
+    let world = app.node.core.world(app.project.live).await.expect("the live world");
+    let connection = world.connections.iter().find(|c| c.kind == "line").expect("a connection").id;
+    let auth = format!("Bearer {}", app.live_key);
+    Rig { line, auth, callbacks: format!("/providers/line/{connection}"), app }
+}
+
+impl Rig {
+    async fn send(&self) -> String {
+        let body = json!({"to": "+34600111222", "channel": "sms", "text": "x"});
+        let sent = self.app.send("POST", "/v1/messages", &[("authorization", &self.auth)], Some(body)).await.expect(202);
+        self.app.drain().await;
+        sent.json()["id"].as_str().expect("an id").to_owned()
+    }
+
+    async fn status(&self, id: &str) -> String {
+        let got = self.app.send("GET", &format!("/v1/messages/{id}"), &[("authorization", &self.auth)], None).await.expect(200);
+        got.json()["status"].as_str().expect("a status").to_owned()
+    }
+
+    async fn tell(&self, body: Value) -> nuncio_testkit::Answer {
+        self.app.send("POST", &self.callbacks, &[("x-proof", "good")], Some(body)).await
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_proves_itself_is_heard_before_it_is_answered() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let id = rig.send().await;
+        assert_eq!(rig.status(&id).await, "sent");
+        rig.app.send("POST", &rig.callbacks, &[], Some(json!({"ref": "p0a"}))).await.expect(401);
+        rig.app.send("POST", &rig.callbacks, &[("x-proof", "good")], Some(json!("x"))).await.expect(200);
+        for unknown in ["/providers/sim/x", "/providers/line/cnx_01hgw2bbg0e9tatjpp9vyrkcyk", &rig.callbacks.replace("/line/", "/sim/")] {
+            rig.app.send("POST", unknown, &[("x-proof", "good")], Some(json!({}))).await.expect(404);
+        }
+        let answer = rig.tell(json!({"ref": "p0a"})).await.expect(200);
+        assert_eq!(answer.text, format!("https://nuncio.example{}", rig.callbacks), "the URL as the provider called it");
+        assert_eq!(rig.status(&id).await, "sent", "one part of two");
+        rig.tell(json!({"ref": "p0b"})).await.expect(200);
+        assert_eq!(rig.status(&id).await, "delivered", "it is on disk with the answer, and nothing was drained");
+        rig.tell(json!({"ref": "p0b"})).await.expect(200);
+        let challenge = rig.app.send("GET", &format!("{}?hub.challenge=7", rig.callbacks), &[("x-proof", "good")], None).await.expect(200);
+        assert_eq!((challenge.text.as_str(), challenge.header("content-type")), ("hub.challenge=7", "text/plain"));
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_that_comes_before_the_answer_waits_for_it() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        for part in ["p0a", "p0b", "never"] {
+            rig.tell(json!({"ref": part})).await.expect(200);
+        }
+        let id = rig.send().await;
+        assert_eq!(rig.status(&id).await, "sent");
+        rig.app.advance(Duration::from_secs(2)).await;
+        assert_eq!(rig.status(&id).await, "delivered");
+        // What nobody knows is looked for for a day, and then stays to be seen.
+        for _ in 0..30 {
+            rig.app.advance(Duration::from_secs(3_600)).await;
+        }
+        let strays = rig.app.store().read().await.expect("a reader").list_strays(rig.app.project.live).await.expect("strays");
+        assert_eq!(strays.iter().map(|s| s.receipt.reference.as_str()).collect::<Vec<_>>(), ["never"]);
+    }
+}
+
+#[tokio::test]
+async fn what_came_along_from_outside_can_be_had() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let inbound = json!({"id": "m1", "from": "+34600111222", "text": "look", "media": "M-9"});
+        rig.tell(inbound.clone()).await.expect(200);
+        rig.tell(inbound).await.expect(200);
+        let auth = [("authorization", rig.auth.as_str())];
+        let listed = rig.app.send("GET", "/v1/messages?direction=inbound", &auth, None).await.expect(200).json();
+        let [message] = listed["items"].as_array().expect("items").as_slice() else { panic!("one message: {listed}") };
+        assert_eq!((&message["text"], &message["status"]), (&json!("look"), &json!("received")));
+        let path = format!("/v1/messages/{}/attachments", message["id"].as_str().expect("an id"));
+        let attachments = rig.app.send("GET", &path, &auth, None).await.expect(200).json();
+        let file = &attachments["items"][0];
+        assert_eq!((&file["filename"], &file["mimeType"], &file["size"]), (&json!("photo.png"), &json!("image/png"), &Value::Null));
+        let link = file["downloadUrl"].as_str().expect("a link").trim_start_matches("https://nuncio.example").to_owned();
+        assert_eq!(rig.app.send("GET", &link, &[], None).await.expect(200).text, "bytes of M-9");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_kept_while_its_connection_is_there() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let (running, begun) = (|| rig.line.0.sessions.load(Ordering::SeqCst), || rig.line.0.begun.load(Ordering::SeqCst));
+        let settle = async |wanted: usize| {
+            for _ in 0..50 {
+                rig.app.advance(Duration::from_secs(1)).await;
+                tokio::task::yield_now().await;
+                if running() == wanted {
+                    return;
+                }
+            }
+            panic!("{wanted} sessions are wanted, there are {}", running());
+        };
+        settle(1).await;
+        assert_eq!(begun(), 1, "before anything was sent");
+        *rig.line.0.trouble.lock().expect("no panic") = Some("the far end is down".to_owned());
+        let world = rig.app.node.core.world(rig.app.project.live).await.expect("the live world");
+        let sender = world.default_sender().expect("a sender").id;
+        let path = format!("/v1/senders/{sender}/channels/sms");
+        let auth = [("authorization", rig.auth.as_str())];
+        let shown = rig.app.send("GET", &path, &auth, None).await.expect(200).json();
+        assert_eq!((&shown["health"]["state"], &shown["health"]["reason"]), (&json!("failing"), &json!("the far end is down")));
+        rig.app.send("DELETE", &path, &auth, None).await.expect(204);
+        settle(0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_throttle_is_kept() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let world = rig.app.node.core.world(rig.app.project.live).await.expect("the live world");
+        let sender = world.default_sender().expect("a sender").id;
+        let put = json!({"kind": "line", "throttle": {"messagesPerSecond": 0.5, "burst": 2}});
+        let auth = [("authorization", rig.auth.as_str())];
+        rig.app.send("PUT", &format!("/v1/senders/{sender}/channels/sms"), &auth, Some(put)).await.expect(200);
+        for _ in 0..5 {
+            rig.send().await;
+        }
+        let taken = || rig.line.0.taken.load(Ordering::SeqCst);
+        assert_eq!(taken(), 2, "as many as the burst allows");
+        for wanted in [3, 4, 5] {
+            rig.app.advance(Duration::from_secs(1)).await;
+            assert_eq!(taken(), wanted - 1);
+            rig.app.advance(Duration::from_secs(1)).await;
+            assert_eq!(taken(), wanted);
+        }
+    }
+}
