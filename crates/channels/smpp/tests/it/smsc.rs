@@ -11,8 +11,11 @@ use rusmpp::{Command, CommandId, CommandStatus, Pdu};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tokio_util::bytes::BytesMut;
 use tokio_util::codec::{Decoder as _, Encoder as _};
+
+use crate::support::PATIENCE;
 
 /// What it does with a submit_sm.
 #[derive(Clone, Debug)]
@@ -61,7 +64,7 @@ pub(crate) enum Seen {
     /// A submit_sm and its sequence number.
     Submit(usize, u32, Box<SubmitSm>),
     /// Another request, or an answer: its id, status and sequence number.
-    Other(usize, CommandId, u32, u32),
+    Other(CommandId, u32, u32),
     /// The connection was closed.
     Gone(usize),
 }
@@ -123,7 +126,7 @@ impl Smsc {
     }
 
     pub(crate) async fn next(&mut self) -> Seen {
-        self.seen.recv().await.expect("the SMSC")
+        timeout(PATIENCE, self.seen.recv()).await.expect("something to see").expect("the SMSC")
     }
 
     /// The next bind.
@@ -148,7 +151,7 @@ impl Smsc {
     pub(crate) async fn other(&mut self, wanted: CommandId) -> (u32, u32) {
         loop {
             match self.next().await {
-                Seen::Other(_, command, status, sequence) if command == wanted => return (status, sequence),
+                Seen::Other(command, status, sequence) if command == wanted => return (status, sequence),
                 _ => {}
             }
         }
@@ -204,7 +207,7 @@ impl Serving {
             }
             Some(Pdu::SubmitSm(submit)) => return self.submit(sequence, submit, says),
             _ => {
-                self.tell.send(Seen::Other(self.connection, command.id(), u32::from(command.status()), sequence)).ok();
+                self.tell.send(Seen::Other(command.id(), u32::from(command.status()), sequence)).ok();
                 match command.id() {
                     CommandId::EnquireLink => says.say(&Command::new(status(0), sequence, Pdu::EnquireLinkResp)),
                     CommandId::Unbind => says.say(&Command::new(status(0), sequence, Pdu::UnbindResp)),

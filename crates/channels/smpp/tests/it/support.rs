@@ -16,9 +16,12 @@ use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 pub(crate) const TO: &str = "+34600111222";
-pub(crate) const PASSWORD: &str = "hunter2hunter2";
+/// After this long a test has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PASSWORD: &str = "hunter2x";
 
 /// Hands every event to the test; refuses them while told to.
 #[derive(Debug)]
@@ -123,9 +126,12 @@ impl Running {
 
     /// Waits until all sessions are up.
     pub(crate) async fn up(&self) {
-        while self.adapter.trouble().is_some() {
-            tokio::task::yield_now().await;
-        }
+        let up = async {
+            while self.adapter.trouble().is_some() {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, up).await.unwrap_or_else(|_| panic!("{:?}", self.adapter.trouble()));
     }
 
     /// Sends a text.
@@ -135,7 +141,7 @@ impl Running {
 
     /// The next event.
     pub(crate) async fn told(&mut self) -> ProviderEvent {
-        self.events.recv().await.expect("an event")
+        timeout(PATIENCE, self.events.recv()).await.expect("an event").expect("a sink")
     }
 
     /// Asks the sessions to end, and waits for it. Returns what was told and not looked at.
