@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: PostgreSQL's server
 # programs, postfix (for its smtp-sink), Python with venv and a C compiler from
-# Debian, and the peers' Python packages in .peers/venv. When all is there it
-# installs nothing and needs no network. It starts no service, leaves none to
-# start at boot, and removes no package.
+# Debian, the peers' Python packages in .peers/venv, and, where there is node
+# with npm, their npm packages in .peers/node. When all is there it installs
+# nothing and needs no network. It starts no service, leaves none to start at
+# boot, and removes no package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -109,6 +110,22 @@ install_peers() {
     echo "$stamp" >"$venv/stamp"
 }
 
+# Tests against peers on node are left out where there is no node.
+install_node_peers() {
+    local node=.peers/node stamp
+    if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+        echo "deps.sh: no node or npm here; the peers that need them are left out"
+        return
+    fi
+    stamp=$(sha256sum <peers/node/package-lock.json)
+    if [ "$(cat "$node/stamp" 2>/dev/null)" = "$stamp" ]; then return; fi
+    echo "deps.sh: installing the peers' npm packages in $node"
+    mkdir -p "$node"
+    cp peers/node/package.json peers/node/package-lock.json "$node"
+    npm ci --prefix "$node" --ignore-scripts --no-audit --no-fund --loglevel=error
+    echo "$stamp" >"$node/stamp"
+}
+
 mapfile -t missing < <(missing_packages | tr ' ' '\n')
 if [ ${#missing[@]} -gt 0 ]; then
     install_packages "${missing[@]}"
@@ -116,3 +133,4 @@ if [ ${#missing[@]} -gt 0 ]; then
     [ ${#missing[@]} -eq 0 ] || die "still missing after the installation: ${missing[*]}"
 fi
 install_peers
+install_node_peers

@@ -26,6 +26,7 @@ const RULES: &[Rule] = &[
     Rule { name: "nuncio-net", may_use: &["nuncio-domain"], never: &["nuncio-store", "axum", "sqlx"] },
     Rule { name: "nuncio-channel", may_use: &["nuncio-domain", "nuncio-net"], never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-sim", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-smpp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-smtp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule {
         name: "nuncio-core",
@@ -53,6 +54,7 @@ const RULES: &[Rule] = &[
             "nuncio-net",
             "nuncio-channel",
             "nuncio-channel-sim",
+            "nuncio-channel-smpp",
             "nuncio-channel-smtp",
             "nuncio-core",
             "nuncio-dispatch",

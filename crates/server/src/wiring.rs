@@ -16,7 +16,11 @@ use crate::config::Config;
 /// Every kind of provider that this server knows. A new one is one line here. Accounts that callers set up go only where `policy` permits.
 pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
     let net = Network::new(policy)?;
-    Ok(Registry::new(vec![Arc::new(nuncio_channel_sim::SimFactory), Arc::new(nuncio_channel_smtp::SmtpFactory::new(net))]))
+    Ok(Registry::new(vec![
+        Arc::new(nuncio_channel_sim::SimFactory),
+        Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
+        Arc::new(nuncio_channel_smtp::SmtpFactory::new(net)),
+    ]))
 }
 
 /// A node: what takes requests, and what carries messages out.

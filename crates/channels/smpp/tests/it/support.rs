@@ -111,8 +111,8 @@ pub(crate) struct Running {
     pub(crate) adapter: Arc<dyn Adapter>,
     pub(crate) sink: Arc<Sink>,
     pub(crate) events: mpsc::UnboundedReceiver<ProviderEvent>,
-    ask: watch::Sender<bool>,
-    run: JoinHandle<()>,
+    pub(crate) ask: watch::Sender<bool>,
+    pub(crate) run: JoinHandle<()>,
 }
 
 impl Running {
