@@ -145,3 +145,7 @@ impl Inbox {
 fn answer(recorded: Result<(), Unrecorded>) -> u32 {
     if recorded.is_ok() { status::OK } else { status::NOT_NOW }
 }
+
+#[cfg(test)]
+#[path = "inbound_tests.rs"]
+mod tests;

@@ -204,8 +204,7 @@ impl Link {
             if lasted > LONGEST_WAIT {
                 wait = FIRST_WAIT;
             }
-            let pause = if trouble.code == FailureCode::CredentialsInvalid { REFUSED_WAIT } else { wait };
-            wait = (wait * 2).min(LONGEST_WAIT);
+            let pause = pause(&trouble, &mut wait);
             self.set(index, Err(trouble));
             if stop.or(sleep(self.jittered(pause))).await.is_none() {
                 break;
@@ -280,6 +279,16 @@ impl Link {
     }
 }
 
+/// How long to wait after `trouble`; `wait` is for ordinary trouble, and grows.
+fn pause(trouble: &Trouble, wait: &mut Duration) -> Duration {
+    if trouble.code == FailureCode::CredentialsInvalid {
+        return REFUSED_WAIT;
+    }
+    let pause = *wait;
+    *wait = (pause * 2).min(LONGEST_WAIT);
+    pause
+}
+
 /// Connects to the first address that answers, and starts TLS.
 async fn connect(config: &Config) -> Result<Box<dyn Line>, Trouble> {
     let place = format!("{}:{}", config.host, config.port);
@@ -328,5 +337,20 @@ async fn bind(config: &Config, session: &Session, role: Role) -> Result<(), Trou
             })
         }
         Err(Fault::NotSent(why) | Fault::Lost(why)) => Err(Trouble::new(format!("the SMSC {place} does not answer the bind: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_a_refused_login_waits_for_a_person() {
+        let mut wait = FIRST_WAIT;
+        let refused = Trouble { code: FailureCode::CredentialsInvalid, text: String::new() };
+        let mut seconds = |trouble: &Trouble| pause(trouble, &mut wait).as_secs();
+        assert_eq!(seconds(&refused), 300);
+        let waits: Vec<_> = (0..8).map(|_| seconds(&Trouble::new("gone"))).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     }
 }

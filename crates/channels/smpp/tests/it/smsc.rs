@@ -34,13 +34,16 @@ pub(crate) enum Act {
     After(Box<Command>, String),
 }
 
+/// What it does with the submit_sm of this number, from 0.
+type Policy = dyn Fn(usize, &SubmitSm) -> Act + Send + Sync;
+
 /// What it does.
 #[derive(Clone)]
 pub(crate) struct Script {
     /// Status of the answer to a bind; silence when absent.
     pub(crate) bind: Option<u32>,
     /// What it does with the submit_sm of this number, from 0.
-    pub(crate) submit: Arc<dyn Fn(usize, &SubmitSm) -> Act + Send + Sync>,
+    pub(crate) submit: Arc<Policy>,
     /// TLS, if it speaks that.
     pub(crate) tls: Option<tokio_rustls::TlsAcceptor>,
 }
