@@ -1,0 +1,151 @@
+//! What SMSCs deliver: receipts and messages from outside. Each is answered when it is on disk.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{Account, Inbound, ProviderEvent, ReceiptTarget, Services, Unrecorded};
+use nuncio_domain::{Channel, ConnectionId, TenantId};
+use parking_lot::Mutex;
+use tokio::time::timeout;
+
+use crate::assembly::{Assembler, Key, Piece, Put};
+use crate::receipt::{self, IdFormat};
+use crate::recent::Recent;
+use crate::session::Session;
+use crate::wire::{Address, Delivery, Sar};
+use crate::{address, parts, status};
+
+/// How long a part of a message may wait for the others before it is answered. An SMSC that sends one at a time sends the next only
+/// then; until then, a crash loses nothing.
+const HOLD: Duration = Duration::from_secs(1);
+
+/// Takes deliveries of all sessions of an account.
+pub(crate) struct Inbox {
+    services: Services,
+    tenant: TenantId,
+    connection: ConnectionId,
+    channel: Channel,
+    ids: IdFormat,
+    patience: Duration,
+    assembler: Mutex<Assembler>,
+    recent: Mutex<Recent>,
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("connection", &self.connection).finish_non_exhaustive()
+    }
+}
+
+impl Inbox {
+    /// An inbox for `account`. Parts of messages wait for the others for `patience`.
+    pub(crate) fn new(account: &Account, services: &Services, ids: IdFormat, patience: Duration) -> Self {
+        Self {
+            services: services.clone(),
+            tenant: account.tenant,
+            connection: account.id,
+            channel: account.channel,
+            ids,
+            patience,
+            assembler: Mutex::default(),
+            recent: Mutex::default(),
+        }
+    }
+
+    /// Takes one delivery that came over `session`, and says with which status to answer it.
+    pub(crate) async fn take(&self, session: &Arc<Session>, delivery: Delivery) -> u32 {
+        if receipt::is_receipt(&delivery) {
+            return self.receipt(&delivery).await;
+        }
+        let (marked, body) = delivery.body();
+        let part = marked.or(delivery.sar).filter(|sar| sar.total > 1 && (1..=sar.total).contains(&sar.sequence));
+        match part {
+            Some(sar) => self.part(&delivery, sar, body).await,
+            None => self.whole(session, &delivery, body).await,
+        }
+    }
+
+    async fn receipt(&self, delivery: &Delivery) -> u32 {
+        let text = parts::read(delivery.data_coding, delivery.body().1);
+        // One that cannot be read will not be readable the next time.
+        let Some(found) = receipt::read(delivery, &text) else { return status::NEVER };
+        let target =
+            ReceiptTarget::Reference { tenant: self.tenant, connection: self.connection, reference: self.ids.of_receipt(&found.id) };
+        // Its dates are in the local time of an SMSC that does not say where it stands.
+        let at = self.services.ids.clock.now();
+        answer(self.services.events.record(ProviderEvent::Receipt { target, kind: found.kind, at, raw: found.raw }).await)
+    }
+
+    /// A message in one piece.
+    async fn whole(&self, session: &Arc<Session>, delivery: &Delivery, body: &[u8]) -> u32 {
+        let mut hasher = DefaultHasher::new();
+        (&delivery.source.text, &delivery.destination.text, delivery.data_coding, &delivery.octets).hash(&mut hasher);
+        let (key, now) = (hasher.finish(), self.services.ids.clock.monotonic());
+        let id = self.recent.lock().admit(key, session, now, || self.fresh_id());
+        let recorded = self.record(id.clone(), &delivery.source, parts::read(delivery.data_coding, body)).await;
+        self.recent.lock().answered(key, &id, recorded.is_ok());
+        answer(recorded)
+    }
+
+    /// One part of a message.
+    async fn part(&self, delivery: &Delivery, sar: Sar, body: &[u8]) -> u32 {
+        let key = Key {
+            source: delivery.source.clone(),
+            destination: delivery.destination.text.clone(),
+            reference: sar.reference,
+            total: sar.total,
+        };
+        let piece = Piece { coding: delivery.data_coding, octets: body.to_vec() };
+        let now = self.services.ids.clock.monotonic();
+        let put = self.assembler.lock().put(&key, sar.sequence, piece, now, || self.fresh_id());
+        match put {
+            Put::Complete { id, text } => {
+                let recorded = self.record(id.clone(), &key.source, text).await;
+                self.assembler.lock().recorded(&key, &id, recorded.is_ok());
+                answer(recorded)
+            }
+            Put::Waits(told) => match timeout(HOLD, told).await {
+                Ok(Ok(false)) => status::NOT_NOW,
+                _ => status::OK,
+            },
+            Put::Again => status::OK,
+            Put::Full => status::QUEUE_FULL,
+        }
+    }
+
+    /// Records messages whose missing parts did not come in time; all that are incomplete, if `all`.
+    pub(crate) async fn give_up(&self, all: bool) {
+        let now = self.services.ids.clock.monotonic();
+        let patience = if all { Duration::ZERO } else { self.patience };
+        let given_up = self.assembler.lock().expire(now, patience);
+        for (key, assembly) in given_up {
+            let recorded = self.record(assembly.id().to_owned(), &key.source, assembly.text()).await;
+            if recorded.is_err() {
+                self.assembler.lock().put_back(key, assembly);
+            }
+        }
+    }
+
+    async fn record(&self, id: String, source: &Address, text: String) -> Result<(), Unrecorded> {
+        let at = self.services.ids.clock.now();
+        let inbound = Inbound::text((self.tenant, self.connection, self.channel), id, address::incoming(source), text, at);
+        self.services.events.record(ProviderEvent::Inbound(inbound)).await
+    }
+
+    /// SMSCs give no ids to what they deliver.
+    fn fresh_id(&self) -> String {
+        let mut random = [0; 16];
+        self.services.ids.entropy.fill(&mut random);
+        hex::encode(random)
+    }
+}
+
+fn answer(recorded: Result<(), Unrecorded>) -> u32 {
+    if recorded.is_ok() { status::OK } else { status::NOT_NOW }
+}
+
+#[cfg(test)]
+#[path = "inbound_tests.rs"]
+mod tests;

@@ -1,0 +1,181 @@
+//! SMS over SMPP 3.4: sessions with an SMSC that are kept open, and what goes over them in both directions.
+//!
+//! A message is `accepted` when the SMSC answered each of its parts with an id. What was not written to the session is a deferral, what
+//! the SMSC refused is a deferral or a rejection; a lost answer, or a message of which only some parts were taken, is
+//! [`Verdict::Unknown`]. Parts of a message bear the same reference in every attempt, so that a phone which gets some twice still
+//! puts one message together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Sessions, Stop, Verdict,
+};
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_net::Network;
+use tokio::time::timeout;
+
+use crate::config::Config;
+use crate::inbound::Inbox;
+use crate::session::{Fault, Session};
+use crate::submit::{Draft, Taken};
+use crate::supervisor::Link;
+
+mod address;
+mod assembly;
+mod config;
+mod inbound;
+mod parts;
+mod receipt;
+mod recent;
+mod session;
+mod status;
+mod submit;
+mod supervisor;
+mod wire;
+
+/// Message types that a text message can carry, in words where it must.
+static MESSAGE_TYPES: &[MessageType] = &[
+    MessageType::Text,
+    MessageType::Image,
+    MessageType::Video,
+    MessageType::Audio,
+    MessageType::Document,
+    MessageType::Location,
+    MessageType::Contact,
+    MessageType::Buttons,
+    MessageType::List,
+    MessageType::CtaUrl,
+    MessageType::Template,
+];
+
+/// Makes adapters of kind `smpp`.
+#[derive(Clone, Debug)]
+pub struct SmppFactory {
+    net: Network,
+}
+
+impl SmppFactory {
+    /// A factory whose adapters leave by `net`.
+    pub const fn new(net: Network) -> Self {
+        Self { net }
+    }
+}
+
+impl AdapterFactory for SmppFactory {
+    fn kind(&self) -> &'static str {
+        "smpp"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Sms, Channel::SmsOneway]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        config::FIELDS
+    }
+
+    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        let config = Config::read(account, &self.net)?;
+        let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };
+        let capabilities = Capabilities { message_types: MESSAGE_TYPES, receipts, window: config.binds * config.window };
+        let inbox = Inbox::new(account, services, config.ids, config.reassembly);
+        Ok(Arc::new(SmppAdapter { capabilities, link: Arc::new(Link::new(config, inbox, services.ids.clone())) }))
+    }
+}
+
+struct SmppAdapter {
+    capabilities: Capabilities,
+    link: Arc<Link>,
+}
+
+impl fmt::Debug for SmppAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SmppAdapter").field("config", &self.link.config).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Adapter for SmppAdapter {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+        let draft = match Draft::new(request, &self.link.config) {
+            Ok(draft) => draft,
+            Err(failure) => return Verdict::Rejected { failure },
+        };
+        let session = match self.link.session().await {
+            Ok(session) => session,
+            Err(verdict) => return verdict,
+        };
+        let permit = match timeout(self.link.config.timeout, session.window.acquire()).await {
+            Ok(Ok(permit)) => permit,
+            Ok(Err(_)) => return self.broke("the session with the SMSC ended"),
+            Err(_) => {
+                let failure = Failure::own(FailureCode::RateLimited, "the SMSC has not answered what was sent before");
+                return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
+            }
+        };
+        let verdict = self.submit(&session, &draft).await;
+        drop(permit);
+        verdict
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        let config = &self.link.config;
+        let place = format!("{}:{}", config.host, config.port);
+        let line = if config.trust.is_some() { "encrypted" } else { "in clear text" };
+        // One session more than the account may have would be refused, and prove nothing.
+        if let Some(session) = self.link.up() {
+            return match session.enquire().await {
+                Ok(_) => Ok(format!("bound to the SMSC {place} as {}, {line}; it answers", config.system_id)),
+                Err(Fault::NotSent(why) | Fault::Lost(why)) => Err(format!("the SMSC {place} does not answer: {why}")),
+            };
+        }
+        match self.link.attempt().await {
+            Ok(()) => Ok(format!("bound to the SMSC {place} as {}, {line}", config.system_id)),
+            Err(trouble) => Err(trouble.text),
+        }
+    }
+
+    fn sessions(&self) -> Sessions {
+        Sessions::EveryNode
+    }
+
+    async fn run(&self, stop: Stop) {
+        Arc::clone(&self.link).run(stop).await;
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.link.trouble()
+    }
+}
+
+impl SmppAdapter {
+    /// The verdict on a message that was not sent as its session ended.
+    fn broke(&self, why: &str) -> Verdict {
+        let scope = if self.link.up().is_some() { Scope::Message } else { Scope::Connection };
+        Verdict::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope }
+    }
+
+    /// Sends the parts one after the other: if the first is refused, as the most are, nothing has gone out.
+    async fn submit(&self, session: &Session, draft: &Draft<'_>) -> Verdict {
+        let ids = self.link.config.ids;
+        let mut refs = Vec::with_capacity(draft.bodies.len());
+        for (number, body) in draft.bodies.iter().enumerate() {
+            let reply = session.request(|out, sequence| wire::submit(out, sequence, &draft.envelope(), body)).await;
+            match submit::judge(reply) {
+                Taken::Yes(id) => refs.extend(id.map(|id| ids.of_answer(&id))),
+                Taken::No(verdict) if number == 0 => return verdict,
+                Taken::NotSent(why) if number == 0 => return self.broke(&why),
+                Taken::Unclear(why) if number == 0 => return submit::unknown(why, refs),
+                stopped => return submit::partial(number, draft.bodies.len(), &stopped, refs),
+            }
+        }
+        Verdict::Accepted { refs, cost: None }
+    }
+}

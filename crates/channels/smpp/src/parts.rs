@@ -1,0 +1,188 @@
+//! Texts as user data, and back. Pure.
+//!
+//! Alphabet, parts and their sizes are those of [`nuncio_domain::sms`], by which messages are priced; here they become octets: septets
+//! one an octet (unpacked, as SMPP carries the default alphabet), 16-bit units with the high octet first.
+
+use std::sync::LazyLock;
+
+use nuncio_domain::sms::{Encoding, Part, parts};
+
+use crate::wire::{Body, Delivery, Sar, latin1};
+
+/// The escape to the extension table (3GPP TS 23.038, 6.2.1).
+const ESCAPE: u8 = 0x1B;
+/// Units of a part whose header has a reference of 16 bits, one octet longer: 133 octets (3GPP TS 23.040, 9.2.3.24.8).
+const WIDE: (usize, usize) = (152, 66);
+
+/// How the parts of a long text are marked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Marking {
+    /// A header with a reference of 8 bits (3GPP TS 23.040, 9.2.3.24.1).
+    Header,
+    /// A header with a reference of 16 bits, unless that takes more parts than were priced.
+    WideHeader,
+    /// Optional parameters; the SMSC makes the header.
+    Sar,
+    /// In one piece; the SMSC cuts it.
+    Payload,
+}
+
+/// The text is longer than the 255 parts that can be numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooLong;
+
+/// What goes out for `text`, and in which alphabet. `reference` tells its parts from those of other messages.
+pub(crate) fn bodies(text: &str, marking: Marking, reference: u16) -> Result<(Encoding, Vec<Body>), TooLong> {
+    let mut parts = parts(text);
+    let encoding = match parts.first() {
+        Some(Part::Ucs2(_)) => Encoding::Ucs2,
+        _ => Encoding::Gsm7,
+    };
+    if parts.len() == 1 {
+        return Ok((encoding, parts.into_iter().map(|part| Body { octets: octets(part), ..Body::default() }).collect()));
+    }
+    if marking == Marking::Payload {
+        return Ok((encoding, vec![Body { octets: parts.into_iter().flat_map(octets).collect(), payload: true, ..Body::default() }]));
+    }
+    let mut wide = false;
+    if marking == Marking::WideHeader {
+        let cut = recut(&parts);
+        wide = cut.len() <= parts.len();
+        if wide {
+            parts = cut;
+        }
+    }
+    let total = u8::try_from(parts.len()).map_err(|_| TooLong)?;
+    let numbered = (1..=total).zip(parts);
+    let bodies = numbered.map(|(sequence, part)| {
+        let sar = Sar { reference, total, sequence };
+        match marking {
+            Marking::Sar => Body { octets: octets(part), sar: Some(sar), ..Body::default() },
+            _ => Body { octets: with_header(sar, wide, octets(part)), has_header: true, ..Body::default() },
+        }
+    });
+    Ok((encoding, bodies.collect()))
+}
+
+fn octets(part: Part) -> Vec<u8> {
+    match part {
+        Part::Gsm7(septets) => septets,
+        Part::Ucs2(units) => units.iter().flat_map(|unit| unit.to_be_bytes()).collect(),
+    }
+}
+
+fn with_header(sar: Sar, wide: bool, octets: Vec<u8>) -> Vec<u8> {
+    let [high, low] = sar.reference.to_be_bytes();
+    let header: &[u8] = if wide { &[6, 8, 4, high, low, sar.total, sar.sequence] } else { &[5, 0, 3, low, sar.total, sar.sequence] };
+    [header, &octets].concat()
+}
+
+/// The same text in parts that are smaller by the longer header.
+fn recut(parts: &[Part]) -> Vec<Part> {
+    let (mut septets, mut units) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Gsm7(more) => septets.extend_from_slice(more),
+            Part::Ucs2(more) => units.extend_from_slice(more),
+        }
+    }
+    let septets = pieces(&septets, WIDE.0, |last| last == ESCAPE).map(|piece| Part::Gsm7(piece.to_vec()));
+    let units = pieces(&units, WIDE.1, |last| (0xD800..0xDC00).contains(&last)).map(|piece| Part::Ucs2(piece.to_vec()));
+    septets.chain(units).collect()
+}
+
+/// Cuts `all` into pieces of at most `most`, none of which ends with something that `belongs` to what follows.
+fn pieces<T: Copy>(mut all: &[T], most: usize, belongs: impl Fn(T) -> bool) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let mut end = most.min(all.len());
+        if end < all.len() && belongs(all[end - 1]) {
+            end -= 1;
+        }
+        let (piece, rest) = all.split_at(end);
+        all = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Characters by septet.
+type Table = [Option<char>; 128];
+
+/// The default alphabet and its extension, asked of the domain so that there is one truth.
+static ALPHABET: LazyLock<(Table, Table)> = LazyLock::new(|| {
+    let (mut basic, mut extension) = ([None; 128], [None; 128]);
+    // Latin with its supplement, Greek, and the euro sign hold all of it.
+    for c in ('\0'..='\u{17f}').chain('\u{370}'..='\u{3ff}').chain(['€']) {
+        let Some(Part::Gsm7(septets)) = parts(c.encode_utf8(&mut [0; 4])).into_iter().next() else { continue };
+        match septets[..] {
+            [septet] => basic[usize::from(septet)] = Some(c),
+            [ESCAPE, septet] => extension[usize::from(septet)] = Some(c),
+            _ => {}
+        }
+    }
+    (basic, extension)
+});
+
+/// Unknown escapes read as the character without its escape (3GPP TS 23.038, 6.2.1.1).
+fn gsm7(octets: &[u8]) -> String {
+    let (basic, extension) = &*ALPHABET;
+    let find = |table: &Table, octet: u8| table.get(usize::from(octet)).copied().flatten();
+    let mut text = String::with_capacity(octets.len());
+    let mut rest = octets.iter().copied();
+    while let Some(octet) = rest.next() {
+        let (table, octet) = if octet == ESCAPE { (extension, rest.next().unwrap_or(b' ')) } else { (basic, octet) };
+        text.push(find(table, octet).or_else(|| find(basic, octet)).unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
+fn ucs2(octets: &[u8]) -> String {
+    let units = octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
+/// What user data without its header says. `data_coding` as in SMPP 3.4 §5.2.19, and the groups of 3GPP TS 23.038, 4. Codings of other
+/// scripts and of no script are read as Latin-1.
+pub(crate) fn read(data_coding: u8, octets: &[u8]) -> String {
+    let text = match data_coding {
+        0x00 => gsm7(octets),
+        0x08 => ucs2(octets),
+        // Message classes and waiting indications: the alphabet stands in two bits, or in one.
+        0x10..=0x1F if data_coding & 0x0C == 0 => gsm7(octets),
+        0x10..=0x1F if data_coding & 0x0C == 0x08 => ucs2(octets),
+        0xF0..=0xFF if data_coding & 0x04 == 0 => gsm7(octets),
+        0xC0..=0xDF => gsm7(octets),
+        0xE0..=0xEF => ucs2(octets),
+        _ => latin1(octets),
+    };
+    // Databases cannot keep NUL in a text.
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+/// Takes the header off user data: which part it is, if the header says, and what is behind it. One that is broken counts as text.
+fn strip_header(octets: &[u8]) -> (Option<Sar>, &[u8]) {
+    let Some((&length, rest)) = octets.split_first() else { return (None, octets) };
+    let Some((mut elements, body)) = rest.split_at_checked(usize::from(length)) else { return (None, octets) };
+    let mut found = None;
+    while let [kind, length, rest @ ..] = elements {
+        let Some((value, rest)) = rest.split_at_checked(usize::from(*length)) else { break };
+        match (kind, value) {
+            (0x00, &[reference, total, sequence]) => found = Some(Sar { reference: u16::from(reference), total, sequence }),
+            (0x08, &[high, low, total, sequence]) => found = Some(Sar { reference: u16::from_be_bytes([high, low]), total, sequence }),
+            _ => {}
+        }
+        elements = rest;
+    }
+    (found, body)
+}
+
+impl Delivery {
+    /// Which part it is, if its header says, and its user data without the header.
+    pub(crate) fn body(&self) -> (Option<Sar>, &[u8]) {
+        // §5.2.12: the bit that tells of a header.
+        if self.esm_class & 0x40 == 0 { (None, &self.octets) } else { strip_header(&self.octets) }
+    }
+}
+
+#[cfg(test)]
+#[path = "parts_tests.rs"]
+mod tests;

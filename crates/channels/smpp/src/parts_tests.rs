@@ -1,0 +1,131 @@
+//! What holds of every text on its way out and back.
+
+use nuncio_domain::sms::{Encoding, measure};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
+
+use super::*;
+
+fn config() -> Config {
+    Config { rng_seed: RngSeed::Fixed(7), rng_algorithm: RngAlgorithm::ChaCha, failure_persistence: None, ..Config::default() }
+}
+
+/// Texts of the default alphabet with escapes, and of all others with surrogate pairs. NUL never comes through the API.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        2 => r"[a-zA-Z0-9 @£$èÇØΔΞ€{}\[\]~^|\\\n]{0,700}",
+        1 => "[a-zж\u{4e2d}\u{1F600}\u{1F4E8}]{0,300}",
+        1 => any::<String>().prop_map(|text| text.replace('\0', "")),
+    ]
+}
+
+const fn coding(encoding: Encoding) -> u8 {
+    match encoding {
+        Encoding::Gsm7 => 0,
+        Encoding::Ucs2 => 8,
+    }
+}
+
+/// Reads the bodies as a phone does, and checks that each can be read alone.
+fn reassemble(encoding: Encoding, bodies: &[Body]) -> String {
+    bodies.iter().fold(String::new(), |text, body| {
+        let octets = if body.has_header { strip_header(&body.octets).1 } else { &body.octets };
+        let part = read(coding(encoding), octets);
+        assert!(!matches!((encoding, octets.last()), (Encoding::Gsm7, Some(&ESCAPE))), "an escape was cut");
+        assert!(encoding == Encoding::Gsm7 || octets.len() % 2 == 0);
+        text + &part
+    })
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn what_goes_out_is_the_text_in_as_many_parts_as_priced(text in text(), reference: u16) {
+        for marking in [Marking::Header, Marking::WideHeader, Marking::Sar] {
+            let (encoding, bodies) = bodies(&text, marking, reference).unwrap();
+            let measure = measure(&text);
+            prop_assert_eq!(encoding, measure.encoding);
+            prop_assert_eq!(bodies.len(), usize::from(measure.segments));
+            prop_assert_eq!(reassemble(encoding, &bodies), &*text);
+            for (index, body) in bodies.iter().enumerate() {
+                // 140 octets of user data on the air, septets packed; a header takes whole septets.
+                let header = if body.has_header { usize::from(body.octets[0]) + 1 } else if body.sar.is_some() { 6 } else { 0 };
+                let units = body.octets.len() - if body.has_header { header } else { 0 };
+                let room = match encoding { Encoding::Gsm7 => (140 - header) * 8 / 7, Encoding::Ucs2 => 140 - header };
+                prop_assert!(units <= room, "{} units where {} fit", units, room);
+                let marked = if body.has_header { strip_header(&body.octets).0 } else { body.sar };
+                let low = if body.has_header && header == 6 { reference & 0xFF } else { reference };
+                let expected = Sar { reference: low, total: bodies.len() as u8, sequence: index as u8 + 1 };
+                prop_assert_eq!(marked, (bodies.len() > 1).then_some(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_is_the_whole_text(text in text()) {
+        let (encoding, bodies) = bodies(&text, Marking::Payload, 1).unwrap();
+        prop_assert_eq!(bodies.len(), 1);
+        prop_assert_eq!(bodies[0].payload, measure(&text).segments > 1);
+        prop_assert_eq!(reassemble(encoding, &bodies), text);
+    }
+
+    #[test]
+    fn whatever_comes_in_is_read(coding: u8, octets in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let (_, body) = strip_header(&octets);
+        prop_assert!(!read(coding, body).contains('\0'));
+    }
+}
+
+#[test]
+fn the_whole_alphabet_is_known() {
+    let (basic, extension) = &*ALPHABET;
+    let missing: Vec<_> = (0..128).filter(|&septet| basic[septet].is_none()).collect();
+    assert_eq!(missing, [usize::from(ESCAPE)]);
+    assert_eq!(extension.iter().flatten().count(), 10);
+    assert_eq!(read(0, &[0x00, 0x1B, 0x65, 0x10, 0x1B, 0x41, 0xFF, 0x1B]), "@€ΔA\u{fffd} ");
+}
+
+#[test]
+fn wide_references_cost_nothing() {
+    let headers =
+        |text: &str| bodies(text, Marking::WideHeader, 0x1234).unwrap().1.iter().map(|b| b.octets[..4].to_vec()).collect::<Vec<_>>();
+    // Two parts of 152 hold 304 septets; 306 only fit two parts of 153.
+    assert_eq!(headers(&"a".repeat(304)), [[6, 8, 4, 0x12], [6, 8, 4, 0x12]]);
+    assert_eq!(headers(&"a".repeat(306)), [[5, 0, 3, 0x34], [5, 0, 3, 0x34]]);
+    assert_eq!(bodies(&"a".repeat(153 * 255 + 1), Marking::Header, 1), Err(TooLong));
+}
+
+#[test]
+fn codings_of_phones() {
+    for (coding, octets, text) in [
+        (1, &b"a~"[..], "a~"),
+        (3, b"\xe9", "é"),
+        (8, b"\x04\x16\xd8\x3d\xde\x00", "Ж\u{1F600}"),
+        (8, b"\xd8\x3d\x00a\x00", "\u{fffd}a"),
+        (0xF0, b"\x05", "é"),
+        (0x11, b"\x05", "é"),
+        (0x18, b"\x00\xe9", "é"),
+        (4, b"\x00\x01", "\u{fffd}\u{1}"),
+    ] {
+        assert_eq!(read(coding, octets), text, "{coding:#x}");
+    }
+}
+
+#[test]
+fn headers_of_phones() {
+    let sar = |reference, total, sequence| Some(Sar { reference, total, sequence });
+    for (octets, part, body) in [
+        (&[5, 0, 3, 7, 2, 1, b'x'][..], sar(7, 2, 1), &b"x"[..]),
+        (&[6, 8, 4, 1, 7, 2, 1, b'x'], sar(0x107, 2, 1), b"x"),
+        // With ports before it, and with a language table after it.
+        (&[11, 5, 4, 0, 1, 0, 2, 0, 3, 7, 2, 1, b'x'], sar(7, 2, 1), b"x"),
+        (&[3, 0x24, 1, 1, b'x'], None, b"x"),
+        // Broken: longer than the message, or an element longer than the header.
+        (&[9, 0, 3], None, &[9, 0, 3]),
+        (&[2, 0, 9, b'x'], None, b"x"),
+        (&[], None, b""),
+    ] {
+        assert_eq!(strip_header(octets), (part, body), "{octets:?}");
+    }
+}

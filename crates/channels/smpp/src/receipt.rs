@@ -1,0 +1,173 @@
+//! Receipts: the text form of SMPP 3.4, Appendix B, and the optional parameters that say the same. Pure.
+
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Failure, FailureCode};
+
+use crate::wire::Delivery;
+
+/// Longest receipt that is kept for people, in characters.
+const RAW: usize = 300;
+
+/// How the ids of receipts differ from those of answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum IdFormat {
+    /// Not at all.
+    Text,
+    /// Both are numbers of the first base and the second; padding and case do not count.
+    Numbers {
+        /// Base of the ids in answers.
+        answer: u32,
+        /// Base of the ids in receipts.
+        receipt: u32,
+    },
+}
+
+impl IdFormat {
+    /// The reference that an answer gives.
+    pub(crate) fn of_answer(self, id: &str) -> String {
+        match self {
+            Self::Text => id.to_owned(),
+            Self::Numbers { answer, .. } => number(id, answer),
+        }
+    }
+
+    /// The reference that a receipt names.
+    pub(crate) fn of_receipt(self, id: &str) -> String {
+        match self {
+            Self::Text => id.to_owned(),
+            Self::Numbers { receipt, .. } => number(id, receipt),
+        }
+    }
+}
+
+/// A number in decimal; what is none stays as it is.
+fn number(id: &str, base: u32) -> String {
+    let digits = id.strip_prefix("0x").or_else(|| id.strip_prefix("0X")).filter(|_| base == 16).unwrap_or(id);
+    u128::from_str_radix(digits, base).map_or_else(|_| id.to_owned(), |number| number.to_string())
+}
+
+/// The fields of a receipt's text. Their order, the case of their names, and what stands between them differ from SMSC to SMSC.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Fields<'a> {
+    /// `id`.
+    pub(crate) id: Option<&'a str>,
+    /// `stat`.
+    pub(crate) stat: Option<&'a str>,
+    /// `err`.
+    pub(crate) err: Option<&'a str>,
+    /// Everything before `text`, which repeats words of the message.
+    pub(crate) head: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads `id:… sub:… dlvrd:… submit date:… done date:… stat:… err:… text:…`.
+    pub(crate) fn read(text: &'a str) -> Self {
+        let head = find(text, "text").map_or(text, |(start, _)| &text[..start]);
+        let field = |name| {
+            let (_, end) = find(head, name)?;
+            Some(head[end..].trim_start().split(|c: char| c.is_whitespace() || c == ',' || c == ';').next()?).filter(|v| !v.is_empty())
+        };
+        Self { id: field("id"), stat: field("stat"), err: field("err"), head: head.trim_end() }
+    }
+}
+
+/// Where `name:` stands as a word of its own: where it begins and where it ends.
+fn find(text: &str, name: &str) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let begins = |at: usize| at == 0 || !bytes[at - 1].is_ascii_alphanumeric();
+    let ends = |at: usize| bytes.get(at + name.len()) == Some(&b':');
+    let named = |at: usize| bytes[at..].get(..name.len()).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
+    (0..bytes.len()).find(|&at| begins(at) && named(at) && ends(at)).map(|at| (at, at + name.len() + 1))
+}
+
+/// What became of a message (§5.2.28).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Enroute,
+    Delivered,
+    Expired,
+    Deleted,
+    Undeliverable,
+    Accepted,
+    Unknown,
+    Rejected,
+}
+
+const STATES: &[(u8, &str, State)] = &[
+    (1, "ENROUTE", State::Enroute),
+    (2, "DELIVRD", State::Delivered),
+    (3, "EXPIRED", State::Expired),
+    (4, "DELETED", State::Deleted),
+    (5, "UNDELIV", State::Undeliverable),
+    (6, "ACCEPTD", State::Accepted),
+    (7, "UNKNOWN", State::Unknown),
+    (8, "REJECTD", State::Rejected),
+    // SMPP 5.0, 4.7.15: not yet sent, and not sent at all.
+    (0, "SCHEDULED", State::Enroute),
+    (9, "SKIPPED", State::Deleted),
+    // Spellings that are seen.
+    (2, "DELIVERED", State::Delivered),
+    (5, "UNDELIVERABLE", State::Undeliverable),
+    (5, "FAILED", State::Undeliverable),
+    (8, "REJECTED", State::Rejected),
+    (6, "ACCEPTED", State::Accepted),
+];
+
+/// What a receipt tells.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Receipt {
+    /// The id that it is of, as the receipt spells it.
+    pub(crate) id: String,
+    /// What became of that message.
+    pub(crate) kind: ReceiptKind,
+    /// The text, without words of the message.
+    pub(crate) raw: Option<String>,
+}
+
+/// Whether `delivery` is a receipt rather than a message (§5.2.12: a delivery receipt, or an intermediate notification). Some SMSCs mark
+/// nothing, but say it in parameters that a message does not have. The words of an unmarked message prove nothing: anybody can write them.
+pub(crate) fn is_receipt(delivery: &Delivery) -> bool {
+    matches!(delivery.esm_class & 0x3C, 0x04 | 0x20) || (delivery.receipted_id.is_some() && delivery.state.is_some())
+}
+
+/// Reads a receipt whose text is `text`. The parameters go before the text. `None` if it does not say of which message, or what.
+pub(crate) fn read(delivery: &Delivery, text: &str) -> Option<Receipt> {
+    let fields = Fields::read(text);
+    let id = delivery.receipted_id.as_deref().or(fields.id)?.to_owned();
+    let by_text = || STATES.iter().find(|(_, name, _)| fields.stat.is_some_and(|stat| stat.eq_ignore_ascii_case(name)));
+    let (_, name, state) = delivery.state.and_then(|state| STATES.iter().find(|(number, ..)| *number == state)).or_else(by_text)?;
+    let intermediate = delivery.esm_class & 0x3C == 0x20;
+    let kind = match state {
+        State::Delivered => ReceiptKind::Delivered,
+        State::Enroute | State::Accepted => ReceiptKind::Sent,
+        // It may yet arrive.
+        _ if intermediate => ReceiptKind::Sent,
+        _ => ReceiptKind::Failed(failure(*state, name, error(delivery, &fields))),
+    };
+    let raw: String = fields.head.chars().filter(|c| !c.is_control()).take(RAW).collect();
+    Some(Receipt { id, kind, raw: Some(raw).filter(|raw| !raw.is_empty()) })
+}
+
+/// Why, as the network says; nothing if it gives zero for a reason.
+fn error(delivery: &Delivery, fields: &Fields<'_>) -> Option<String> {
+    let of_network = delivery.network_error.map(|(_, code)| code.to_string());
+    let said = of_network.or_else(|| fields.err.map(|err| err.chars().take(20).collect()));
+    said.filter(|error| error.bytes().any(|b| b != b'0'))
+}
+
+fn failure(state: State, name: &str, error: Option<String>) -> Failure {
+    let (code, what) = match state {
+        State::Expired => (FailureCode::Expired, "the SMSC could not deliver it within its validity"),
+        State::Deleted => (FailureCode::ProviderRejected, "the SMSC deleted it"),
+        State::Rejected => (FailureCode::ProviderRejected, "the SMSC or the recipient's network rejected it"),
+        State::Unknown => (FailureCode::Undeliverable, "the SMSC does not know what became of it"),
+        _ => (FailureCode::Undeliverable, "it could not be delivered"),
+    };
+    let because = error.as_ref().map(|error| format!(", error {error}")).unwrap_or_default();
+    let provider_code = Some(error.map_or_else(|| name.to_owned(), |error| format!("{name} {error}")));
+    Failure { code, provider_code, message: format!("{what} ({name}{because})") }
+}
+
+#[cfg(test)]
+#[path = "receipt_tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! What is known of requests when a session ends.
+
+use tokio::io::{DuplexStream, duplex};
+
+use super::*;
+use crate::wire::Garbage;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn session() -> Arc<Session> {
+    Arc::new(Session::new(10, LIMIT))
+}
+
+/// Runs `session` on a line; the other end of it holds `size` octets.
+fn run(session: &Arc<Session>, size: usize) -> (DuplexStream, tokio::task::JoinHandle<String>) {
+    let (near, far) = duplex(size);
+    let session = Arc::clone(session);
+    (far, tokio::spawn(async move { session.run(Box::new(near), None, Duration::from_secs(60)).await }))
+}
+
+async fn hear(far: &mut DuplexStream) -> Header {
+    let mut octets = [0; 16];
+    far.read_exact(&mut octets).await.unwrap();
+    match wire::frame(&octets) {
+        Ok(Some(frame)) => frame.header,
+        Ok(None) | Err(Garbage) => panic!("{octets:?}"),
+    }
+}
+
+async fn say(far: &mut DuplexStream, header: Header) {
+    let mut out = Vec::new();
+    wire::bare(&mut out, header);
+    far.write_all(&out).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_not_taken_by_the_writer_was_not_sent() {
+    let session = session();
+    let asking = tokio::spawn({
+        let session = Arc::clone(&session);
+        async move { session.enquire().await }
+    });
+    tokio::task::yield_now().await;
+    session.end("gone");
+    assert_eq!(asking.await.unwrap(), Err(Fault::NotSent("gone".into())));
+    assert_eq!(session.enquire().await, Err(Fault::NotSent("gone".into())));
+    assert!(session.window.acquire().await.is_err());
+}
+
+#[tokio::test]
+async fn what_was_written_is_lost_with_its_answer() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let asking = tokio::spawn({
+        let session = Arc::clone(&session);
+        async move { session.enquire().await }
+    });
+    assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK);
+    drop(far);
+    assert_eq!(asking.await.unwrap(), Err(Fault::Lost("the SMSC hung up".into())));
+    assert_eq!(running.await.unwrap(), "the SMSC hung up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_a_lost_answer_and_forgotten() {
+    let session = session();
+    let (mut far, _running) = run(&session, 4096);
+    assert_eq!(session.enquire().await, Err(Fault::Lost("the SMSC did not answer within 30 s".into())));
+    assert!(session.outbox.lock().waiting.is_empty());
+    // An answer that comes too late disturbs nobody.
+    let late = hear(&mut far).await;
+    say(&mut far, Header { id: late.id | id::ANSWER, ..late }).await;
+    let asking = session.enquire();
+    let answering = async {
+        let asked = hear(&mut far).await;
+        say(&mut far, Header { id: asked.id | id::ANSWER, ..asked }).await;
+    };
+    assert_eq!(tokio::join!(asking, answering).0, Ok(Reply { id: id::ENQUIRE_LINK | id::ANSWER, status: 0, message_id: None }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_takes_nothing_is_given_up_and_the_rest_was_not_sent() {
+    let session = session();
+    let (_far, running) = run(&session, 8);
+    let first = session.enquire();
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        session.enquire().await
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert!(matches!(first, Err(Fault::Lost(_))), "half of it was written: {first:?}");
+    assert!(matches!(second, Err(Fault::NotSent(_))), "{second:?}");
+    assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_line_is_tested_and_then_given_up() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let asked = hear(&mut far).await;
+    assert_eq!(asked.id, id::ENQUIRE_LINK);
+    say(&mut far, Header { id: asked.id | id::ANSWER, ..asked }).await;
+    assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK, "after a minute of silence again");
+    assert_eq!(running.await.unwrap(), "the SMSC was silent for 30 s, also to enquire_link");
+}
+
+#[tokio::test]
+async fn what_is_not_for_us_is_answered_and_breaks_nothing() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    for (asked, answered, status) in [
+        (id::ENQUIRE_LINK, id::ENQUIRE_LINK | id::ANSWER, 0),
+        // query_sm
+        (0x03, id::GENERIC_NACK, status::INVALID_COMMAND),
+        (id::UNBIND, id::UNBIND | id::ANSWER, 0),
+    ] {
+        // Neither of these has an answer.
+        say(&mut far, Header { id: id::OUTBIND, status: 0, sequence: 1 }).await;
+        say(&mut far, Header { id: id::SUBMIT_SM | id::ANSWER, status: 0, sequence: 4_000 }).await;
+        say(&mut far, Header { id: asked, status: 0, sequence: 9 }).await;
+        assert_eq!(hear(&mut far).await, Header { id: answered, status, sequence: 9 });
+    }
+    assert_eq!(running.await.unwrap(), "the SMSC ended the session (unbind)");
+}
+
+#[tokio::test]
+async fn deliveries_that_nobody_takes_are_put_off() {
+    let session = session();
+    let (mut far, _running) = run(&session, 4096);
+    say(&mut far, Header { id: id::DELIVER_SM, status: 0, sequence: 9 }).await;
+    let mut answer = [0; 17];
+    far.read_exact(&mut answer).await.unwrap();
+    let frame = wire::frame(&answer).unwrap().unwrap();
+    assert_eq!(frame.header, Header { id: id::DELIVER_SM | id::ANSWER, status: status::NOT_NOW, sequence: 9 });
+}
+
+#[tokio::test]
+async fn sequence_numbers_begin_again_at_one() {
+    let session = session();
+    session.outbox.lock().next = SEQUENCES - 1;
+    let (mut far, _running) = run(&session, 4096);
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let answering = async {
+            let asked = hear(&mut far).await;
+            seen.push(asked.sequence);
+            say(&mut far, Header { id: asked.id | id::ANSWER, ..asked }).await;
+        };
+        assert!(tokio::join!(session.enquire(), answering).0.is_ok());
+    }
+    assert_eq!(seen, [0x7FFF_FFFF, 1]);
+}

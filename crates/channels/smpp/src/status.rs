@@ -1,0 +1,153 @@
+//! What the numbers that SMSCs answer with mean (`command_status`, SMPP 3.4 §5.1.3; those from 0x100 on: SMPP 5.0, 4.7.6). Pure.
+
+use nuncio_channel::{Scope, Verdict};
+use nuncio_domain::message::{Failure, FailureCode};
+
+/// It worked.
+pub(crate) const OK: u32 = 0x00;
+/// A command that is not known.
+pub(crate) const INVALID_COMMAND: u32 = 0x03;
+/// The queue is full: later.
+pub(crate) const QUEUE_FULL: u32 = 0x14;
+/// The receiver cannot take it now: later.
+pub(crate) const NOT_NOW: u32 = 0x64;
+/// The receiver will never take it.
+pub(crate) const NEVER: u32 = 0x65;
+
+/// What an answer to a submit_sm other than [`OK`] means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Class {
+    /// Not now.
+    Later(FailureCode, Scope),
+    /// Never.
+    Never(FailureCode),
+}
+
+use Class::{Later, Never};
+use FailureCode::{
+    ContentRejected as Content, CredentialsInvalid as Credentials, InvalidRecipient as Recipient, ProviderRejected as Rejected,
+    RateLimited, Undeliverable,
+};
+
+/// Number, name, meaning, and what it says in words.
+const TABLE: &[(u32, &str, Class, &str)] = &[
+    (0x01, "ESME_RINVMSGLEN", Never(Content), "the message is too long for it"),
+    (0x02, "ESME_RINVCMDLEN", Never(Rejected), "it does not understand our PDUs: the length is wrong"),
+    (0x03, "ESME_RINVCMDID", Never(Rejected), "it does not understand our PDUs: the command is unknown"),
+    (0x04, "ESME_RINVBNDSTS", Later(Undeliverable, Scope::Connection), "it does not take messages over this session"),
+    (0x05, "ESME_RALYBND", Later(Undeliverable, Scope::Connection), "it says that the account is bound already"),
+    (0x06, "ESME_RINVPRTFLG", Never(Rejected), "it refuses the priority"),
+    (0x07, "ESME_RINVREGDLVFLG", Never(Rejected), "it refuses to send receipts; see registered_delivery"),
+    (0x08, "ESME_RSYSERR", Later(Undeliverable, Scope::Message), "it has trouble of its own"),
+    (0x0A, "ESME_RINVSRCADR", Never(Rejected), "it refuses the sender's address; see from, or ask which senders the account may use"),
+    (0x0B, "ESME_RINVDSTADR", Never(Recipient), "it refuses the recipient's address"),
+    (0x0D, "ESME_RBINDFAIL", Later(Credentials, Scope::Connection), "it refuses to be bound to"),
+    (0x0E, "ESME_RINVPASWD", Later(Credentials, Scope::Connection), "the password is wrong"),
+    (0x0F, "ESME_RINVSYSID", Later(Credentials, Scope::Connection), "the system_id is wrong"),
+    (QUEUE_FULL, "ESME_RMSGQFUL", Later(RateLimited, Scope::Message), "its queue is full"),
+    (0x15, "ESME_RINVSERTYP", Never(Rejected), "it refuses the service_type"),
+    (0x43, "ESME_RINVESMCLASS", Never(Rejected), "it refuses headers in messages; see multipart"),
+    (0x45, "ESME_RSUBMITFAIL", Later(Undeliverable, Scope::Message), "it could not take the message"),
+    (0x48, "ESME_RINVSRCTON", Never(Rejected), "it refuses the sender's type of number; see short_code_ton"),
+    (0x49, "ESME_RINVSRCNPI", Never(Rejected), "it refuses the sender's numbering plan; see short_code_npi"),
+    (0x50, "ESME_RINVDSTTON", Never(Recipient), "it refuses the recipient's type of number"),
+    (0x51, "ESME_RINVDSTNPI", Never(Recipient), "it refuses the recipient's numbering plan"),
+    (0x53, "ESME_RINVSYSTYP", Later(Credentials, Scope::Connection), "the system_type is wrong"),
+    (0x58, "ESME_RTHROTTLED", Later(RateLimited, Scope::Connection), "the account sends faster than it may"),
+    (0x61, "ESME_RINVSCHED", Never(Rejected), "it refuses the delivery time"),
+    (0x62, "ESME_RINVEXPIRY", Never(Rejected), "it refuses the validity period; see validity_period"),
+    (NOT_NOW, "ESME_RX_T_APPN", Later(Undeliverable, Scope::Message), "it cannot take the message now"),
+    (NEVER, "ESME_RX_P_APPN", Never(Rejected), "it will not take the message"),
+    (0x66, "ESME_RX_R_APPN", Never(Rejected), "it rejects the message"),
+    (0xC0, "ESME_RINVOPTPARSTREAM", Never(Rejected), "it cannot read our optional parameters; see multipart"),
+    (0xC1, "ESME_ROPTPARNOTALLWD", Never(Rejected), "it does not allow our optional parameters; see multipart"),
+    (0xC2, "ESME_RINVPARLEN", Never(Rejected), "it cannot read our optional parameters; see multipart"),
+    (0xC4, "ESME_RINVOPTPARAMVAL", Never(Rejected), "it refuses our optional parameters; see multipart"),
+    (0xFE, "ESME_RDELIVERYFAILURE", Never(Undeliverable), "the message could not be delivered"),
+    (0xFF, "ESME_RUNKNOWNERR", Later(Undeliverable, Scope::Message), "it does not say why"),
+    (0x100, "ESME_RSERTYPUNAUTH", Never(Rejected), "the account may not use the service_type"),
+    (0x101, "ESME_RPROHIBITED", Never(Rejected), "the account may not do this"),
+    (0x102, "ESME_RSERTYPUNAVAIL", Later(Undeliverable, Scope::Message), "the service_type is not available now"),
+    (0x103, "ESME_RSERTYPDENIED", Never(Rejected), "the service_type is denied"),
+    (0x104, "ESME_RINVDCS", Never(Content), "it refuses the data_coding; see gsm7_data_coding and ucs2_data_coding"),
+    (0x105, "ESME_RINVSRCADDRSUBUNIT", Never(Rejected), "it refuses the sender's address"),
+    (0x106, "ESME_RINVDSTADDRSUBUNIT", Never(Recipient), "it refuses the recipient's address"),
+];
+
+fn look_up(status: u32) -> (&'static str, Class, &'static str) {
+    let known = TABLE.iter().find(|(number, ..)| *number == status);
+    // What is not known was refused for a reason that will not go away: 0x400 to 0x4FF are each provider's own.
+    known
+        .map_or(("a status of its own", Never(Rejected), "ask the provider what it means"), |(_, name, class, words)| (name, *class, words))
+}
+
+/// A status for people, such as `the password is wrong (ESME_RINVPASWD, 0x0E)`.
+pub(crate) fn explain(status: u32) -> String {
+    let (name, _, words) = look_up(status);
+    format!("{words} ({name}, {status:#04X})").replace("0X", "0x")
+}
+
+/// Whether a bind that was refused like this fails until a person corrects the settings.
+pub(crate) fn refuses_login(status: u32) -> bool {
+    matches!(look_up(status).1, Later(Credentials, _))
+}
+
+/// What became of a message that was answered with `status`, which is not [`OK`].
+pub(crate) fn verdict(status: u32) -> Verdict {
+    let failure =
+        |code| Failure { code, provider_code: Some(code_text(status)), message: format!("the SMSC refused it: {}", explain(status)) };
+    match look_up(status).1 {
+        Later(code, scope) => Verdict::Deferred { retry_after: None, failure: failure(code), scope },
+        Never(code) => Verdict::Rejected { failure: failure(code) },
+    }
+}
+
+/// A status as providers write it.
+pub(crate) fn code_text(status: u32) -> String {
+    format!("0x{status:02X}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(status: u32) -> (&'static str, FailureCode) {
+        match verdict(status) {
+            Verdict::Deferred { failure, scope: Scope::Connection, retry_after: None } => ("connection", failure.code),
+            Verdict::Deferred { failure, .. } => ("deferred", failure.code),
+            Verdict::Rejected { failure } => ("rejected", failure.code),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn classes() {
+        for (status, expected) in [
+            (0x01, ("rejected", Content)),
+            (0x04, ("connection", Undeliverable)),
+            (0x08, ("deferred", Undeliverable)),
+            (0x0A, ("rejected", Rejected)),
+            (0x0B, ("rejected", Recipient)),
+            (0x0E, ("connection", Credentials)),
+            (0x14, ("deferred", RateLimited)),
+            (0x45, ("deferred", Undeliverable)),
+            (0x58, ("connection", RateLimited)),
+            (0x64, ("deferred", Undeliverable)),
+            (0x65, ("rejected", Rejected)),
+            (0xFE, ("rejected", Undeliverable)),
+            (0x104, ("rejected", Content)),
+            (0x0499, ("rejected", Rejected)),
+        ] {
+            assert_eq!(short(status), expected, "{status:#x}");
+        }
+    }
+
+    #[test]
+    fn numbers_stand_once_and_in_order() {
+        assert!(TABLE.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        assert!([0x0D, 0x0E, 0x0F, 0x53].into_iter().all(refuses_login));
+        assert!(![0x05, 0x08, 0x58, 0x400].into_iter().any(refuses_login));
+        assert_eq!(explain(0x0E), "the password is wrong (ESME_RINVPASWD, 0x0E)");
+        assert_eq!(explain(0x40A), "ask the provider what it means (a status of its own, 0x40A)");
+    }
+}

@@ -1,0 +1,184 @@
+//! From a message to what is submitted, and from answers to a verdict. Pure.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use nuncio_channel::{SendRequest, Verdict};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::sms::Encoding;
+use nuncio_domain::{MessageType, Timestamp, plain};
+
+use crate::config::{Config, Validity};
+use crate::session::{Fault, Reply};
+use crate::wire::{Address, Body, Envelope, id};
+use crate::{address, parts, status};
+
+/// A message, ready to go out.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    source: Cow<'a, Address>,
+    destination: Address,
+    service_type: &'a str,
+    validity: String,
+    registered_delivery: u8,
+    data_coding: u8,
+    /// Its parts.
+    pub(crate) bodies: Vec<Body>,
+}
+
+impl<'a> Draft<'a> {
+    /// Fails with why the message cannot go out.
+    pub(crate) fn new(request: &SendRequest<'_>, config: &'a Config) -> Result<Self, Failure> {
+        let message = request.message;
+        if matches!(message.message_type, MessageType::Sticker | MessageType::Reaction) {
+            return Err(Failure::own(
+                FailureCode::ContentRejected,
+                format!("an SMS cannot carry a message of type {}", message.message_type),
+            ));
+        }
+        let source = match &config.from {
+            Some(from) => Cow::Borrowed(from),
+            None => Cow::Owned(
+                address::outgoing(&message.from, config.short_code)
+                    .map_err(|fault| Failure::own(FailureCode::ProviderRejected, format!("the sender cannot be used: {fault}")))?,
+            ),
+        };
+        let destination =
+            address::outgoing(&message.to, config.short_code).map_err(|fault| Failure::own(FailureCode::InvalidRecipient, fault))?;
+        let text = plain::text(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
+        // The end of a UUIDv7 is random, and the same in every attempt.
+        let [.., high, low] = *message.id.uuid().as_bytes();
+        let (encoding, bodies) = parts::bodies(&text, config.marking, u16::from_be_bytes([high, low]))
+            .map_err(|parts::TooLong| Failure::own(FailureCode::ContentRejected, "the text takes more than 255 short messages"))?;
+        Ok(Self {
+            source,
+            destination,
+            service_type: &config.service_type,
+            validity: validity(config.validity, request.now, message.state.expires_at),
+            registered_delivery: config.registered_delivery,
+            data_coding: if encoding == Encoding::Gsm7 { config.gsm7 } else { config.ucs2 },
+            bodies,
+        })
+    }
+
+    /// What all parts have in common.
+    pub(crate) fn envelope(&self) -> Envelope<'_> {
+        Envelope {
+            service_type: self.service_type,
+            source: &self.source,
+            destination: &self.destination,
+            validity: &self.validity,
+            registered_delivery: self.registered_delivery,
+            data_coding: self.data_coding,
+        }
+    }
+}
+
+/// A point in time, or a span, as SMPP 3.4 §7.1.1 writes it. A span is cut to 99 days, and is a second at least.
+fn validity(how: Validity, now: Timestamp, end: Timestamp) -> String {
+    match how {
+        Validity::Unsaid => String::new(),
+        Validity::Relative => {
+            let left = end.since(now).clamp(Duration::from_secs(1), Duration::from_secs(99 * 86_400)).as_secs();
+            let (days, of_day) = (left / 86_400, left % 86_400);
+            format!("0000{days:02}{:02}{:02}{:02}000R", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+        }
+        Validity::Absolute => {
+            // 2026-11-21T10:00:00.000Z
+            let digits: String = end.to_string().chars().filter(char::is_ascii_digit).skip(2).take(12).collect();
+            format!("{digits}000+")
+        }
+    }
+}
+
+/// What an answer says of one part.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Taken {
+    /// The SMSC has it, under this id.
+    Yes(Option<String>),
+    /// It refused it.
+    No(Verdict),
+    /// It never left.
+    NotSent(String),
+    /// Nobody can tell.
+    Unclear(String),
+}
+
+/// Reads the answer to a submit_sm.
+pub(crate) fn judge(reply: Result<Reply, Fault>) -> Taken {
+    match reply {
+        Ok(Reply { id, status: status::OK, message_id }) if id == id::SUBMIT_SM | id::ANSWER => Taken::Yes(message_id),
+        Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::verdict(status)),
+        Ok(Reply { id, status, .. }) if id == id::SUBMIT_SM | id::ANSWER => Taken::No(status::verdict(status)),
+        Ok(_) => Taken::Unclear("the SMSC answered something else".to_owned()),
+        Err(Fault::NotSent(why)) => Taken::NotSent(why),
+        Err(Fault::Lost(why)) => Taken::Unclear(why),
+    }
+}
+
+/// The verdict on a message that may have gone out.
+pub(crate) fn unknown(why: String, refs: Vec<String>) -> Verdict {
+    Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs }
+}
+
+/// The verdict on a message of which `taken` parts of `total` went out before one was `stopped`.
+pub(crate) fn partial(taken: usize, total: usize, stopped: &Taken, refs: Vec<String>) -> Verdict {
+    let why = match stopped {
+        Taken::No(Verdict::Deferred { failure, .. } | Verdict::Rejected { failure }) => &failure.message,
+        Taken::NotSent(why) | Taken::Unclear(why) => why,
+        Taken::No(_) | Taken::Yes(_) => "it was stopped",
+    };
+    unknown(format!("the SMSC took {taken} of {total} parts; then: {why}"), refs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000); // 2026-11-21T10:00:00Z
+
+    #[test]
+    fn validity_as_the_specification_writes_it() {
+        let after = |seconds| NOW.plus(Duration::from_secs(seconds));
+        for (how, end, text) in [
+            (Validity::Relative, after(86_400), "000001000000000R"),
+            (Validity::Relative, after(7 * 86_400 + 3_661), "000007010101000R"),
+            (Validity::Relative, NOW.minus(Duration::from_secs(5)), "000000000001000R"),
+            (Validity::Relative, after(500 * 86_400), "000099000000000R"),
+            (Validity::Absolute, after(90), "261121100130000+"),
+            (Validity::Unsaid, after(90), ""),
+        ] {
+            assert_eq!(validity(how, NOW, end), text);
+            assert!(text.is_empty() || text.len() == 16);
+        }
+    }
+
+    #[test]
+    fn answers() {
+        let reply = |id, status, message_id: Option<&str>| judge(Ok(Reply { id, status, message_id: message_id.map(str::to_owned) }));
+        let resp = id::SUBMIT_SM | id::ANSWER;
+        assert_eq!(reply(resp, 0, Some("7")), Taken::Yes(Some("7".into())));
+        assert_eq!(reply(resp, 0, None), Taken::Yes(None));
+        assert_eq!(reply(resp, 0x0B, Some("7")), Taken::No(status::verdict(0x0B)));
+        assert_eq!(reply(id::GENERIC_NACK, 0x02, None), Taken::No(status::verdict(0x02)));
+        for strange in
+            [reply(id::GENERIC_NACK, 0, None), reply(id::DELIVER_SM | id::ANSWER, 0, None), reply(id::DELIVER_SM | id::ANSWER, 8, None)]
+        {
+            assert!(matches!(strange, Taken::Unclear(_)), "{strange:?}");
+        }
+        assert_eq!(judge(Err(Fault::NotSent("x".into()))), Taken::NotSent("x".into()));
+        assert_eq!(judge(Err(Fault::Lost("x".into()))), Taken::Unclear("x".into()));
+    }
+
+    #[test]
+    fn a_message_that_is_half_out_says_so() {
+        let verdict = partial(2, 3, &Taken::No(status::verdict(0x58)), vec!["a".into(), "b".into()]);
+        let Verdict::Unknown { failure, refs } = verdict else { panic!("{verdict:?}") };
+        assert_eq!(refs, ["a", "b"]);
+        assert!(
+            failure.message.starts_with("the SMSC took 2 of 3 parts; then: the SMSC refused it: the account sends faster"),
+            "{failure:?}"
+        );
+    }
+}

@@ -1,0 +1,356 @@
+//! Keeps an account's sessions: opens them, binds, opens them again after they broke, and tells how they stand.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{Scope, Stop, Verdict};
+use nuncio_domain::Ids;
+use nuncio_domain::message::{Failure, FailureCode};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+
+use crate::config::Config;
+use crate::inbound::Inbox;
+use crate::session::{Fault, Line, Session};
+use crate::status;
+use crate::wire::{self, id};
+
+/// The first wait after a session broke; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The wait after the login was refused: a person must correct it, and providers block those who insist.
+const REFUSED_WAIT: Duration = Duration::from_secs(300);
+/// How often parts of incoming messages are looked through.
+const LOOK: Duration = Duration::from_secs(5);
+/// Longest time that connecting to one address may take.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// What a session is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Both directions.
+    Both,
+    /// Sending.
+    Send,
+    /// Receipts and messages from outside.
+    Receive,
+}
+
+impl Role {
+    const fn command(self) -> u32 {
+        match self {
+            Self::Both => id::BIND_TRANSCEIVER,
+            Self::Send => id::BIND_TRANSMITTER,
+            Self::Receive => id::BIND_RECEIVER,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Both => "transceiver",
+            Self::Send => "transmitter",
+            Self::Receive => "receiver",
+        }
+    }
+}
+
+/// Why a session is down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Trouble {
+    /// The class.
+    pub(crate) code: FailureCode,
+    /// What is wrong, and what to do.
+    pub(crate) text: String,
+}
+
+impl Trouble {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { code: FailureCode::Undeliverable, text: text.into() }
+    }
+
+    /// The verdict on a message that finds no session.
+    fn verdict(&self) -> Verdict {
+        Verdict::Deferred { retry_after: None, failure: Failure::own(self.code, self.text.clone()), scope: Scope::Connection }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    role: Role,
+    state: Result<Arc<Session>, Trouble>,
+    /// Whether it was tried to the end.
+    tried: bool,
+}
+
+impl Slot {
+    fn sends(&self) -> bool {
+        self.role != Role::Receive
+    }
+}
+
+/// How all sessions stand.
+#[derive(Clone, Debug)]
+pub(crate) struct Board(Vec<Slot>);
+
+impl Board {
+    fn new(config: &Config) -> Self {
+        let roles: &[Role] = if config.paired { &[Role::Send, Role::Receive] } else { &[Role::Both] };
+        let slots = (0..config.binds).flat_map(|_| roles).map(|role| Slot {
+            role: *role,
+            state: Err(Trouble::new("it is not open yet")),
+            tried: false,
+        });
+        Self(slots.collect())
+    }
+
+    /// The session with the most room.
+    fn roomiest(&self) -> Option<Arc<Session>> {
+        let up = self.0.iter().filter(|slot| slot.sends()).filter_map(|slot| slot.state.as_ref().ok());
+        up.max_by_key(|session| session.window.available_permits()).cloned()
+    }
+
+    /// Whether it is known that nothing can be sent, or that something can.
+    fn is_settled(&self) -> bool {
+        self.roomiest().is_some() || self.0.iter().all(|slot| slot.tried || !slot.sends())
+    }
+
+    fn troubles(&self) -> impl Iterator<Item = (&Slot, &Trouble)> {
+        self.0.iter().filter_map(|slot| Some((slot, slot.state.as_ref().err()?)))
+    }
+
+    /// What is wrong, in words.
+    fn trouble(&self) -> Option<String> {
+        let (slot, trouble) = self.troubles().next()?;
+        let down = self.troubles().count();
+        Some(format!("{down} of {} sessions are down; the {}: {}", self.0.len(), slot.role.name(), trouble.text))
+    }
+}
+
+/// What a bind needs, and how the binds stand.
+pub(crate) struct Link {
+    /// The settings.
+    pub(crate) config: Config,
+    inbox: Arc<Inbox>,
+    ids: Ids,
+    board: watch::Sender<Board>,
+}
+
+impl Link {
+    pub(crate) fn new(config: Config, inbox: Inbox, ids: Ids) -> Self {
+        let board = watch::Sender::new(Board::new(&config));
+        Self { config, inbox: Arc::new(inbox), ids, board }
+    }
+
+    /// The session to send by, or why there is none. Waits for sessions that were never tried yet, within the time of an answer.
+    pub(crate) async fn session(&self) -> Result<Arc<Session>, Verdict> {
+        if let Some(session) = self.up() {
+            return Ok(session);
+        }
+        let mut board = self.board.subscribe();
+        // In any case, what stands there afterwards counts.
+        timeout(self.config.timeout, board.wait_for(Board::is_settled)).await.ok();
+        let board = board.borrow();
+        let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.verdict());
+        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| Trouble::new("no session sends").verdict()))
+    }
+
+    /// The session with the most room, if one is up.
+    pub(crate) fn up(&self) -> Option<Arc<Session>> {
+        self.board.borrow().roomiest()
+    }
+
+    /// What is wrong with the sessions.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.board.borrow().trouble()
+    }
+
+    /// Keeps all sessions until `stop` asks.
+    pub(crate) async fn run(self: Arc<Self>, mut stop: Stop) {
+        let mut slots = JoinSet::new();
+        for index in 0..self.board.borrow().0.len() {
+            slots.spawn(Arc::clone(&self).keep(index, stop.clone()));
+        }
+        loop {
+            if stop.or(sleep(LOOK)).await.is_none() {
+                break;
+            }
+            self.inbox.give_up(false).await;
+        }
+        while slots.join_next().await.is_some() {}
+        // Nobody will bring what is missing any more.
+        self.inbox.give_up(true).await;
+    }
+
+    fn set(&self, index: usize, state: Result<Arc<Session>, Trouble>) {
+        self.board.send_modify(|board| {
+            let slot = &mut board.0[index];
+            (slot.state, slot.tried) = (state, true);
+        });
+    }
+
+    /// Keeps one session.
+    async fn keep(self: Arc<Self>, index: usize, mut stop: Stop) {
+        let role = self.board.borrow().0[index].role;
+        let mut wait = FIRST_WAIT;
+        loop {
+            let began = self.ids.clock.monotonic();
+            let Some(trouble) = self.live(index, role, &mut stop).await else { break };
+            let lasted = self.ids.clock.monotonic().saturating_sub(began);
+            if lasted > LONGEST_WAIT {
+                wait = FIRST_WAIT;
+            }
+            let pause = pause(&trouble, &mut wait);
+            self.set(index, Err(trouble));
+            if stop.or(sleep(self.jittered(pause))).await.is_none() {
+                break;
+            }
+        }
+        self.set(index, Err(Trouble::new("the sessions with the SMSC are closed")));
+    }
+
+    /// Half to all of `pause`, so that not all sessions of all nodes come back at once.
+    fn jittered(&self, pause: Duration) -> Duration {
+        let half = pause / 2;
+        half + Duration::from_millis(self.ids.entropy.below(half.as_millis() as u64 + 1))
+    }
+
+    /// One life of a session; `None` if it was asked to end.
+    async fn live(&self, index: usize, role: Role, stop: &mut Stop) -> Option<Trouble> {
+        let line = match stop.or(connect(&self.config)).await? {
+            Ok(line) => line,
+            Err(trouble) => return Some(trouble),
+        };
+        let session = Arc::new(Session::new(self.config.window, self.config.timeout));
+        let mut running = pin!(session.run(line, Some(&self.inbox), self.config.enquire));
+        let mut over = None;
+        let bound = {
+            let mut binding = pin!(stop.or(bind(&self.config, &session, role)));
+            tokio::select! {
+                bound = &mut binding => bound,
+                // Many refuse a bind and hang up: the answer is there, and says more.
+                why = &mut running => {
+                    over = Some(why);
+                    binding.await
+                }
+            }
+        };
+        match (bound?, over) {
+            (Err(trouble), _) => return Some(trouble),
+            (Ok(()), Some(why)) => return Some(Trouble::new(self.broke(&why))),
+            (Ok(()), None) => {}
+        }
+        self.set(index, Ok(Arc::clone(&session)));
+        tokio::select! {
+            why = &mut running => return Some(Trouble::new(self.broke(&why))),
+            () = stop.asked() => {}
+        }
+        self.set(index, Err(Trouble::new("the sessions with the SMSC are being closed")));
+        tokio::select! {
+            _ = &mut running => {}
+            () = session.unbind(self.config.window) => {}
+        }
+        session.end("the session was closed");
+        None
+    }
+
+    fn broke(&self, why: &str) -> String {
+        format!("the session with {}:{} ended: {why}", self.config.host, self.config.port)
+    }
+
+    /// Binds once, and unbinds.
+    pub(crate) async fn attempt(&self) -> Result<(), Trouble> {
+        let role = self.board.borrow().0[0].role;
+        let line = connect(&self.config).await?;
+        let session = Arc::new(Session::new(1, self.config.timeout));
+        let mut trying = pin!(async {
+            bind(&self.config, &session, role).await?;
+            session.unbind(1).await;
+            Ok(())
+        });
+        tokio::select! {
+            tried = &mut trying => tried,
+            _ = session.run(line, None, self.config.enquire) => trying.await,
+        }
+    }
+}
+
+/// How long to wait after `trouble`; `wait` is for ordinary trouble, and grows.
+fn pause(trouble: &Trouble, wait: &mut Duration) -> Duration {
+    if trouble.code == FailureCode::CredentialsInvalid {
+        return REFUSED_WAIT;
+    }
+    let pause = *wait;
+    *wait = (pause * 2).min(LONGEST_WAIT);
+    pause
+}
+
+/// Connects to the first address that answers, and starts TLS.
+async fn connect(config: &Config) -> Result<Box<dyn Line>, Trouble> {
+    let place = format!("{}:{}", config.host, config.port);
+    let unreachable = |why: &dyn std::fmt::Display| Trouble::new(format!("cannot reach the SMSC {place}: {why}"));
+    let addresses = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(|error| unreachable(&error))?;
+    let limit = config.timeout.min(CONNECT);
+    let mut last = unreachable(&"the name has no address");
+    for address in addresses {
+        match timeout(limit, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => {
+                stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
+                return encrypt(config, stream).await.map_err(|why| Trouble::new(format!("TLS with the SMSC {place} failed: {why}")));
+            }
+            Ok(Err(error)) => last = unreachable(&error),
+            Err(_) => last = unreachable(&format!("no connection within {} s", limit.as_secs())),
+        }
+    }
+    Err(last)
+}
+
+async fn encrypt(config: &Config, stream: TcpStream) -> Result<Box<dyn Line>, String> {
+    let Some((name, trust)) = &config.trust else { return Ok(Box::new(stream)) };
+    let shake = TlsConnector::from(Arc::clone(trust)).connect(name.clone(), stream);
+    match timeout(config.timeout, shake).await {
+        Ok(Ok(stream)) => Ok(Box::new(stream)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", config.timeout.as_secs())),
+    }
+}
+
+async fn bind(config: &Config, session: &Session, role: Role) -> Result<(), Trouble> {
+    let reply = session.request(|out, sequence| wire::bind(out, role.command(), sequence, &config.login())).await;
+    let place = format!("{}:{}", config.host, config.port);
+    match reply {
+        Ok(reply) if reply.status == status::OK && reply.id == role.command() | id::ANSWER => Ok(()),
+        Ok(reply) if reply.status == status::OK => Err(Trouble::new(format!("the SMSC {place} answers a bind with something else"))),
+        Ok(reply) => {
+            let why = status::explain(reply.status);
+            let what_to_do = "correct system_id, password and system_type, and ask how many sessions the account may have";
+            Err(match status::refuses_login(reply.status) {
+                true => Trouble {
+                    code: FailureCode::CredentialsInvalid,
+                    text: format!("the SMSC {place} refuses the login of {}: {why}; {what_to_do}", config.system_id),
+                },
+                false => Trouble::new(format!("the SMSC {place} refuses the bind as {}: {why}", role.name())),
+            })
+        }
+        Err(Fault::NotSent(why) | Fault::Lost(why)) => Err(Trouble::new(format!("the SMSC {place} does not answer the bind: {why}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_a_refused_login_waits_for_a_person() {
+        let mut wait = FIRST_WAIT;
+        let refused = Trouble { code: FailureCode::CredentialsInvalid, text: String::new() };
+        let mut seconds = |trouble: &Trouble| pause(trouble, &mut wait).as_secs();
+        assert_eq!(seconds(&refused), 300);
+        let waits: Vec<_> = (0..8).map(|_| seconds(&Trouble::new("gone"))).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Receipts and messages from outside: on disk first, answered then.
+
+use std::sync::atomic::Ordering;
+
+use nuncio_channel::{Inbound, ProviderEvent, ReceiptTarget};
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::{Channel, TenantId};
+use rusmpp::CommandId;
+use serde_json::json;
+
+use crate::smsc::{Script, Smsc, delivery, receipt};
+use crate::support::{NOW, Running, TO};
+
+const TAKEN: CommandId = CommandId::DeliverSmResp;
+
+fn inbound(event: ProviderEvent) -> Inbound {
+    match event {
+        ProviderEvent::Inbound(inbound) => inbound,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_is_answered_when_it_is_on_disk() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let mut running = Running::start(smsc.port, json!({"binds": 2}));
+    let (_, first) = smsc.bound().await;
+    let (_, second) = smsc.bound().await;
+    running.sink.refuses.store(true, Ordering::SeqCst);
+    first.say(&receipt(7, "id1", "DELIVRD"));
+    assert_eq!(smsc.other(TAKEN).await, (0x64, 7), "not now");
+    running.sink.refuses.store(false, Ordering::SeqCst);
+    // Any session will do.
+    second.say(&receipt(8, "id1", "DELIVRD"));
+    assert_eq!(smsc.other(TAKEN).await, (0, 8));
+    let ProviderEvent::Receipt { target, kind, at, raw } = running.told().await else { panic!() };
+    let ReceiptTarget::Reference { tenant, reference, .. } = target else { panic!() };
+    assert_eq!((tenant, reference.as_str(), kind, at), (TenantId(3), "id1", ReceiptKind::Delivered, NOW));
+    assert!(!raw.unwrap().contains("Hello"), "words of the message are not kept");
+    // One that names nothing is refused for good, and nothing breaks.
+    second.say(&delivery(9, 0x04, b"what?"));
+    assert_eq!(smsc.other(TAKEN).await, (0x65, 9));
+    assert!(running.stop().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_text_from_outside_comes_once_however_often_it_is_delivered() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let mut running = Running::start(smsc.port, json!({}));
+    let (_, says) = smsc.bound().await;
+    says.say(&delivery(1, 0, b"Hola {\x1b\x65"));
+    assert_eq!(smsc.other(TAKEN).await, (0, 1));
+    let first = inbound(running.told().await);
+    assert_eq!((first.channel, first.from.as_str(), first.text.as_str(), first.at), (Channel::Sms, TO, "Hola ä€", NOW));
+    // People repeat themselves.
+    says.say(&delivery(2, 0, b"Hola {\x1b\x65"));
+    let second = inbound(running.told().await);
+    assert_ne!(first.provider_message_id, second.provider_message_id);
+    // SMSCs repeat what we refused, and what was under way when a session ended.
+    running.sink.refuses.store(true, Ordering::SeqCst);
+    says.say(&delivery(3, 0, b"Si"));
+    assert_eq!(smsc.other(TAKEN).await, (0, 2));
+    assert_eq!(smsc.other(TAKEN).await, (0x64, 3));
+    running.sink.refuses.store(false, Ordering::SeqCst);
+    says.say(&delivery(4, 0, b"Si"));
+    assert_eq!(smsc.other(TAKEN).await, (0, 4));
+    let third = inbound(running.told().await);
+    says.octets(Vec::new());
+    let (_, says) = smsc.bound().await;
+    says.say(&delivery(1, 0, b"Si"));
+    assert_eq!(inbound(running.told().await).provider_message_id, third.provider_message_id);
+    assert!(running.stop().await.is_empty());
+}
+
+#[tokio::test]
+async fn parts_come_together_over_all_sessions() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let mut running = Running::start(smsc.port, json!({"binds": 2}));
+    let (_, one) = smsc.bound().await;
+    let (_, two) = smsc.bound().await;
+    one.say(&delivery(1, 0x40, b"\x05\x00\x03\x07\x02\x02world"));
+    two.say(&delivery(1, 0x40, b"\x05\x00\x03\x07\x02\x01Hello, "));
+    assert_eq!(inbound(running.told().await).text, "Hello, world");
+    assert_eq!([smsc.other(TAKEN).await, smsc.other(TAKEN).await], [(0, 1), (0, 1)]);
+    // All that came before the session ends is told, also what is incomplete.
+    one.say(&delivery(2, 0x40, b"\x06\x08\x04\x01\x07\x03\x02middle"));
+    assert_eq!(smsc.other(TAKEN).await, (0, 2), "an SMSC that sends part by part waits for this");
+    let left = running.stop().await;
+    assert_eq!(left.into_iter().map(|event| inbound(event).text).collect::<Vec<_>>(), ["[…]middle[…]"]);
+}
+
+#[tokio::test]
+async fn a_delivery_that_cannot_be_read_is_refused_and_breaks_nothing() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let mut running = Running::start(smsc.port, json!({}));
+    let (_, says) = smsc.bound().await;
+    let mut broken = vec![0, 0, 0, 20, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9];
+    broken.extend_from_slice(b"\0\x01\x01a");
+    says.octets(broken);
+    assert_eq!(smsc.other(TAKEN).await, (0x65, 9));
+    says.say(&delivery(10, 0, b"x"));
+    assert_eq!(inbound(running.told().await).text, "x");
+}

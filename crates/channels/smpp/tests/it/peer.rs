@@ -1,0 +1,232 @@
+//! The adapter against an SMSC that we did not write: the npm package smpp.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nuncio_channel::{AdapterFactory as _, ProviderEvent, ReceiptTarget, stop};
+use nuncio_domain::Redacted;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::FailureCode;
+use serde_json::{Value, json};
+
+use crate::support::{Running, account, draft, factory, keep, send_message, services, short};
+
+/// The SMSC; it ends with the test.
+struct Peer {
+    process: Child,
+    output: BufReader<ChildStdout>,
+    port: u16,
+}
+
+impl Peer {
+    /// `None` where there is no node.
+    fn start() -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let modules = std::env::var_os("NUNCIO_PEER_NODE").map_or_else(|| root.join(".peers/node"), PathBuf::from);
+        let Some(modules) = modules.canonicalize().ok().filter(|modules| modules.join("node_modules/smpp").exists()) else {
+            println!("SKIPPED: scripts/deps.sh installs the npm package smpp where there is node and npm");
+            return None;
+        };
+        let mut process = Command::new("node")
+            .arg(root.join("peers/smsc.js"))
+            .arg(modules)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("node");
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let mut peer = Self { process, output, port: 0 };
+        peer.port = u16::try_from(peer.seen()["port"].as_u64().unwrap()).unwrap();
+        Some(peer)
+    }
+
+    /// What it saw next.
+    fn seen(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// The next event of this kind.
+    fn next(&mut self, event: &str) -> Value {
+        loop {
+            let seen = self.seen();
+            if seen["event"] == event {
+                return seen;
+            }
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.process.stdin.as_ref().unwrap(), "{line}").unwrap();
+        self.next(line);
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        self.process.wait().ok();
+    }
+}
+
+/// An adapter with the peer's password.
+fn start(peer: &Peer, more: Value) -> Running {
+    let mut account = account(peer.port, more);
+    account.secrets = Redacted::new(json!({"password": "secret08"}).as_object().cloned().unwrap());
+    let (services, sink, events) = services();
+    let adapter = factory().open(&account, &services).unwrap();
+    let (ask, asked) = stop();
+    let run = keep(&adapter, asked);
+    Running { adapter, sink, events, ask, run }
+}
+
+fn reference(event: ProviderEvent) -> (String, ReceiptKind) {
+    match event {
+        ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, kind, .. } => (reference, kind),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the SMSC on node; ./test runs it"]
+async fn heavy_what_a_foreign_smsc_reads() {
+    let Some(mut peer) = Peer::start() else { return };
+    let mut running = start(&peer, json!({"system_type": "VMA", "from": "ACME"}));
+    let bound = peer.next("bind_transceiver");
+    assert_eq!((&bound["systemId"], &bound["systemType"], &bound["version"]), (&json!("acme"), &json!("VMA"), &json!(0x34)));
+    for (text, coding, parts) in [
+        ("Olé {1} €", 0, 1),
+        ("Привет \u{1F600}", 8, 1),
+        (&*"€".repeat(100), 0, 2),
+        (&*format!("{}\u{1F600}", "ж".repeat(133)), 8, 3),
+        (&*"a".repeat(1_000), 0, 7),
+    ] {
+        let verdict = running.send(text).await;
+        let (kind, _, refs) = short(&verdict);
+        assert_eq!((kind, refs.len()), ("accepted", parts), "{verdict:?}");
+        let mut read = String::new();
+        for part in 1..=parts {
+            let seen = peer.next("submit_sm");
+            assert_eq!(seen["source"], json!([5, 0, "ACME"]));
+            assert_eq!(seen["destination"], json!([1, 1, "34600111222"]));
+            assert_eq!((&seen["dataCoding"], &seen["id"]), (&json!(coding), &json!(refs[part - 1])));
+            if parts > 1 {
+                let header = seen["udh"][0].as_str().unwrap();
+                assert!(header.starts_with("0003") && header.ends_with(&format!("{parts:02x}{part:02x}")), "{header}");
+            }
+            read.push_str(seen["text"].as_str().unwrap());
+        }
+        assert_eq!(read, text);
+        let mut receipts = Vec::new();
+        for _ in 0..parts {
+            receipts.push(reference(running.told().await));
+        }
+        receipts.sort_by_key(|(id, _)| refs.iter().position(|known| known == id));
+        assert_eq!(receipts, refs.iter().map(|id| ((*id).to_owned(), ReceiptKind::Delivered)).collect::<Vec<_>>());
+    }
+    assert!(running.adapter.check().await.is_ok());
+    running.stop().await;
+    peer.next("unbind");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the SMSC on node; ./test runs it"]
+async fn heavy_what_a_foreign_smsc_answers() {
+    let Some(mut peer) = Peer::start() else { return };
+    let mut running = start(&peer, json!({"multipart": "payload", "timeout_seconds": 2}));
+    for (to, verdict) in [
+        ("+34600111000", ("rejected", Some(FailureCode::InvalidRecipient), vec![])),
+        ("+34600111058", ("connection", Some(FailureCode::RateLimited), vec![])),
+    ] {
+        let mut message = draft("x", 1);
+        message.to = to.to_owned();
+        assert_eq!(short(&send_message(&running.adapter, &message).await), verdict);
+    }
+    let mut message = draft(&"long ".repeat(100), 1);
+    message.to = "+34600111005".to_owned();
+    assert_eq!(short(&send_message(&running.adapter, &message).await).2.len(), 1, "one message_payload");
+    let (_, kind) = reference(running.told().await);
+    let ReceiptKind::Failed(failure) = kind else { panic!("{kind:?}") };
+    assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::Undeliverable, Some("UNDELIV 034")));
+
+    for (text, expected) in [("reply Sí, {mañana}", "Sí, {mañana}"), ("reply long uno dos tres", "uno dos tres")] {
+        assert_eq!(short(&running.send(text).await).0, "accepted");
+        let ProviderEvent::Inbound(inbound) = (loop {
+            let event = running.told().await;
+            if matches!(event, ProviderEvent::Inbound(_)) {
+                break event;
+            }
+        }) else {
+            unreachable!("it is an inbound message")
+        };
+        assert_eq!((inbound.text.as_str(), inbound.from.as_str()), (expected, "+34600111222"));
+        assert_eq!(peer.next("message_answered")["status"], 0);
+    }
+    peer.tell("hush");
+    assert_eq!(short(&running.send("x").await), ("unknown", Some(FailureCode::UnknownOutcome), vec![]));
+    let (services, ..) = services();
+    let stranger = factory().open(&account(peer.port, json!({})), &services).unwrap();
+    assert!(stranger.check().await.unwrap_err().contains("the password is wrong"));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the SMSC on node; ./test runs it"]
+async fn heavy_many_at_once() {
+    const EACH: usize = 500;
+    let Some(mut peer) = Peer::start() else { return };
+    let mut running = start(&peer, json!({"window": 50, "binds": 2}));
+    running.up().await;
+    // The peer writes a line for each; somebody must read them.
+    let reading = std::thread::spawn(move || {
+        for _ in 0..EACH * 10 {
+            assert_eq!(peer.next("receipt_answered")["status"], 0);
+        }
+        peer
+    });
+    let began = std::time::Instant::now();
+    let senders: Vec<_> = (0..10)
+        .map(|number| {
+            let adapter = running.adapter.clone();
+            tokio::spawn(async move {
+                let message = draft("Hello", number);
+                let mut refs = Vec::new();
+                for _ in 0..EACH / 10 {
+                    let burst = (0..10).map(|_| {
+                        let (adapter, message) = (adapter.clone(), message.clone());
+                        tokio::spawn(async move { send_message(&adapter, &message).await })
+                    });
+                    for sent in burst.collect::<Vec<_>>() {
+                        let verdict = sent.await.unwrap();
+                        let (kind, _, ids) = short(&verdict);
+                        assert_eq!((kind, ids.len()), ("accepted", 1), "{verdict:?}");
+                        refs.push(ids[0].to_owned());
+                    }
+                }
+                refs
+            })
+        })
+        .collect();
+    let mut refs = Vec::new();
+    for sender in senders {
+        refs.extend(sender.await.unwrap());
+    }
+    let sent_in = began.elapsed();
+    let mut receipted = Vec::new();
+    for _ in 0..EACH * 10 {
+        let (id, kind) = reference(running.told().await);
+        assert_eq!(kind, ReceiptKind::Delivered);
+        receipted.push(id);
+    }
+    let all_in = began.elapsed();
+    refs.sort_unstable();
+    receipted.sort_unstable();
+    assert_eq!(refs, receipted, "each message has one id, and each id one receipt");
+    refs.dedup();
+    assert_eq!(refs.len(), EACH * 10);
+    println!("{} messages in {sent_in:?}, with receipts in {all_in:?}", EACH * 10);
+    running.stop().await;
+    drop(reading.join().unwrap());
+}

@@ -1,0 +1,163 @@
+//! What goes out, and what answers mean.
+
+use nuncio_channel::{ProviderEvent, ReceiptTarget, Verdict};
+use nuncio_domain::MessageType;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Content, FailureCode};
+use rusmpp::values::{DataCoding, Npi, Ton};
+use serde_json::json;
+
+use crate::smsc::{Act, Script, Smsc, receipt};
+use crate::support::{Running, draft, send, send_message, short};
+
+#[tokio::test]
+async fn a_text_goes_out_as_the_settings_say() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let running = Running::start(smsc.port, json!({"from": "ACME", "service_type": "CMT", "registered_delivery": "failure"}));
+    assert_eq!(short(&running.send("Olé {1}€").await), ("accepted", None, vec!["id1"]));
+    let (_, _, submit) = smsc.submitted().await;
+    assert_eq!(
+        (submit.source_addr_ton, submit.source_addr_npi, submit.source_addr.to_string()),
+        (Ton::Alphanumeric, Npi::Unknown, "ACME".to_owned())
+    );
+    assert_eq!(
+        (submit.dest_addr_ton, submit.dest_addr_npi, submit.destination_addr.to_string()),
+        (Ton::International, Npi::Isdn, "34600111222".to_owned())
+    );
+    assert_eq!(u8::from(submit.registered_delivery), 2);
+    // The message expires an hour from now.
+    assert_eq!(submit.validity_period.to_string(), "000000010000000R");
+    assert_eq!((submit.data_coding, submit.short_message().as_ref()), (DataCoding::McSpecific, &b"Ol\x05 \x1b\x281\x1b\x29\x1b\x65"[..]));
+
+    running.send("Привет").await;
+    let (_, _, submit) = smsc.submitted().await;
+    assert_eq!((submit.data_coding, &submit.short_message().as_ref()[..2]), (DataCoding::Ucs2, &[0x04, 0x1F][..]));
+}
+
+#[tokio::test]
+async fn all_parts_are_named_and_the_same_in_every_attempt() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let running = Running::start(smsc.port, json!({}));
+    let long = "a".repeat(400);
+    for (number, ids) in [(1, ["id1", "id2", "id3"]), (1, ["id4", "id5", "id6"]), (2, ["id7", "id8", "id9"])] {
+        assert_eq!(short(&send(&running.adapter, &long, number).await), ("accepted", None, ids.to_vec()));
+    }
+    let mut parts = Vec::new();
+    for _ in 0..9 {
+        parts.push(smsc.submitted().await.2.short_message().as_ref().to_vec());
+    }
+    assert_eq!(parts[..3], parts[3..6], "a phone that gets some parts twice puts one message together");
+    assert_eq!(
+        parts[..3].iter().map(|p| (p[0], p[4], p[5], p.len())).collect::<Vec<_>>(),
+        [(5, 3, 1, 159), (5, 3, 2, 159), (5, 3, 3, 100)]
+    );
+    assert_ne!(parts[0][3], parts[6][3], "another message has another reference");
+}
+
+#[tokio::test]
+async fn what_is_refused_at_its_first_part_has_not_gone_out() {
+    for (status, verdict) in
+        [(0x0B, ("rejected", Some(FailureCode::InvalidRecipient), vec![])), (0x58, ("connection", Some(FailureCode::RateLimited), vec![]))]
+    {
+        let smsc = Smsc::start(Script::new(move |_, _| Act::Refuse(status))).await;
+        let running = Running::start(smsc.port, json!({}));
+        assert_eq!(short(&running.send(&"a".repeat(400)).await), verdict);
+        assert!(smsc.taken.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_is_half_out_is_unknown_with_what_is_known() {
+    for stop in [Act::Refuse(0x58), Act::Refuse(0x0B), Act::HangUp, Act::Say(vec![0; 16])] {
+        let acts = [Act::Take("id1".into()), Act::Take("id2".into()), stop];
+        let smsc = Smsc::start(Script::new(move |number, _| acts[number].clone())).await;
+        let running = Running::start(smsc.port, json!({}));
+        let verdict = running.send(&"a".repeat(400)).await;
+        assert_eq!(short(&verdict), ("unknown", Some(FailureCode::UnknownOutcome), vec!["id1", "id2"]));
+        let Verdict::Unknown { failure, .. } = verdict else { panic!() };
+        assert!(failure.message.starts_with("the SMSC took 2 of 3 parts; then: "), "{failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn other_ways_of_marking_parts() {
+    for (multipart, count) in [("udh16", 3), ("sar", 3), ("payload", 1)] {
+        let mut smsc = Smsc::start(Script::takes()).await;
+        let running = Running::start(smsc.port, json!({ "multipart": multipart }));
+        let text = format!("{}b", "a".repeat(305));
+        let verdict = running.send(&"a".repeat(400)).await;
+        assert_eq!(short(&verdict).2.len(), count, "{multipart}");
+        assert_eq!(short(&running.send(&text).await).0, "accepted");
+        let (_, _, submit) = smsc.submitted().await;
+        let seen = (submit.short_message().as_ref().len(), submit.short_message().as_ref().first().copied(), submit.tlvs().len());
+        let expected = match multipart {
+            "udh16" => (159, Some(6), 0),
+            "sar" => (153, Some(b'a'), 3),
+            _ => (0, None, 1),
+        };
+        assert_eq!(seen, expected, "{multipart}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_sms_cannot_carry_is_said_in_words_or_refused() {
+    let mut smsc = Smsc::start(Script::takes()).await;
+    let running = Running::start(smsc.port, json!({}));
+    let mut message = draft("See", 1);
+    message.message_type = MessageType::Image;
+    message.request.content = Some(Box::new(Content { media_url: Some("https://x.example/a.png".into()), ..Content::default() }));
+    assert_eq!(short(&send_message(&running.adapter, &message).await).0, "accepted");
+    assert_eq!(smsc.submitted().await.2.short_message().as_ref(), b"See\nhttps://x.example/a.png");
+    for kind in [MessageType::Sticker, MessageType::Reaction] {
+        message.message_type = kind;
+        assert_eq!(short(&send_message(&running.adapter, &message).await), ("rejected", Some(FailureCode::ContentRejected), vec![]));
+    }
+    let mut message = draft("x", 1);
+    message.to = "nobody at all".into();
+    assert_eq!(short(&send_message(&running.adapter, &message).await), ("rejected", Some(FailureCode::InvalidRecipient), vec![]));
+    message.to = "+34600111222".into();
+    message.from = "Señor".into();
+    assert_eq!(short(&send_message(&running.adapter, &message).await), ("rejected", Some(FailureCode::ProviderRejected), vec![]));
+    assert_eq!(smsc.taken.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_id_of_another_base_is_the_same_in_answer_and_receipt() {
+    let script = Script::new(|_, _| Act::After(Box::new(receipt(7, "0000002587", "DELIVRD")), "0A1B".into()));
+    let smsc = Smsc::start(script).await;
+    let mut running = Running::start(smsc.port, json!({"message_id_format": "hex_decimal"}));
+    // The receipt comes before the answer.
+    let verdict = running.send("x").await;
+    let told = running.told().await;
+    let ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, kind, raw, .. } = told else { panic!() };
+    assert_eq!((kind, vec![reference.as_str()]), (ReceiptKind::Delivered, short(&verdict).2));
+    assert!(raw.unwrap().starts_with("id:0000002587"), "as it came");
+}
+
+#[tokio::test]
+async fn a_window_is_filled_and_not_overfilled() {
+    let mut smsc = Smsc::start(Script::new(|_, _| Act::Leave)).await;
+    let running = Running::start(smsc.port, json!({"window": 3}));
+    let (_, says) = smsc.bound().await;
+    let sends: Vec<_> = (0..5)
+        .map(|number| {
+            let adapter = running.adapter.clone();
+            tokio::spawn(async move { send(&adapter, "x", number).await })
+        })
+        .collect();
+    // Three go out before any is answered; each answer lets one more out.
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        waiting.push(smsc.submitted().await.1);
+    }
+    for answered in 0..5 {
+        assert_eq!(smsc.taken.lock().unwrap().len(), 5.min(3 + answered));
+        says.take(waiting.remove(0), &format!("id{answered}"));
+        if answered < 2 {
+            waiting.push(smsc.submitted().await.1);
+        }
+    }
+    for sent in sends {
+        assert_eq!(short(&sent.await.unwrap()).0, "accepted");
+    }
+}
