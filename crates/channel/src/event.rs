@@ -48,6 +48,8 @@ pub enum ProviderEvent {
         /// The message complained about.
         message: MessageId,
     },
+    /// Somebody told the provider that they want nothing more from the account, as by blocking it.
+    OptedOut(OptedOut),
     /// What became of a template that was handed in.
     TemplateDecided {
         /// The world.
@@ -82,6 +84,19 @@ pub enum ReceiptTarget {
         /// The id.
         reference: String,
     },
+}
+
+/// Who wants nothing more from an account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OptedOut {
+    /// The world of the connection.
+    pub tenant: TenantId,
+    /// The connection that they want nothing from.
+    pub connection: ConnectionId,
+    /// Its channel.
+    pub channel: Channel,
+    /// Who, in canonical form.
+    pub from: String,
 }
 
 /// A message from outside.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nuncio_channel::{Inbound, Media, ProviderEvent};
+use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::id::Id as _;
@@ -30,6 +30,7 @@ pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderE
     match event {
         ProviderEvent::Receipt { target, kind, at, raw } => receipts::receive(store, ids, target, (kind, at, raw)).await,
         ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound, now).await.map(|()| None),
+        ProviderEvent::OptedOut(opted) => opt_out(store, ids, opted, now).await.map(|()| None),
         ProviderEvent::TemplateDecided { tenant, template, decision } => {
             crate::templates::decided(store, tenant, template, &decision, now).await.map(|()| None)
         }
@@ -66,7 +67,7 @@ async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound, 
             expires_at: now,
             updated_at: now,
             route,
-            detail: Detail::default(),
+            detail: Detail { provider_id: Some(inbound.provider_message_id.clone()), ..Detail::default() },
         },
     };
     let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
@@ -234,7 +235,11 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
 async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
     let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
     let newest = store.read().await?.list_messages(tenant, &filter, PageRequest { limit: limits::PAGE_MAX, before: None }).await?;
-    let known_as = |message: &Message| message.state.detail.attempts.iter().any(|a| a.provider_message_id.as_deref() == Some(reference));
+    let known_as = |message: &Message| {
+        let detail = &message.state.detail;
+        detail.provider_id.as_deref() == Some(reference)
+            || detail.attempts.iter().any(|a| a.provider_message_id.as_deref() == Some(reference))
+    };
     Ok(newest.items.into_iter().find(known_as).map(|message| message.id))
 }
 
@@ -256,6 +261,28 @@ fn request(requested_channel: RequestedChannel, text: String) -> Request {
         idempotency_key: None,
         routing: Routing::default(),
     }
+}
+
+/// Somebody told the provider that they want nothing more from an account.
+async fn opt_out(store: &dyn Store, ids: &Ids, opted: OptedOut, now: Timestamp) -> Result<()> {
+    let tenant = opted.tenant;
+    let Some(world) = store.read().await?.load_world(tenant).await? else { return Ok(()) };
+    let Some(connection) = world.connections.iter().find(|c| c.id == opted.connection) else { return Ok(()) };
+    let Some(recipient) = Parsed::parse(&opted.from).ok().and_then(|parsed| Recipient::on(&parsed, opted.channel).ok()) else {
+        return Ok(());
+    };
+    let suppression = Suppression {
+        id: ids.next(),
+        recipient,
+        sender: Some(connection.sender),
+        reason: SuppressionReason::OptOut,
+        source: format!("told by {}", connection.kind),
+    };
+    let mut tx = store.begin().await?;
+    if tx.insert_suppression(tenant, &suppression, now).await? {
+        suppressions::tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
+    }
+    tx.commit().await
 }
 
 /// A complaint suppresses the recipient in the whole world, for good.

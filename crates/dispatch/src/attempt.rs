@@ -6,6 +6,7 @@ use std::time::Duration;
 use nuncio_channel::{Receipts, Scope, SendRequest, Verdict};
 use nuncio_core::Hint;
 use nuncio_domain::lifecycle::{Outcome, Step, Wait};
+use nuncio_domain::MessageType;
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
 use nuncio_store::{StoreError, Transition, Transitioned};
 
@@ -83,8 +84,40 @@ impl Shared {
             Err(verdict) => return verdict,
         };
         let channel = message.state.detail.attempts.get(attempt).map_or(message.state.route.channel, |a| a.channel);
+        let reaction = match self.name_for_provider(message).await {
+            Ok(reaction) => reaction,
+            Err(verdict) => return verdict,
+        };
+        let message = reaction.as_ref().unwrap_or(message);
         let request = SendRequest { message, attempt, channel, attachments: &attachments, now: self.ids.clock.now() };
         adapter.send(&request).await
+    }
+
+    /// A reaction with the provider's id of the message reacted to in place of ours; nothing for other messages.
+    async fn name_for_provider(&self, message: &Message) -> Result<Option<Message>, Verdict> {
+        if message.message_type != MessageType::Reaction {
+            return Ok(None);
+        }
+        let later = |error: StoreError| {
+            let failure = Failure::own(FailureCode::Undeliverable, format!("the message reacted to could not be read: {error}"));
+            Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
+        };
+        let mut named = message.clone();
+        let reacted_to = named.request.content.as_mut().and_then(|content| content.react_to_message_id.as_mut());
+        let id = reacted_to.as_ref().and_then(|id| id.parse().ok());
+        let found = match id {
+            Some(id) => self.store.read().await.map_err(later)?.lookup_messages(message.tenant, &[id]).await.map_err(later)?.pop(),
+            None => None,
+        };
+        let reference = found.as_ref().and_then(|found| found.state.detail.provider_message_id());
+        match (reacted_to, reference) {
+            (Some(reacted_to), Some(reference)) => reference.clone_into(reacted_to),
+            _ => {
+                let what = "the provider has no id for the message reacted to";
+                return Err(Verdict::Rejected { failure: Failure::own(FailureCode::ContentRejected, what) });
+            }
+        }
+        Ok(Some(named))
     }
 
     /// Writes a fact, however long it takes: what happened must not be lost while the process lives.

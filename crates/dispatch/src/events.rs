@@ -108,6 +108,7 @@ impl Shared {
             | ProviderEvent::Complaint { tenant, .. }
             | ProviderEvent::TemplateDecided { tenant, .. } => *tenant,
             ProviderEvent::Inbound(inbound) => inbound.tenant,
+            ProviderEvent::OptedOut(opted) => opted.tenant,
         };
         if let Some(transitioned) = inbound::apply(&*self.store, &self.ids, &self.marks, event).await? {
             self.told(tenant, transitioned);

@@ -129,6 +129,9 @@ pub struct Detail {
     /// An answer to STOP, START or HELP, which goes out although its recipient opted out.
     #[serde(rename = "cp", default, skip_serializing_if = "std::ops::Not::not")]
     pub compliance: bool,
+    /// The provider's id of a message from outside.
+    #[serde(rename = "pi", default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
     /// The recipient's data was erased.
     #[serde(rename = "er", default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
@@ -360,6 +363,14 @@ impl Change {
     pub fn forget_words(&mut self) -> bool {
         let attempt = self.attempt.as_mut().is_some_and(|(_, attempt)| forget_words(&mut attempt.error));
         forget_words(&mut self.failure) | attempt
+    }
+}
+
+impl Detail {
+    /// The provider's id of the message: of the newest attempt that has one, or of the message that came from outside.
+    pub fn provider_message_id(&self) -> Option<&str> {
+        let sent = self.attempts.iter().rev().find_map(|attempt| attempt.provider_message_id.as_deref());
+        sent.or(self.provider_id.as_deref())
     }
 }
 

@@ -218,7 +218,7 @@ impl From<&Template> for Used {
         Self {
             name: template.name.clone(),
             language: template.language.clone(),
-            variables: template.content.variables.clone(),
+            variables: variables(&template.content.body).into_iter().map(str::to_owned).collect(),
             header_type: template.content.header_type,
             header_content: template.content.header_content.clone(),
             buttons: template.content.buttons.iter().map(|b| b.kind).collect(),

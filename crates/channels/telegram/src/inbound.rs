@@ -1,6 +1,6 @@
 //! From what Telegram tells to events. Pure.
 
-use nuncio_channel::{Inbound, Media, ProviderEvent};
+use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
 use nuncio_domain::message::{Button, Card, Content};
 use nuncio_domain::{Channel, ConnectionId, MessageType, TenantId, Timestamp};
 
@@ -33,9 +33,18 @@ impl Place {
             Update { message: Some(message), .. } => self.message(message),
             Update { callback_query: Some(query), .. } => self.choice(query, now),
             Update { message_reaction: Some(reaction), update_id, .. } => self.reaction(&reaction, update_id),
+            Update { my_chat_member: Some(member), .. } if member.new_chat_member.status == "kicked" => {
+                return Heard { event: Some(self.blocked(&member.chat)), pressed };
+            }
             _ => None,
         };
         Heard { event: inbound.map(ProviderEvent::Inbound), pressed }
+    }
+
+    /// The bot was blocked, or thrown out of a group.
+    fn blocked(&self, chat: &Chat) -> ProviderEvent {
+        let Self { tenant, connection, .. } = *self;
+        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel: Channel::Telegram, from: chat.id.to_string() })
     }
 
     /// A text in `chat`. Whoever writes in a group, it is the group that an answer goes to, so it counts as the sender.

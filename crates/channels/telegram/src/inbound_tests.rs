@@ -173,8 +173,15 @@ fn what_tells_nothing() {
     let edited = json!({"update_id": 1, "edited_message": {"message_id": 42, "date": 1, "chat": {"id": 5}, "text": "changed"}});
     let joined = message(json!({"new_chat_members": [{"id": 6, "is_bot": false, "first_name": "Bea"}]}));
     let dice = message(json!({"dice": {"emoji": "🎲", "value": 3}}));
-    let blocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "new_chat_member": {"status": "kicked"}}});
-    for update in [edited, joined, dice, blocked, json!({"update_id": 1}), json!({"update_id": 1, "next_years_kind": {}})] {
+    let unblocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "new_chat_member": {"status": "member"}}});
+    for update in [edited, joined, dice, unblocked, json!({"update_id": 1}), json!({"update_id": 1, "next_years_kind": {}})] {
         assert_eq!(hear(update.clone()), Heard::default(), "{update}");
     }
+}
+
+#[test]
+fn who_blocks_the_bot_opts_out() {
+    let blocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "date": 1, "new_chat_member": {"status": "kicked"}}});
+    let Some(ProviderEvent::OptedOut(opted)) = hear(blocked).event else { panic!("no opt-out") };
+    assert_eq!((opted.channel, opted.from.as_str()), (nuncio_domain::Channel::Telegram, "5"));
 }

@@ -48,10 +48,24 @@ pub(crate) struct Update {
     pub(crate) message: Option<Message>,
     pub(crate) callback_query: Option<CallbackQuery>,
     pub(crate) message_reaction: Option<Reaction>,
+    pub(crate) my_chat_member: Option<Membership>,
+}
+
+/// `ChatMemberUpdated` about the bot itself: in a private chat `kicked` means that the bot was blocked.
+#[derive(Deserialize, Debug)]
+pub(crate) struct Membership {
+    pub(crate) chat: Chat,
+    pub(crate) new_chat_member: Member,
+}
+
+/// `ChatMember`.
+#[derive(Deserialize, Debug)]
+pub(crate) struct Member {
+    pub(crate) status: String,
 }
 
 /// The kinds of updates that are asked for (`allowed_updates`). Edited messages are not among them.
-pub(crate) const UPDATES: [&str; 3] = ["message", "callback_query", "message_reaction"];
+pub(crate) const UPDATES: [&str; 4] = ["message", "callback_query", "message_reaction", "my_chat_member"];
 
 /// `Message`, sent or received.
 #[derive(Deserialize, Debug, Default)]

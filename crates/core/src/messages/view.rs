@@ -234,7 +234,10 @@ impl MessageView {
             text: request.text.clone(),
             content: request.content.clone(),
             subject: request.subject.clone(),
-            provider_message_id: newest_taken.or(detail.attempts.last()).and_then(|a| a.provider_message_id.clone()),
+            provider_message_id: newest_taken
+                .or(detail.attempts.last())
+                .and_then(|a| a.provider_message_id.clone())
+                .or_else(|| detail.provider_id.clone()),
             error_code: failure.map(|f| f.code.as_str()),
             error_message: failure.map(|f| f.message.clone()),
             cost: detail.cost.map(|c| c.fee),

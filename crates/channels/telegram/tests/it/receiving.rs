@@ -59,7 +59,7 @@ async fn what_is_told_is_written_and_then_confirmed() {
     assert_eq!(peer.methods(), ["deleteWebhook", "getUpdates", "answerCallbackQuery", "getUpdates"]);
     let calls = peer.seen();
     assert_eq!(calls[2].json(), json!({"callback_query_id": "77"}));
-    let question = |offset| json!({"offset": offset, "timeout": 25, "allowed_updates": ["message", "callback_query", "message_reaction"]});
+    let question = |offset| json!({"offset": offset, "timeout": 25, "allowed_updates": ["message", "callback_query", "message_reaction", "my_chat_member"]});
     assert_eq!((calls[1].json(), calls[3].json()), (question(0), question(13)));
 }
 
@@ -168,7 +168,7 @@ async fn the_webhook_is_kept() {
     assert_eq!(peer.methods(), [info, info, set, info, set, info, info]);
     let asked = peer.wait_for(set, 2).await[0].json();
     assert_eq!(asked["url"], url);
-    assert_eq!(asked["allowed_updates"], json!(["message", "callback_query", "message_reaction"]));
+    assert_eq!(asked["allowed_updates"], json!(["message", "callback_query", "message_reaction", "my_chat_member"]));
     assert_eq!(asked["secret_token"].as_str().unwrap().len(), 64);
 }
 
