@@ -361,7 +361,7 @@ pub struct Change {
 impl Change {
     /// Takes out what a provider said in words, which may repeat whom a message was for. Answers whether there was anything.
     pub fn forget_words(&mut self) -> bool {
-        let attempt = self.attempt.as_mut().is_some_and(|(_, attempt)| forget_words(&mut attempt.error));
+        let attempt = self.attempt.as_mut().is_some_and(|(_, attempt)| forget_whom(attempt));
         forget_words(&mut self.failure) | attempt
     }
 }
@@ -372,6 +372,12 @@ impl Detail {
         let sent = self.attempts.iter().rev().find_map(|attempt| attempt.provider_message_id.as_deref());
         sent.or(self.provider_id.as_deref())
     }
+}
+
+/// Takes out of an attempt what may tell whom it was for: words of the provider, and its id, which some make from the phone number.
+fn forget_whom(attempt: &mut Attempt) -> bool {
+    let known = attempt.provider_message_id.take().is_some();
+    forget_words(&mut attempt.error) | known
 }
 
 /// Leaves of a failure what stands in closed lists.
@@ -744,8 +750,9 @@ impl State {
             self.fail(Failure::own(FailureCode::Cancelled, "the contact was erased"), now, changes);
         }
         for attempt in &mut self.detail.attempts {
-            forget_words(&mut attempt.error);
+            forget_whom(attempt);
         }
+        self.detail.provider_id = None;
         forget_words(&mut self.detail.failure);
         for change in &mut changes[seen..] {
             change.forget_words();

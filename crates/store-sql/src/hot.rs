@@ -349,7 +349,9 @@ impl Fold {
 
     /// The receipts as they came, with their world and message.
     pub(crate) fn receipts<'a>(&self, ops: &'a [TransitionOp]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
-        let known = ops.iter().map(|op| &op.item).filter(|item| self.contains(&Self::key(item)));
+        // Of a message that was erased nothing is kept that came from outside.
+        let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.state.detail.erased);
+        let known = ops.iter().map(|op| &op.item).filter(is_kept);
         known.filter_map(|item| item.raw.as_deref().map(|raw| (item.tenant.0, item.id.uuid(), raw))).collect()
     }
 

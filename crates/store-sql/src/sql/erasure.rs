@@ -121,6 +121,7 @@ impl ErasureRepo for SqlTx {
         query.push(")");
         query.build().execute(self.conn()).await.or_end(self)?;
         begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
+        begin("DELETE FROM receipts", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
         let rows: Vec<(Uuid, i64, String)> = begin("SELECT resource_id, sequence, changes FROM events", tenant, "resource_id", ids)
             .build_query_as()
             .fetch_all(self.conn())

@@ -2,10 +2,10 @@
 
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Outcome, Step};
+use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Step};
 use nuncio_domain::message::{FailureCode, Status};
 use nuncio_domain::webhook::DeliveryStatus;
-use nuncio_store::{Delivery, DeliveryLog, DeliveryTry, Erasure, NewEvent, Occurrence};
+use nuncio_store::{Delivery, DeliveryLog, DeliveryTry, Erasure, NewEvent, Occurrence, RawReceipt, Transition};
 use serde_json::{Map, json};
 
 use crate::contacts::inbound;
@@ -17,7 +17,7 @@ const SECRET: &str = "a very private word";
 /// Every row of a table that holds the text.
 async fn holders(h: &Harness, text: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
-    for table in ["messages", "events", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels"] {
+    for table in ["messages", "events", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels", "receipts"] {
         for row in h.sql(&format!("SELECT * FROM {table}")).await {
             if row.iter().flatten().any(|value| value.contains(text)) {
                 found.push(table);
@@ -70,9 +70,18 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     let elsewhere = Erasure { tenant: h.other.tenant, ..erasure.clone() };
     assert!(tx.messages_to_erase(&elsewhere, 10).await.unwrap().is_empty());
     drop(tx);
+    let receipt = || {
+        let raw = RawReceipt { id: h.id(), connection: h.world.connection, reference: "r".to_owned(), raw: format!("to {number}: {SECRET}") };
+        let step = Step::Receipt { attempt: Some(0), part: 0, kind: ReceiptKind::Sent, at: h.tick() };
+        h.store.transition(Transition { raw: Some(Box::new(raw)), ..h.transition(failed.id, step) })
+    };
+    receipt().await.unwrap();
+    assert!(holders(h, SECRET).await.contains(&"receipts"));
     for id in &found {
         h.step(*id, Step::Erase).await;
     }
+    // One that comes after is not kept.
+    receipt().await.unwrap();
     let mut tx = h.begin().await;
     tx.erase_messages(tenant, &found).await.unwrap();
     tx.erase_messages(tenant, &[]).await.unwrap();
