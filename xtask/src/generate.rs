@@ -76,5 +76,5 @@ fn settings() -> anyhow::Result<String> {
             let _ = writeln!(text, "| `{}` | {kind} | {} |", field.name, field.help);
         }
     }
-    text
+    Ok(text)
 }

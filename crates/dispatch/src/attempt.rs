@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use nuncio_channel::{Receipts, Scope, SendRequest, Verdict};
 use nuncio_core::Hint;
-use nuncio_domain::lifecycle::{Outcome, Step, Wait};
 use nuncio_domain::MessageType;
+use nuncio_domain::lifecycle::{Outcome, Step, Wait};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
 use nuncio_store::{StoreError, Transition, Transitioned};
 

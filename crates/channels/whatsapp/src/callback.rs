@@ -134,12 +134,9 @@ fn receipt(config: &Config, now: Timestamp, raw: &RawValue) -> Option<ProviderEv
         _ => return None,
     };
     let target = match wire::read_callback_data(&status.biz_opaque_callback_data) {
-        Some((message, attempt)) => ReceiptTarget::Attempt {
-            tenant: config.tenant,
-            message,
-            attempt: Some(attempt),
-            connection: config.connection,
-        },
+        Some((message, attempt)) => {
+            ReceiptTarget::Attempt { tenant: config.tenant, message, attempt: Some(attempt), connection: config.connection }
+        }
         None => ReceiptTarget::Reference { tenant: config.tenant, connection: config.connection, reference: status.id },
     };
     Some(ProviderEvent::Receipt { target, kind, at: at(&status.timestamp, now), raw: Some(raw.get().to_owned()) })

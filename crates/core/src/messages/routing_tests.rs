@@ -10,6 +10,7 @@ fn connection(channel: Channel) -> Connection {
         kind: "sim".to_owned(),
         settings: serde_json::Map::new(),
         sealed: Redacted::new(Vec::new()),
+        trusted: false,
         throttle: None,
         updated_at: Timestamp::default(),
     }

@@ -17,7 +17,8 @@ const SECRET: &str = "a very private word";
 /// Every row of a table that holds the text.
 async fn holders(h: &Harness, text: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
-    for table in ["messages", "events", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels", "receipts"] {
+    for table in ["messages", "events", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels", "receipts"]
+    {
         for row in h.sql(&format!("SELECT * FROM {table}")).await {
             if row.iter().flatten().any(|value| value.contains(text)) {
                 found.push(table);
@@ -71,7 +72,8 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     assert!(tx.messages_to_erase(&elsewhere, 10).await.unwrap().is_empty());
     drop(tx);
     let receipt = || {
-        let raw = RawReceipt { id: h.id(), connection: h.world.connection, reference: "r".to_owned(), raw: format!("to {number}: {SECRET}") };
+        let raw =
+            RawReceipt { id: h.id(), connection: h.world.connection, reference: "r".to_owned(), raw: format!("to {number}: {SECRET}") };
         let step = Step::Receipt { attempt: Some(0), part: 0, kind: ReceiptKind::Sent, at: h.tick() };
         h.store.transition(Transition { raw: Some(Box::new(raw)), ..h.transition(failed.id, step) })
     };

@@ -63,7 +63,8 @@ impl World {
         let (tenant, message) = (self.account.tenant, request.message.id);
         match event {
             ProviderEvent::Receipt { target, kind, at, .. } => {
-                assert_eq!(*target, ReceiptTarget::Attempt { tenant, message, attempt: Some(request.attempt) });
+                let attempt = Some(request.attempt);
+                assert_eq!(*target, ReceiptTarget::Attempt { tenant, message, attempt, connection: self.account.id });
                 assert_eq!(*at, request.now.plus(after));
                 match kind {
                     ReceiptKind::Delivered => "delivered".to_owned(),
@@ -82,6 +83,7 @@ impl World {
                 assert_eq!((*whose, *which), (tenant, message));
                 "complaint".to_owned()
             }
+            ProviderEvent::OptedOut(_) => panic!("recipients opt out by their words"),
             ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),
         }
     }

@@ -156,7 +156,15 @@ fn statuses_become_receipts_of_their_attempt() {
         });
         let events = post(&adapter, &envelope(json!({"statuses": [status]})));
         let [ProviderEvent::Receipt { target, kind: told, at, raw }] = &events[..] else { panic!("{events:?}") };
-        assert_eq!(*target, ReceiptTarget::Attempt { tenant: TenantId(3), message: id, attempt: Some(2), connection: crate::support::account("https://graph.example", json!({})).id });
+        assert_eq!(
+            *target,
+            ReceiptTarget::Attempt {
+                tenant: TenantId(3),
+                message: id,
+                attempt: Some(2),
+                connection: crate::support::account("https://graph.example", json!({})).id
+            }
+        );
         assert_eq!((told, *at), (&kind, Timestamp::from_millis(1_749_416_383_000)));
         assert_eq!(raw.as_deref(), Some(status.to_string().as_str()), "as it came");
     }
