@@ -148,12 +148,12 @@ impl Rig {
         let body = json!({"to": "+34600111222", "channel": "sms", "text": "x"});
         let sent = self.app.send("POST", "/v1/messages", &[("authorization", &self.auth)], Some(body)).await.expect(202);
         self.app.drain().await;
-        sent.json()["id"].as_str().expect("an id").to_owned()
+        sent.json()["message"]["id"].as_str().expect("an id").to_owned()
     }
 
     async fn status(&self, id: &str) -> String {
         let got = self.app.send("GET", &format!("/v1/messages/{id}"), &[("authorization", &self.auth)], None).await.expect(200);
-        got.json()["status"].as_str().expect("a status").to_owned()
+        got.json()["message"]["status"].as_str().expect("a status").to_owned()
     }
 
     async fn tell(&self, body: Value) -> nuncio_testkit::Answer {
@@ -211,7 +211,7 @@ async fn what_came_along_from_outside_can_be_had() {
         rig.tell(inbound.clone()).await.expect(200);
         rig.tell(inbound).await.expect(200);
         let auth = [("authorization", rig.auth.as_str())];
-        let listed = rig.app.send("GET", "/v1/messages?direction=inbound", &auth, None).await.expect(200).json();
+        let listed = rig.app.send("GET", "/v1/messages?to=%2B34600111222&direction=inbound", &auth, None).await.expect(200).json();
         let [message] = listed["items"].as_array().expect("items").as_slice() else { panic!("one message: {listed}") };
         assert_eq!((&message["text"], &message["status"]), (&json!("look"), &json!("received")));
         let path = format!("/v1/messages/{}/attachments", message["id"].as_str().expect("an id"));
