@@ -79,6 +79,20 @@ pub(crate) struct Place {
     pub(crate) accepting: Option<Accepting>,
 }
 
+impl LaneState {
+    /// Reckons how many attempts may begin now, at this rate a second.
+    fn fill(&mut self, throttle: Throttle, rate: f64, now: Duration) {
+        let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
+        self.tokens = (self.tokens + elapsed * rate).min(f64::from(throttle.burst));
+        self.filled_at = now;
+    }
+}
+
+/// What one node takes of a throttle, a second: each takes an equal part.
+fn part_of(throttle: Throttle, shared: &Shared) -> f64 {
+    throttle.messages_per_second / shared.live_nodes() as f64
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         if self.probe {
@@ -150,11 +164,8 @@ impl Lane {
     fn take_token(self: &Arc<Self>, state: &mut LaneState, now: Duration) -> bool {
         let Some(throttle) = self.throttle else { return true };
         let Some(shared) = self.shared.upgrade() else { return false };
-        // Each node takes an equal part.
-        let rate = throttle.messages_per_second / shared.live_nodes() as f64;
-        let elapsed = now.saturating_sub(state.filled_at).as_secs_f64();
-        state.tokens = (state.tokens + elapsed * rate).min(f64::from(throttle.burst));
-        state.filled_at = now;
+        let rate = part_of(throttle, &shared);
+        state.fill(throttle, rate, now);
         if state.tokens >= 1.0 {
             state.tokens -= 1.0;
             return true;
@@ -222,8 +233,16 @@ impl Lane {
 
     /// Whether the lane starts nothing at `now`.
     pub(crate) fn is_resting(&self, now: Duration) -> bool {
-        let state = self.state.lock();
-        self.adapter.is_err() || now < state.paused_until
+        let mut state = self.state.lock();
+        self.adapter.is_err() || now < state.paused_until || self.is_throttled(&mut state, now)
+    }
+
+    /// Whether the throttle lets nothing begin at `now`.
+    fn is_throttled(&self, state: &mut LaneState, now: Duration) -> bool {
+        let Some(throttle) = self.throttle else { return false };
+        let Some(shared) = self.shared.upgrade() else { return true };
+        state.fill(throttle, part_of(throttle, &shared), now);
+        state.tokens < 1.0
     }
 
     /// How the connection is doing.
