@@ -125,7 +125,8 @@ impl Core {
     }
 
     fn attachment(&self, message: &Message, attachment: &Attachment, until: Timestamp) -> AttachmentView {
-        let fetched = if matches!(attachment.source, AttachmentSource::Provider(_)) { limits::ATTACHMENT_BYTES as u64 } else { 0 };
+        // Fetched bytes are held once, while what is kept as base64 is held four times over.
+        let fetched = if matches!(attachment.source, AttachmentSource::Provider(_)) { limits::ATTACHMENT_BYTES as u64 / 4 } else { 0 };
         let weight = message.request.attachment_bytes() + fetched;
         let target = Target { tenant: message.tenant, message: message.id, attachment: attachment.id, weight };
         let kept = !matches!(attachment.source, AttachmentSource::Url(_));
