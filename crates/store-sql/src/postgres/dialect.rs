@@ -30,8 +30,8 @@ pub(super) const LOG_END: &str = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_s
 pub(super) const SETTLED: &str = " AND position < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)";
 
 /// ` AND column IN (…)`, in a text that does not vary with the number.
-pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: &[Uuid]) {
-    query.push(format!(" AND {column} = ANY(")).push_bind(ids.to_vec()).push(")");
+pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl IntoIterator<Item = Uuid>) {
+    query.push(format!(" AND {column} = ANY(")).push_bind(ids.into_iter().collect::<Vec<_>>()).push(")");
 }
 
 /// The longest due messages of each shard. Each gives its part of `limit`: reading `limit` from each to sort them would cost as many

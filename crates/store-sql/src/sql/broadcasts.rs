@@ -13,6 +13,7 @@ use nuncio_store::{BroadcastRepo, DueBroadcast, NewBroadcastContact, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::push_any;
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -142,18 +143,6 @@ fn variables(text: &str) -> Result<Variables> {
     serde_json::from_str(text).map_err(|e| corrupt(CONTACTS, e))
 }
 
-fn push_numbers(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl ExactSizeIterator<Item = i16>) {
-    if numbers.len() == 0 {
-        return;
-    }
-    query.push(clause);
-    let mut list = query.separated(", ");
-    for number in numbers {
-        list.push_bind(number);
-    }
-    query.push(")");
-}
-
 #[async_trait]
 impl BroadcastRepo for SqlTx {
     async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
@@ -188,7 +177,7 @@ impl BroadcastRepo for SqlTx {
     async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>> {
         let mut query = select("CAST(NULL AS TEXT)");
         query.push(" WHERE b.tenant_id = ").push_bind(tenant.0);
-        push_numbers(&mut query, " AND b.status IN (", status.iter().map(|s| s.number()));
+        push_any(&mut query, " AND b.status IN (", status.iter().map(|s| s.number()));
         if let Some(before) = page.before {
             query.push(" AND b.id < ").push_bind(before);
         }
@@ -283,7 +272,7 @@ impl BroadcastRepo for SqlTx {
              FROM broadcast_contacts c LEFT JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id WHERE c.tenant_id = ",
         );
         query.push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
-        push_numbers(&mut query, " AND c.status IN (", status.iter().map(|s| s.number()));
+        push_any(&mut query, " AND c.status IN (", status.iter().map(|s| s.number()));
         if let Some(before) = page.before {
             query.push(" AND c.id < ").push_bind(before);
         }

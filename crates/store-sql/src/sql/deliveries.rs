@@ -11,6 +11,7 @@ use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, 
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::{newest_first, push_any};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
@@ -194,7 +195,7 @@ impl DeliveryRepo for SqlTx {
         }
         let mut query = QueryBuilder::<Db>::new("SELECT DISTINCT resource_id FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at IS NOT NULL");
-        dialect::push_in(&mut query, "resource_id", resources);
+        dialect::push_in(&mut query, "resource_id", resources.iter().copied());
         let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         Ok(rows.into_iter().map(|(id,)| id).collect())
     }
@@ -203,10 +204,9 @@ impl DeliveryRepo for SqlTx {
         if deliveries.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<Uuid> = deliveries.iter().map(|id| id.uuid()).collect();
         let mut query = QueryBuilder::<Db>::new("SELECT id FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0);
-        dialect::push_in(&mut query, "id", &ids);
+        dialect::push_in(&mut query, "id", deliveries.iter().map(|id| id.uuid()));
         let rows: Vec<(Uuid,)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         Ok(rows.into_iter().map(|(id,)| DeliveryId::from_uuid(id)).collect())
     }
@@ -229,12 +229,8 @@ impl DeliveryRepo for SqlTx {
         }
         if !filter.status.is_empty() {
             // The condition of the index of unfinished ones must stand in the query as it stands in the index.
-            query.push(if filter.status.contains(&DeliveryStatus::Delivered) { "" } else { " AND status <> 2" }).push(" AND status IN (");
-            let mut list = query.separated(", ");
-            for status in &filter.status {
-                list.push_bind(status.number());
-            }
-            query.push(")");
+            query.push(if filter.status.contains(&DeliveryStatus::Delivered) { "" } else { " AND status <> 2" });
+            push_any(&mut query, " AND status IN (", filter.status.iter().map(|s| s.number()));
         }
         if !filter.event_type.is_empty() {
             query.push(" AND event_type IN (");
@@ -244,10 +240,7 @@ impl DeliveryRepo for SqlTx {
             }
             query.push(")");
         }
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<DeliveryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let Page { items, next } = Page::from_rows(rows, page.limit, |row| row.id);
         Ok(Page { items: items.into_iter().map(DeliveryRow::decode).collect::<Result<_>>()?, next })

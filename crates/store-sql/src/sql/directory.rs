@@ -11,7 +11,8 @@ use nuncio_store::{DirectoryRepo, Result, StoreError};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{Db, SqlTx};
+use super::query::newest_first;
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
 
@@ -302,8 +303,8 @@ impl DirectoryRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new(SENDERS);
-        query.push_bind(tenant.0).push(" AND id IN (");
-        push_ids(&mut query, ids);
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
         let rows: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter().map(SenderRow::decode).collect()
     }
@@ -311,10 +312,7 @@ impl DirectoryRepo for SqlTx {
     async fn list_senders(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
         let mut query = QueryBuilder::<Db>::new(SENDERS);
         query.push_bind(tenant.0);
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let senders = rows.into_iter().map(SenderRow::decode).collect::<Result<Vec<_>>>()?;
         Ok(Page::from_rows(senders, page.limit, |sender| sender.id.uuid()))
@@ -342,8 +340,8 @@ impl DirectoryRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
-        query.push("tenant_id = ").push_bind(tenant.0).push(" AND sender_id IN (");
-        push_ids(&mut query, senders);
+        query.push("tenant_id = ").push_bind(tenant.0);
+        dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id");
         let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter().map(ConnectionRow::decode).collect()
@@ -419,13 +417,4 @@ impl SqlTx {
             .or_end(self)?;
         Ok(())
     }
-}
-
-/// The rest of `id IN (`, for at least one.
-pub(super) fn push_ids(query: &mut QueryBuilder<Db>, ids: &[SenderId]) {
-    let mut list = query.separated(", ");
-    for id in ids {
-        list.push_bind(id.uuid());
-    }
-    query.push(")");
 }

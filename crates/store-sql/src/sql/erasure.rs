@@ -21,12 +21,8 @@ const ERASED: &str = r#"{"routing":{"reason":"the contact was erased"}}"#;
 
 fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[MessageId]) -> QueryBuilder<Db> {
     let mut query = QueryBuilder::<Db>::new(text);
-    query.push(" WHERE tenant_id = ").push_bind(tenant.0).push(" AND ").push(column).push(" IN (");
-    let mut list = query.separated(", ");
-    for id in ids {
-        list.push_bind(id.uuid());
-    }
-    query.push(")");
+    query.push(" WHERE tenant_id = ").push_bind(tenant.0);
+    dialect::push_in(&mut query, column, ids.iter().map(|id| id.uuid()));
     query
 }
 
@@ -113,12 +109,8 @@ impl ErasureRepo for SqlTx {
         query.push(
             ", recipient = CASE direction WHEN 1 THEN '' ELSE recipient END, sent_from = CASE direction WHEN 2 THEN '' ELSE sent_from END",
         );
-        query.push(" WHERE tenant_id = ").push_bind(tenant.0).push(" AND id IN (");
-        let mut list = query.separated(", ");
-        for id in ids {
-            list.push_bind(id.uuid());
-        }
-        query.push(")");
+        query.push(" WHERE tenant_id = ").push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
         query.build().execute(self.conn()).await.or_end(self)?;
         begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
         begin("DELETE FROM receipts", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
@@ -225,7 +217,7 @@ impl SqlTx {
     async fn forget_answers(&mut self, tenant: TenantId, resources: &[Uuid]) -> Result<()> {
         let mut query = QueryBuilder::<Db>::new("SELECT id, attempts FROM deliveries WHERE tenant_id = ");
         query.push_bind(tenant.0);
-        dialect::push_in(&mut query, "resource_id", resources);
+        dialect::push_in(&mut query, "resource_id", resources.iter().copied());
         let rows: Vec<(Uuid, String)> = query.push(" ORDER BY id").build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         for (id, attempts) in rows {
             let mut attempts: Vec<DeliveryTry> = serde_json::from_str(&attempts).map_err(|e| corrupt("deliveries", e))?;

@@ -9,6 +9,7 @@ use nuncio_store::{InvitationRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::{newest_first, push_any};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -168,17 +169,10 @@ impl InvitationRepo for SqlTx {
         if !statuses.is_empty() {
             // An open invitation that ended is expired, though that may not have been written yet.
             query.push(" AND CASE WHEN due_at <= ").push_bind(now.millis()).push(" THEN ");
-            query.push(InvitationStatus::Expired.number().to_string()).push(" ELSE status END IN (");
-            let mut list = query.separated(", ");
-            for status in statuses {
-                list.push_bind(status.number());
-            }
-            query.push(")");
+            query.push(InvitationStatus::Expired.number().to_string()).push(" ELSE status END");
+            push_any(&mut query, " IN (", statuses.iter().map(|s| s.number()));
         }
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<InvitationRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let invitations = rows.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?;
         Ok(Page::from_rows(invitations, page.limit, |invitation: &Invitation| invitation.id.uuid()))

@@ -12,6 +12,7 @@ use nuncio_store::{DueMessage, MessageFilter, MessageRepo, Operation, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::{newest_first, push_any};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::hot::unspool;
@@ -40,10 +41,9 @@ impl MessageRepo for SqlTx {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);
-        dialect::push_in(&mut query, "id", &ids);
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
         let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
@@ -69,9 +69,6 @@ impl MessageRepo for SqlTx {
         if let Some(until) = filter.until {
             query.push(" AND id < ").push_bind(uuid_floor(until));
         }
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
         if let Some(direction) = filter.direction {
             query.push(" AND direction = ").push_bind(direction.number());
         }
@@ -81,7 +78,7 @@ impl MessageRepo for SqlTx {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             dialect::push_metadata(&mut query, key, &text);
         }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let page = Page::from_rows(rows, page.limit, |row| row.fixed.id);
         let mut items = Vec::with_capacity(page.items.len());
@@ -106,12 +103,8 @@ impl MessageRepo for SqlTx {
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>> {
         let Some(first) = messages.first() else { return Ok(Vec::new()) };
         let mut query = QueryBuilder::<Db>::new("SELECT id, contact_id FROM addresses WHERE tenant_id = ");
-        query.push_bind(first.tenant.0).push(" AND id IN (");
-        let mut ids = query.separated(", ");
-        for message in messages {
-            ids.push_bind(message.address.uuid());
-        }
-        query.push(")");
+        query.push_bind(first.tenant.0);
+        dialect::push_in(&mut query, "id", messages.iter().map(|message| message.address.uuid()));
         let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let contacts: HashMap<Uuid, Uuid> = rows.into_iter().collect();
         Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
@@ -281,16 +274,4 @@ impl SqlTx {
 fn uuid_floor(at: Timestamp) -> Uuid {
     let lowest = uuid_v7(at, [0; 10]).as_u128();
     Uuid::from_u128(lowest & !((1 << 80) - 1))
-}
-
-fn push_any(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl ExactSizeIterator<Item = i16>) {
-    if numbers.len() == 0 {
-        return;
-    }
-    query.push(clause);
-    let mut list = query.separated(", ");
-    for number in numbers {
-        list.push_bind(number);
-    }
-    query.push(")");
 }

@@ -9,6 +9,7 @@ use nuncio_store::{DirectoryRepo as _, NumberRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::{newest_first, push_any};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
@@ -184,18 +185,8 @@ impl NumberRepo for SqlTx {
              renews_at, updated_at FROM phone_numbers WHERE id IS NOT NULL AND tenant_id = ",
         );
         query.push_bind(tenant.0);
-        if !statuses.is_empty() {
-            query.push(" AND status IN (");
-            let mut list = query.separated(", ");
-            for status in statuses {
-                list.push_bind(status.number());
-            }
-            query.push(")");
-        }
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        push_any(&mut query, " AND status IN (", statuses.iter().map(|s| s.number()));
+        newest_first(&mut query, page);
         let rows: Vec<NumberRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let numbers = rows.into_iter().map(NumberRow::held).collect::<Result<_>>()?;
         Ok(Page::from_rows(numbers, page.limit, |number: &PhoneNumber| number.id.uuid()))

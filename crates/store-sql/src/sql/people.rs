@@ -12,6 +12,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::contacts::MetricsRow;
+use super::query::newest_first;
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -97,15 +98,6 @@ impl EntryRow {
     }
 }
 
-fn push_ids(query: &mut QueryBuilder<Db>, ids: impl Iterator<Item = Uuid>) {
-    query.push(" IN (");
-    let mut list = query.separated(", ");
-    for id in ids {
-        list.push_bind(id);
-    }
-    query.push(")");
-}
-
 #[async_trait]
 impl PeopleRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
@@ -122,10 +114,7 @@ impl PeopleRepo for SqlTx {
     async fn list_contacts(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Contact>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let page = Page::from_rows(rows, page.limit, |row| row.id);
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
@@ -136,8 +125,8 @@ impl PeopleRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0).push(" AND id");
-        push_ids(&mut query, ids.iter().map(|id| id.uuid()));
+        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id").push(dialect::LOCK);
         let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter().map(ContactRow::decode).collect()
@@ -202,8 +191,8 @@ impl PeopleRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new("SELECT id, contact_id, kind, identifier, created_at FROM addresses WHERE tenant_id = ");
-        query.push_bind(tenant.0).push(" AND contact_id");
-        push_ids(&mut query, ids.iter().map(|id| id.uuid()));
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "contact_id", ids.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id");
         let rows: Vec<AddressRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let mut addresses = rows.into_iter().map(AddressRow::decode).collect::<Result<Vec<_>>>()?;
@@ -351,8 +340,8 @@ impl SqlTx {
             "SELECT address_id, channel, hidden, verified, label, country, metadata, created_at, updated_at FROM contact_channels \
              WHERE tenant_id = ",
         );
-        query.push_bind(tenant.0).push(" AND address_id");
-        push_ids(&mut query, addresses.iter().copied());
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "address_id", addresses.iter().copied());
         query.push(" ORDER BY address_id, channel");
         let rows: Vec<EntryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         for row in rows {
@@ -371,8 +360,8 @@ impl SqlTx {
             "SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
              WHERE tenant_id = ",
         );
-        query.push_bind(tenant.0).push(" AND address_id");
-        push_ids(&mut query, addresses.iter().copied());
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "address_id", addresses.iter().copied());
         query.push(" ORDER BY address_id, channel");
         let rows: Vec<MetricsRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         for row in rows {
@@ -391,8 +380,8 @@ impl SqlTx {
             "SELECT a.id, (SELECT m.channel FROM messages m WHERE m.tenant_id = a.tenant_id AND m.recipient <> '' \
              AND m.recipient = a.identifier ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
         );
-        query.push_bind(tenant.0).push(" AND a.id");
-        push_ids(&mut query, addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "a.id", addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));
         let rows: Vec<(Uuid, Option<i16>)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let newest: HashMap<Uuid, Option<i16>> = rows.into_iter().collect();
         for address in addresses {

@@ -8,8 +8,7 @@ use nuncio_store::{ProfileRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::directory::push_ids;
-use super::{Db, SqlTx};
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
 
@@ -39,8 +38,8 @@ impl ProfileRepo for SqlTx {
         }
         let mut query =
             QueryBuilder::<Db>::new("SELECT sender_id, version, account, unsent, updated_at FROM business_accounts WHERE tenant_id = ");
-        query.push_bind(tenant.0).push(" AND sender_id IN (");
-        push_ids(&mut query, senders);
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
         let rows: Vec<(Uuid, i64, String, i16, i64)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter()
             .map(|(sender, version, account, unsent, updated_at)| {

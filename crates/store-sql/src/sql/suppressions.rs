@@ -9,6 +9,7 @@ use nuncio_store::{Result, Suppression, SuppressionRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::newest_first;
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
@@ -53,10 +54,7 @@ impl SuppressionRepo for SqlTx {
             }
             query.push(")");
         }
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<SuppressionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let page = Page::from_rows(rows, page.limit, |row| row.id);
         Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })

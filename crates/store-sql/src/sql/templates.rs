@@ -9,6 +9,7 @@ use nuncio_store::{Result, TemplateRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::newest_first;
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -77,10 +78,7 @@ impl TemplateRepo for SqlTx {
     async fn list_templates(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Template>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
         query.push(COLUMNS).push(" FROM templates WHERE tenant_id = ").push_bind(tenant.0);
-        if let Some(before) = page.before {
-            query.push(" AND id < ").push_bind(before);
-        }
-        query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+        newest_first(&mut query, page);
         let rows: Vec<TemplateRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let page = Page::from_rows(rows, page.limit, |row| row.id);
         Ok(Page { items: page.items.into_iter().map(TemplateRow::decode).collect::<Result<_>>()?, next: page.next })

@@ -8,8 +8,7 @@ use nuncio_store::{Result, WebhookRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::directory::push_ids;
-use super::{Db, SqlTx};
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
 
@@ -89,8 +88,8 @@ impl WebhookRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new(OF_SENDERS);
-        query.push_bind(tenant.0).push(" AND sender_id IN (");
-        push_ids(&mut query, senders);
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
         let rows: Vec<WebhookRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter().map(WebhookRow::decode).collect()
     }

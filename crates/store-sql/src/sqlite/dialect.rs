@@ -28,11 +28,11 @@ pub(super) const LOG_END: &str = "SELECT COALESCE(MAX(position), 0) FROM events 
 pub(super) const SETTLED: &str = "";
 
 /// ` AND column IN (…)`.
-pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: &[Uuid]) {
+pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl IntoIterator<Item = Uuid>) {
     query.push(format!(" AND {column} IN ("));
     let mut list = query.separated(", ");
     for id in ids {
-        list.push_bind(*id);
+        list.push_bind(id);
     }
     query.push(")");
 }

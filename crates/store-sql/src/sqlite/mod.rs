@@ -38,6 +38,8 @@ mod people;
 mod prices;
 #[path = "../sql/profiles.rs"]
 mod profiles;
+#[path = "../sql/query.rs"]
+mod query;
 #[path = "../sql/receipts.rs"]
 mod receipts;
 #[path = "../sql/routing.rs"]

@@ -1,0 +1,27 @@
+//! Pieces that many queries share.
+
+use nuncio_domain::page::PageRequest;
+use sqlx::QueryBuilder;
+
+use super::Db;
+
+/// The rest of a query for one page, newest first: one row more than fits tells whether there is a next.
+pub(super) fn newest_first(query: &mut QueryBuilder<Db>, page: PageRequest) {
+    if let Some(before) = page.before {
+        query.push(" AND id < ").push_bind(before);
+    }
+    query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+}
+
+/// `clause`, which ends with `IN (`, for these numbers; nothing for none.
+pub(super) fn push_any(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl ExactSizeIterator<Item = i16>) {
+    if numbers.len() == 0 {
+        return;
+    }
+    query.push(clause);
+    let mut list = query.separated(", ");
+    for number in numbers {
+        list.push_bind(number);
+    }
+    query.push(")");
+}
