@@ -19,6 +19,8 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("resolve_message", Some(Permission::MessagesSend)),
     ("react_to_message", Some(Permission::MessagesSend)),
     ("list_attachments", Some(Permission::MessagesRead)),
+    ("list_receipts", Some(Permission::MessagesRead)),
+    ("list_stray_receipts", Some(Permission::MessagesRead)),
     ("create_contact", Some(Permission::ContactsWrite)),
     ("list_contacts", Some(Permission::ContactsRead)),
     ("get_contact", Some(Permission::ContactsRead)),

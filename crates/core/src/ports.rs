@@ -81,6 +81,20 @@ pub enum HealthState {
     Resting,
     /// It cannot be opened, or failed and is about to be tried again.
     Failing,
+    /// The provider refuses the account. Messages wait, and the provider is asked now and then whether it takes the account by now.
+    Stopped,
+}
+
+impl HealthState {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Resting => "resting",
+            Self::Failing => "failing",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 /// The way to URLs that callers name. Nothing but public addresses can be reached, unless the operator allows more.

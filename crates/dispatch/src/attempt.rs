@@ -44,7 +44,7 @@ impl Shared {
             _ => None,
         };
         match &verdict {
-            Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, &failure.message),
+            Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, failure),
             _ => place.lane.answered(),
         }
         let step = Step::Settle {

@@ -5,16 +5,18 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter, Receipts};
-use nuncio_core::{Health, HealthState, Hint, Row};
+use nuncio_core::{Hint, Row};
 use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::Shared;
 use crate::scanner::LIMIT;
 use crate::under_way::Accepting;
-use crate::{Shared, retry};
+
+mod health;
 
 /// The most hints of a lane. What does not fit is found by the scanner.
 const HINTS: usize = 10_000;
@@ -35,6 +37,8 @@ pub(crate) struct Lane {
     /// What drives the provider, or why the account cannot be used.
     pub(crate) adapter: Result<Arc<dyn Adapter>, String>,
     window: Arc<Semaphore>,
+    /// Places of the window.
+    size: usize,
     /// Places of the window that bulk messages do not get.
     kept: usize,
     /// How fast it may be used, by all nodes together.
@@ -59,6 +63,10 @@ struct LaneState {
     trouble: Option<(Timestamp, String)>,
     /// Another lane took its place, or its connection was removed.
     closed: bool,
+    /// Its provider refuses the account: nothing is sent until it takes it.
+    refused: bool,
+    /// How many attempts may be under way: the window, and less of it after the provider asked for a slower pace.
+    share: f64,
     /// After a pause one attempt goes ahead of the others; its place says when it is over.
     probing: bool,
     /// Attempts that may begin now, and when that was reckoned, on the monotonic clock.
@@ -117,10 +125,15 @@ impl Lane {
             opened_from: connection.updated_at,
             adapter,
             window: Arc::new(Semaphore::new(window)),
+            size: window,
             kept: window / KEPT,
             throttle: connection.throttle,
             // It begins full: as many as the burst allows may go at once.
-            state: Mutex::new(LaneState { tokens: connection.throttle.map_or(0.0, |t| f64::from(t.burst)), ..LaneState::default() }),
+            state: Mutex::new(LaneState {
+                tokens: connection.throttle.map_or(0.0, |t| f64::from(t.burst)),
+                share: window as f64,
+                ..LaneState::default()
+            }),
             opened_at: shared.ids.clock.now(),
             shared: Arc::downgrade(shared),
         })
@@ -138,7 +151,7 @@ impl Lane {
     /// How many more bulk messages may wait here.
     pub(crate) fn bulk_room(&self, now: Duration) -> usize {
         let state = self.state.lock();
-        let rests = self.adapter.is_err() || now < state.paused_until;
+        let rests = self.adapter.is_err() || state.refused || now < state.paused_until;
         if rests { 0 } else { BULK.saturating_sub(state.bulk.len()) }
     }
 
@@ -149,7 +162,11 @@ impl Lane {
 
     fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
         let probe = state.failures > 0;
-        if state.closed || now < state.paused_until || (probe && state.probing) || (bulk && self.window.available_permits() <= self.kept) {
+        let free = self.window.available_permits();
+        if state.closed || state.refused || now < state.paused_until || (probe && state.probing) || (bulk && free <= self.kept) {
+            return None;
+        }
+        if (self.size - free) as f64 >= state.share {
             return None;
         }
         let permit = Arc::clone(&self.window).try_acquire_owned().ok()?;
@@ -234,7 +251,7 @@ impl Lane {
     /// Whether the lane starts nothing at `now`.
     pub(crate) fn is_resting(&self, now: Duration) -> bool {
         let mut state = self.state.lock();
-        self.adapter.is_err() || now < state.paused_until || self.is_throttled(&mut state, now)
+        self.adapter.is_err() || state.refused || now < state.paused_until || self.is_throttled(&mut state, now)
     }
 
     /// Whether the throttle lets nothing begin at `now`.
@@ -245,55 +262,9 @@ impl Lane {
         state.tokens < 1.0
     }
 
-    /// How the connection is doing.
-    pub(crate) fn health(&self, now: Duration) -> Health {
-        if let Err(why) = &self.adapter {
-            return Health { state: HealthState::Failing, since: Some(self.opened_at), reason: Some(why.clone()) };
-        }
-        let state = self.state.lock();
-        let Some((since, reason)) = &state.trouble else {
-            let trouble = self.adapter.as_ref().ok().and_then(|adapter| adapter.trouble());
-            return trouble.map_or_else(Health::default, |reason| Health {
-                state: HealthState::Failing,
-                since: None,
-                reason: Some(reason),
-            });
-        };
-        let resting = now < state.paused_until;
-        Health {
-            state: if resting { HealthState::Resting } else { HealthState::Failing },
-            since: Some(*since),
-            reason: Some(reason.clone()),
-        }
-    }
-
     /// Whether the lane remembers more messages than one look of the scanner would bring.
     pub(crate) fn is_fed(&self) -> bool {
         self.state.lock().hints.len() > LIMIT as usize
-    }
-
-    /// The connection answered: whatever was wrong is over.
-    pub(crate) fn answered(&self) {
-        let mut state = self.state.lock();
-        state.failures = 0;
-        state.trouble = None;
-    }
-
-    /// The connection as a whole did not work: rests before the next attempt.
-    pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>, why: &str) {
-        let mut state = self.state.lock();
-        let since = state.trouble.take().map_or_else(|| shared.ids.clock.now(), |(since, _)| since);
-        state.trouble = Some((since, why.to_owned()));
-        let now = shared.ids.clock.monotonic();
-        // What was under way when the connection failed fails with it, and tells nothing new.
-        let known = now < state.paused_until;
-        if known && asked.is_none() {
-            return;
-        }
-        state.failures += u32::from(!known);
-        let pause = retry::pause(state.failures, asked, &*shared.ids.entropy);
-        state.paused_until = state.paused_until.max(now + pause);
-        tracing::warn!(connection = %self.connection, failures = state.failures, pause_ms = pause.as_millis() as u64, "the connection rests");
     }
 }
 

@@ -306,6 +306,7 @@ impl Shared {
         let forgotten = if self.forgotten.opens(now, FORGOTTEN) { self.recover_forgotten().await } else { Ok(()) };
         let refreshed = self.refresh_lanes().await;
         let sessions = self.keep_sessions().await;
+        self.look_at_accounts(now);
         let strays = self.look_for_strays().await;
         self.begin_flush();
         let kept = self.keep_house().await;

@@ -9,6 +9,9 @@ const STEPS: &[u64] = &[5, 15, 60, 300, 900, 1_800, 3_600];
 /// The longest pause of a connection that is down.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
+/// The longest pause of a connection whose account is refused.
+const REFUSED_MAX: Duration = Duration::from_secs(15 * 60);
+
 /// How long to wait after attempt number `attempt` (from 0), ±20 % so that what failed together does not come back together.
 /// What the provider asks for is waited for in full, plus up to a tenth.
 pub(crate) fn after(attempt: usize, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
@@ -22,6 +25,13 @@ pub(crate) fn after(attempt: usize, asked: Option<Duration>, entropy: &dyn Entro
 /// How long a connection rests after this many failures in a row.
 pub(crate) fn pause(failures: u32, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
     let base = asked.unwrap_or_else(|| Duration::from_secs(1 << failures.min(6)).min(PAUSE_MAX));
+    base + jitter(base / 5, entropy)
+}
+
+/// How long a connection rests before its provider is asked again whether it takes the account. Logins that fail too often get an
+/// account locked.
+pub(crate) fn pause_of_refused(failures: u32, entropy: &dyn Entropy) -> Duration {
+    let base = Duration::from_secs(15 << failures.min(6)).min(REFUSED_MAX);
     base + jitter(base / 5, entropy)
 }
 

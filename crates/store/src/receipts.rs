@@ -77,6 +77,6 @@ pub trait ReceiptRepo {
     /// The receipts of a message, oldest first; at most 100.
     async fn list_receipts(&mut self, tenant: TenantId, message: MessageId) -> Result<Vec<ReceiptRecord>>;
 
-    /// The newest stray receipts that are looked for no more; at most 100.
+    /// The stray receipts, newest first; at most 100.
     async fn list_strays(&mut self, tenant: TenantId) -> Result<Vec<StrayReceipt>>;
 }

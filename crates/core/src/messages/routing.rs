@@ -300,20 +300,24 @@ pub(crate) const fn carries(channel: Channel, message_type: MessageType) -> bool
 
 /// What becomes of content that a channel does not carry as such; `None` when it goes as it is.
 pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<String> {
-    if channel.is_app() || message_type == MessageType::Template {
-        return None;
-    }
-    let what = match message_type {
-        MessageType::Text | MessageType::Template => return None,
-        MessageType::Image | MessageType::Video | MessageType::Audio | MessageType::Document | MessageType::Sticker => {
-            "the media goes as a link"
-        }
-        MessageType::Location => "the place goes as its name and a link to a map",
-        MessageType::Contact => "the contact cards go as text",
-        MessageType::Buttons => "the buttons go as a numbered list",
-        MessageType::List => "the choices go as a numbered list",
-        MessageType::CtaUrl => "the button goes as a link",
-        MessageType::Reaction => "the reaction goes as text",
+    use MessageType as Type;
+    let what = match (channel, message_type) {
+        (Channel::Whatsapp, _) | (_, Type::Text) => return None,
+        (Channel::Voice, Type::Template) => "the body of the template is spoken, without header, footer and buttons",
+        (_, Type::Template) => "the template goes as its text",
+        (Channel::Voice, Type::Location) => "the place is read out by its name and address",
+        (Channel::Telegram, _) | (Channel::Voice, _) => return None,
+        (_, Type::Location) => "the place goes as its name and a link to a map",
+        (Channel::Email, Type::Contact) => "the contact cards go as text and as a vCard file",
+        (_, Type::Contact) => "the contact cards go as text",
+        (Channel::Instagram, Type::List) => "the choices go as quick replies",
+        (Channel::Instagram, _) => return None,
+        (_, Type::Image | Type::Video | Type::Audio | Type::Document) => "the media goes as a link",
+        (_, Type::Buttons) => "the buttons go as a numbered list",
+        (_, Type::List) => "the choices go as a numbered list",
+        (_, Type::CtaUrl) => "the button goes as a link",
+        // No channel but the apps carries them.
+        (_, Type::Sticker | Type::Reaction) => return None,
     };
     Some(format!("{channel}: {what}"))
 }

@@ -71,3 +71,29 @@ fn exploring_is_rare_and_only_among_good_channels() {
     assert_eq!(tried((0, 9), (0, 0), true), 0, "never by a channel that fails");
     assert_eq!(tried((0, 0), (0, 9), true), 6_400, "the only good one");
 }
+
+#[test]
+fn what_a_channel_carries_in_another_form_is_told() {
+    let told =
+        |channel, message_type| degraded(channel, message_type).map(|told| told.split_once(": ").map_or("", |(_, what)| what).to_owned());
+    let cases = [
+        (Channel::Whatsapp, MessageType::Template, None),
+        (Channel::Telegram, MessageType::Template, Some("the template goes as its text")),
+        (Channel::Telegram, MessageType::List, None),
+        (Channel::Instagram, MessageType::Image, None),
+        (Channel::Instagram, MessageType::Location, Some("the place goes as its name and a link to a map")),
+        (Channel::Email, MessageType::Contact, Some("the contact cards go as text and as a vCard file")),
+        (Channel::Voice, MessageType::Audio, None),
+        (Channel::Voice, MessageType::Location, Some("the place is read out by its name and address")),
+        (Channel::Sms, MessageType::Video, Some("the media goes as a link")),
+        (Channel::SmsOneway, MessageType::CtaUrl, Some("the button goes as a link")),
+    ];
+    for (channel, message_type, expected) in cases {
+        assert!(carries(channel, message_type));
+        assert_eq!(told(channel, message_type).as_deref(), expected, "{message_type} by {channel}");
+    }
+    // Those that no channel but the apps takes are refused, not turned into something else.
+    for channel in [Channel::Sms, Channel::SmsOneway, Channel::Email, Channel::Voice] {
+        assert!(!carries(channel, MessageType::Sticker) && !carries(channel, MessageType::Reaction), "{channel}");
+    }
+}

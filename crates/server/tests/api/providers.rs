@@ -152,8 +152,11 @@ impl Rig {
     }
 
     async fn status(&self, id: &str) -> String {
-        let got = self.app.send("GET", &format!("/v1/messages/{id}"), &[("authorization", &self.auth)], None).await.expect(200);
-        got.json()["message"]["status"].as_str().expect("a status").to_owned()
+        self.get(&format!("/v1/messages/{id}")).await["message"]["status"].as_str().expect("a status").to_owned()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.app.send("GET", path, &[("authorization", &self.auth)], None).await.expect(200).json()
     }
 
     async fn tell(&self, body: Value) -> nuncio_testkit::Answer {
@@ -198,8 +201,13 @@ async fn a_receipt_that_comes_before_the_answer_waits_for_it() {
         for _ in 0..30 {
             rig.app.advance(Duration::from_secs(3_600)).await;
         }
-        let strays = rig.app.store().read().await.expect("a reader").list_strays(rig.app.project.live).await.expect("strays");
-        assert_eq!(strays.iter().map(|s| s.receipt.reference.as_str()).collect::<Vec<_>>(), ["never"]);
+        let kept = rig.get(&format!("/v1/messages/{id}/receipts")).await;
+        let references: Vec<_> = kept["items"].as_array().expect("a list").iter().map(|r| r["providerMessageId"].clone()).collect();
+        assert_eq!(references, ["p0a", "p0b"], "{kept}");
+        let strays = rig.get("/v1/stray-receipts").await;
+        assert_eq!(strays["items"].as_array().map(Vec::len), Some(1), "{strays}");
+        let stray = &strays["items"][0];
+        assert_eq!((&stray["providerMessageId"], &stray["status"]), (&json!("never"), &json!("delivered")), "{stray}");
     }
 }
 

@@ -20,6 +20,9 @@ use tokio::sync::Semaphore;
 struct Provider {
     /// Templates that were handed in; it never gets to them.
     submitted: Arc<AtomicU32>,
+    /// How often it was asked whether it takes the account, and whether it does not.
+    asked: Arc<AtomicU32>,
+    refuses: Arc<AtomicBool>,
     /// Whether its accounts cannot be opened.
     unusable: Arc<AtomicBool>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -33,6 +36,10 @@ struct Provider {
 enum Answer {
     /// It cannot be reached.
     Down,
+    /// It does not take the account.
+    Refuses,
+    /// It asks for a slower pace.
+    Slower,
     /// The adapter has a fault.
     Panics,
 }
@@ -42,6 +49,8 @@ impl Provider {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
         Self {
             submitted: Arc::default(),
+            asked: Arc::default(),
+            refuses: Arc::default(),
             unusable: Arc::default(),
             answers,
             called: Arc::new(Semaphore::new(0)),
@@ -102,18 +111,19 @@ impl Adapter for Provider {
         self.called.add_permits(1);
         self.gate.acquire().await.expect("open").forget();
         let answer = self.answers.lock().expect("no panic").pop_front();
-        match answer {
-            None => Verdict::Accepted { refs: Vec::new(), cost: None },
+        let (code, why) = match answer {
+            None => return Verdict::Accepted { refs: Vec::new(), cost: None },
             Some(Answer::Panics) => panic!("a test wants it so"),
-            Some(Answer::Down) => {
-                let failure = Failure::own(FailureCode::Undeliverable, "nobody answers");
-                Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection }
-            }
-        }
+            Some(Answer::Down) => (FailureCode::Undeliverable, "nobody answers"),
+            Some(Answer::Refuses) => (FailureCode::CredentialsInvalid, "the key is unknown"),
+            Some(Answer::Slower) => (FailureCode::RateLimited, "too many at once"),
+        };
+        Verdict::Deferred { retry_after: None, failure: Failure::own(code, why), scope: Scope::Connection }
     }
 
     async fn check(&self) -> Result<String, String> {
-        Ok("as the test says".to_owned())
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        if self.refuses.load(Ordering::Acquire) { Err("the key is still unknown".to_owned()) } else { Ok("as the test says".to_owned()) }
     }
 
     fn templates(&self) -> Option<&dyn TemplateApi> {
@@ -171,6 +181,72 @@ async fn what_fails_at_once_is_one_failure() {
     let id = app.send_message(text()).await;
     app.drain().await;
     assert_eq!(app.message(&id).await["status"], "sent");
+}
+
+/// How the default sender's connection for text messages is doing.
+async fn health(app: &TestApp) -> Value {
+    let senders = app.get("/v1/senders").await.expect(200).json();
+    let sender = app.get(&format!("/v1/senders/{}", senders["items"][0]["id"].as_str().expect("an id"))).await.expect(200).json();
+    let connections = sender["connections"].as_array().expect("a list").clone();
+    connections.into_iter().find(|c| c["channel"] == "sms").expect("a connection")["health"].clone()
+}
+
+#[tokio::test]
+async fn a_refused_account_stops_and_costs_no_message_its_attempts() {
+    for backend in Backend::all() {
+        let provider = Provider::answering([Answer::Refuses]);
+        provider.refuses.store(true, Ordering::Release);
+        let app = provider.app(backend).await;
+        let first = app.send_message(text()).await;
+        app.drain().await;
+        let second = app.send_message(text()).await;
+        let stopped = health(&app).await;
+        assert_eq!((&stopped["state"], &stopped["reason"]), (&json!("stopped"), &json!("the key is unknown")));
+        for asked in 1..4 {
+            app.advance(Duration::from_secs(20 * 60)).await;
+            app.drain().await;
+            assert_eq!(provider.asked.load(Ordering::Acquire), asked, "it is asked, and nothing is sent");
+        }
+        assert_eq!(health(&app).await["reason"], "the key is still unknown");
+        assert_eq!(app.message(&first).await["attempts"].as_array().map(Vec::len), Some(1));
+        assert_eq!(app.message(&second).await["attempts"].as_array().map(Vec::len), Some(0));
+        provider.refuses.store(false, Ordering::Release);
+        app.advance(Duration::from_secs(20 * 60)).await;
+        app.drain().await;
+        for id in [first, second] {
+            assert_eq!(app.message(&id).await["status"], "sent");
+        }
+        assert_eq!(health(&app).await, json!({"state": "ok"}));
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_asks_for_a_slower_pace_gets_it_and_the_old_one_comes_back() {
+    let provider = Provider::answering([Answer::Slower]);
+    let app = provider.app(Backend::Sqlite).await;
+    // As many as the window holds are under way when the first of them is told to be too many.
+    let under_way = async || {
+        provider.close();
+        let mut count = 0;
+        for _ in 0..8 {
+            let id = app.send_message(text()).await;
+            count += u32::from(app.message(&id).await["status"] == "sending");
+        }
+        provider.called(count).await;
+        provider.open();
+        app.drain().await;
+        app.advance(Duration::from_secs(10)).await;
+        app.drain().await;
+        provider.called.forget_permits(Semaphore::MAX_PERMITS);
+        count
+    };
+    assert_eq!(under_way().await, 8);
+    let slower = under_way().await;
+    assert!((4..7).contains(&slower), "{slower}");
+    for _ in 0..5 {
+        under_way().await;
+    }
+    assert_eq!(under_way().await, 8);
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ impl ReceiptRepo for SqlTx {
     async fn list_strays(&mut self, tenant: TenantId) -> Result<Vec<StrayReceipt>> {
         let rows: Vec<StrayRow> = sqlx::query_as(
             "SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw FROM stray_receipts \
-             WHERE tenant_id = $1 AND due_at IS NULL ORDER BY id DESC LIMIT $2",
+             WHERE tenant_id = $1 ORDER BY id DESC LIMIT $2",
         )
         .bind(tenant.0)
         .bind(SHOWN)

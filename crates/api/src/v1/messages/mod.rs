@@ -5,6 +5,7 @@ mod cancel;
 mod get;
 mod list;
 mod react;
+mod receipts;
 mod resolve;
 mod send;
 
@@ -25,6 +26,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(resolve::resolve_message))
         .routes(routes!(react::react_to_message))
         .routes(routes!(attachments::list_attachments))
+        .routes(routes!(receipts::list_receipts))
+        .routes(routes!(receipts::list_stray_receipts))
 }
 
 /// A message under its name.

@@ -1,0 +1,45 @@
+//! `GET /v1/messages/{id}/receipts` and `GET /v1/stray-receipts`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::messages::{ReceiptView, StrayReceiptView};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::extract::{Auth, Path};
+use crate::reply::{Reply, Result};
+
+/// The receipts of a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReceiptList {
+    items: Vec<ReceiptView>,
+}
+
+/// Receipts that name no message that is known.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StrayReceiptList {
+    items: Vec<StrayReceiptView>,
+}
+
+/// List the receipts of a message
+///
+/// What its providers told of it, as they told it, oldest first; at most 100.
+#[utoipa::path(
+    get, path = "/v1/messages/{id}/receipts", tag = "Messages",
+    params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The receipts.", body = ReceiptList)),
+)]
+pub(crate) async fn list_receipts(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ReceiptList>> {
+    Ok(Reply::ok(ReceiptList { items: core.list_receipts(&caller, &id).await? }))
+}
+
+/// List receipts without a message
+///
+/// Receipts whose id no message has, newest first; at most 100. Their messages are looked for during a day; after that they stay here.
+#[utoipa::path(
+    get, path = "/v1/stray-receipts", tag = "Messages",
+    responses((status = 200, description = "The receipts.", body = StrayReceiptList)),
+)]
+pub(crate) async fn list_stray_receipts(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<StrayReceiptList>> {
+    Ok(Reply::ok(StrayReceiptList { items: core.list_stray_receipts(&caller).await? }))
+}

@@ -1,0 +1,91 @@
+//! Receipts as they came: those of a message, and those that name no message.
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::Status;
+use nuncio_domain::{ConnectionId, Error, Permission, ReceiptId, Result, Timestamp};
+use nuncio_store::RawReceipt;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{Caller, Core, StoreResultExt as _, parse_id};
+
+/// A receipt as the provider sent it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Receipt)]
+pub struct ReceiptView {
+    /// Its identifier.
+    #[schema(value_type = String)]
+    pub id: ReceiptId,
+    /// The connection that it came by.
+    #[schema(value_type = String)]
+    pub connection_id: ConnectionId,
+    /// The provider's id of what it is about; null when it named the message by ours.
+    #[schema(required)]
+    pub provider_message_id: Option<String>,
+    /// As it came, up to 4 KB; empty when there was nothing more to it.
+    pub raw: String,
+    /// When it came.
+    #[schema(value_type = String, format = DateTime)]
+    pub received_at: Timestamp,
+}
+
+/// A receipt that names no message that is known.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = StrayReceipt)]
+pub struct StrayReceiptView {
+    /// The receipt.
+    #[serde(flatten)]
+    pub receipt: ReceiptView,
+    /// What it says became of the message.
+    #[schema(value_type = Status)]
+    pub status: &'static str,
+    /// When that happened, as the provider says.
+    #[schema(value_type = String, format = DateTime)]
+    pub occurred_at: Timestamp,
+}
+
+impl Core {
+    /// `GET /v1/messages/{id}/receipts`: oldest first, at most 100.
+    pub async fn list_receipts(&self, caller: &Caller, id: &str) -> Result<Vec<ReceiptView>> {
+        caller.require(Permission::MessagesRead)?;
+        let id = parse_id(id, "message")?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
+        let receipts = tx.list_receipts(caller.tenant, id).await.or_fail()?;
+        Ok(receipts.into_iter().map(|record| view(record.receipt)).collect())
+    }
+
+    /// `GET /v1/stray-receipts`: newest first, at most 100.
+    pub async fn list_stray_receipts(&self, caller: &Caller) -> Result<Vec<StrayReceiptView>> {
+        caller.require(Permission::MessagesRead)?;
+        let strays = self.inner.store.read().await.or_fail()?.list_strays(caller.tenant).await.or_fail()?;
+        let shown = |stray: nuncio_store::StrayReceipt| StrayReceiptView {
+            receipt: view(stray.receipt),
+            status: says(&stray.kind).as_str(),
+            occurred_at: stray.at,
+        };
+        Ok(strays.into_iter().map(shown).collect())
+    }
+}
+
+fn view(receipt: RawReceipt) -> ReceiptView {
+    ReceiptView {
+        id: receipt.id,
+        connection_id: receipt.connection,
+        provider_message_id: Some(receipt.reference).filter(|reference| !reference.is_empty()),
+        raw: receipt.raw,
+        received_at: receipt.id.created_at(),
+    }
+}
+
+fn says(kind: &ReceiptKind) -> Status {
+    match kind {
+        ReceiptKind::Sent => Status::Sent,
+        ReceiptKind::Delivered => Status::Delivered,
+        ReceiptKind::Read => Status::Read,
+        ReceiptKind::Failed(_) => Status::Failed,
+    }
+}

@@ -1,0 +1,129 @@
+//! How a connection is doing: rests after failures, a slower pace when its provider asks for it, and accounts that are refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_core::{Health, HealthState};
+use nuncio_domain::message::{Failure, FailureCode};
+
+use super::{Lane, LaneState};
+use crate::{Shared, retry};
+
+impl LaneState {
+    /// Half as many attempts at once as were under way.
+    fn slow_down(&mut self, under_way: usize) {
+        self.share = (self.share.min(under_way as f64) / 2.0).max(1.0);
+    }
+}
+
+impl Lane {
+    /// How the connection is doing.
+    pub(crate) fn health(&self, now: Duration) -> Health {
+        if let Err(why) = &self.adapter {
+            return Health { state: HealthState::Failing, since: Some(self.opened_at), reason: Some(why.clone()) };
+        }
+        let state = self.state.lock();
+        let Some((since, reason)) = &state.trouble else {
+            let trouble = self.adapter.as_ref().ok().and_then(|adapter| adapter.trouble());
+            return trouble.map_or_else(Health::default, |reason| Health {
+                state: HealthState::Failing,
+                since: None,
+                reason: Some(reason),
+            });
+        };
+        let kind = match () {
+            () if state.refused => HealthState::Stopped,
+            () if now < state.paused_until => HealthState::Resting,
+            () => HealthState::Failing,
+        };
+        Health { state: kind, since: Some(*since), reason: Some(reason.clone()) }
+    }
+
+    /// The connection answered: whatever was wrong is over. After each window of such answers one attempt more may be under way.
+    pub(crate) fn answered(&self) {
+        let mut state = self.state.lock();
+        state.failures = 0;
+        state.trouble = None;
+        state.refused = false;
+        state.share = (state.share + 1.0 / state.share).min(self.size as f64);
+    }
+
+    /// The connection as a whole did not work: rests before the next attempt.
+    pub(crate) fn failed(&self, shared: &Shared, asked: Option<Duration>, failure: &Failure) {
+        let mut state = self.state.lock();
+        let since = state.trouble.take().map_or_else(|| shared.ids.clock.now(), |(since, _)| since);
+        state.trouble = Some((since, failure.message.clone()));
+        let now = shared.ids.clock.monotonic();
+        // What was under way when the connection failed fails with it, and tells nothing new.
+        let known = state.refused || now < state.paused_until;
+        if known && asked.is_none() {
+            return;
+        }
+        state.failures += u32::from(!known);
+        state.refused |= failure.code == FailureCode::CredentialsInvalid;
+        if failure.code == FailureCode::RateLimited && !known {
+            state.slow_down(self.size - self.window.available_permits());
+        }
+        let pause = match state.refused {
+            true => retry::pause_of_refused(state.failures, &*shared.ids.entropy),
+            false => retry::pause(state.failures, asked, &*shared.ids.entropy),
+        };
+        state.paused_until = state.paused_until.max(now + pause);
+        let (refused, failures) = (state.refused, state.failures);
+        tracing::warn!(connection = %self.connection, failures, refused, pause_ms = pause.as_millis() as u64, why = %failure.message, "the connection rests");
+    }
+
+    /// Whether it is time to ask the provider if it takes the account by now. Whoever asks tells by [`Self::asked`].
+    fn should_ask(&self, shared: &Shared, now: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.refused || state.closed || now < state.paused_until {
+            return false;
+        }
+        state.failures += 1;
+        state.paused_until = now + retry::pause_of_refused(state.failures, &*shared.ids.entropy);
+        true
+    }
+
+    /// What the provider said of the account. If it takes it, one message goes ahead of the others.
+    fn asked(self: &Arc<Self>, shared: &Shared, answer: Result<String, String>) {
+        let mut state = self.state.lock();
+        match answer {
+            Ok(_) => {
+                state.refused = false;
+                state.paused_until = shared.ids.clock.monotonic();
+            }
+            Err(why) => state.trouble.iter_mut().for_each(|(_, reason)| reason.clone_from(&why)),
+        }
+        drop(state);
+        self.pump();
+    }
+}
+
+impl Shared {
+    /// Asks the providers of refused accounts whether they take them by now, and counts the connections by how they are doing.
+    pub(crate) fn look_at_accounts(self: &Arc<Self>, now: Duration) {
+        let lanes: Vec<_> = self.lanes.read().values().cloned().collect();
+        let mut counts = [(HealthState::Ok, 0_u32), (HealthState::Resting, 0), (HealthState::Failing, 0), (HealthState::Stopped, 0)];
+        for lane in lanes {
+            let state = lane.health(now).state;
+            counts.iter_mut().filter(|(kind, _)| *kind == state).for_each(|(_, count)| *count += 1);
+            if lane.should_ask(self, now) {
+                self.ask_for(lane);
+            }
+        }
+        for (state, count) in counts {
+            metrics::gauge!("nuncio_connections", "state" => state.as_str()).set(f64::from(count));
+        }
+    }
+
+    fn ask_for(self: &Arc<Self>, lane: Arc<Lane>) {
+        let (shared, working) = (Arc::clone(self), self.tracker.begin());
+        self.runtime.spawn(async move {
+            let _working = working;
+            if let Ok(adapter) = &lane.adapter {
+                let answer = adapter.check().await;
+                lane.asked(&shared, answer);
+            }
+        });
+    }
+}
