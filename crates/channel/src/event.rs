@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Content;
+use nuncio_domain::sms::Alphabet;
 use nuncio_domain::template::Decision;
 use nuncio_domain::{Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
 
@@ -41,6 +42,8 @@ pub enum ProviderEvent {
     },
     /// A message from outside.
     Inbound(Inbound),
+    /// One part of a message from outside that comes in several.
+    Part(Box<InboundPart>),
     /// The recipient complained about a message, or asked to get no more of them.
     Complaint {
         /// Whose connection.
@@ -158,6 +161,33 @@ impl Inbound {
             at,
         }
     }
+}
+
+/// One part of a text from outside that comes in several, in any order and over any session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InboundPart {
+    /// The world of the connection that received it.
+    pub tenant: TenantId,
+    /// The connection that received it.
+    pub connection: ConnectionId,
+    /// The channel it came by.
+    pub channel: Channel,
+    /// Who wrote, in canonical form.
+    pub from: String,
+    /// What the parts of one message have in common, and those of others of the same time have not.
+    pub key: String,
+    /// Which part it is, from 1 to `total`.
+    pub sequence: u8,
+    /// How many parts there are.
+    pub total: u8,
+    /// How `octets` are read.
+    pub alphabet: Alphabet,
+    /// Its user data. A character may be cut in two: parts of one alphabet are joined before they are read.
+    pub octets: Vec<u8>,
+    /// How long the others are waited for.
+    pub patience: Duration,
+    /// When it came.
+    pub at: Timestamp,
 }
 
 /// Something that came along with an inbound message.

@@ -29,7 +29,7 @@ mod settings;
 pub use nuncio_domain::lifecycle::Receipts;
 
 pub use callback::{Answer, Call, CallError, Told};
-pub use event::{EventSink, Inbound, Media, OptedOut, ProviderEvent, ReceiptTarget, Unrecorded};
+pub use event::{EventSink, Inbound, InboundPart, Media, OptedOut, ProviderEvent, ReceiptTarget, Unrecorded};
 pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::Registry;
 pub use session::{Sessions, Stop, stop};

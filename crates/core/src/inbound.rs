@@ -19,7 +19,7 @@ use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, Suppre
 use crate::compliance::{self, Wish};
 use crate::marks::Marks;
 use crate::messages::sent_from;
-use crate::{contacts, receipts, suppressions};
+use crate::{contacts, reassembly, receipts, suppressions};
 
 /// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
 const QUIET: Duration = Duration::from_secs(60);
@@ -29,7 +29,8 @@ pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderE
     let now = ids.clock.now();
     match event {
         ProviderEvent::Receipt { target, kind, at, raw } => receipts::receive(store, ids, target, (kind, at, raw)).await,
-        ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound, now).await.map(|()| None),
+        ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound).await.map(|()| None),
+        ProviderEvent::Part(part) => reassembly::receive(store, ids, marks, *part).await.map(|()| None),
         ProviderEvent::OptedOut(opted) => opt_out(store, ids, opted, now).await.map(|()| None),
         ProviderEvent::TemplateDecided { tenant, template, decision } => {
             crate::templates::decided(store, tenant, template, &decision, now).await.map(|()| None)
@@ -38,7 +39,9 @@ pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderE
     }
 }
 
-async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound, now: Timestamp) -> Result<()> {
+/// Writes a message from outside, unless it is there.
+pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound) -> Result<()> {
+    let now = ids.clock.now();
     let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
         tracing::warn!(connection = %inbound.connection, "an inbound message names a sender that cannot be read; it was dropped");
         return Ok(());

@@ -27,6 +27,7 @@ mod patch;
 mod ports;
 mod prices;
 pub mod rate;
+pub mod reassembly;
 pub mod receipts;
 mod review;
 mod secrets;

@@ -108,6 +108,7 @@ impl Shared {
             | ProviderEvent::Complaint { tenant, .. }
             | ProviderEvent::TemplateDecided { tenant, .. } => *tenant,
             ProviderEvent::Inbound(inbound) => inbound.tenant,
+            ProviderEvent::Part(part) => part.tenant,
             ProviderEvent::OptedOut(opted) => opted.tenant,
         };
         if let Some(transitioned) = inbound::apply(&*self.store, &self.ids, &self.marks, event).await? {
@@ -124,6 +125,13 @@ impl Shared {
         if applied == Applied::Yes {
             self.tally.add(tenant, address, &state, &changes);
         }
+    }
+
+    /// Takes messages whose missing parts did not come as they are; answers whether there were any.
+    pub(crate) async fn look_for_late_parts(&self) -> nuncio_store::Result<bool> {
+        let late = nuncio_core::reassembly::look_for_late(&*self.store, &self.ids, &self.marks).await?;
+        late.iter().for_each(|tenant| self.webhooks.grown(*tenant));
+        Ok(!late.is_empty())
     }
 
     /// Looks for the messages of receipts that came before them; answers whether any was found.

@@ -308,10 +308,11 @@ impl Shared {
         let sessions = self.keep_sessions().await;
         self.look_at_accounts(now);
         let strays = self.look_for_strays().await;
+        let parts = self.look_for_late_parts().await;
         self.begin_flush();
         let kept = self.keep_house().await;
         forgotten.and(refreshed).and(sessions)?;
-        Ok(recovered? | strays? | kept)
+        Ok(recovered? | strays? | parts? | kept)
     }
 
     pub(crate) fn services(&self) -> Services {

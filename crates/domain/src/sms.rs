@@ -19,6 +19,18 @@ named! {
     }
 }
 
+/// How the octets of a short message from outside are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Alphabet {
+    /// The default alphabet, one septet an octet.
+    Gsm7,
+    /// 16-bit units, high octet first.
+    Ucs2,
+    /// ISO 8859-1.
+    Latin1,
+}
+
 /// The default alphabet, by septet. The escape to the extension table stands at 0x1B and is no character.
 const DEFAULT: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u{1b}ÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?\
      ¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà";
@@ -101,6 +113,33 @@ impl Part {
             Self::Ucs2(units) => units.len(),
         }
     }
+}
+
+/// What the octets of a short message say. Escapes that are not known read as the character without its escape (3GPP TS 23.038, 6.2.1.1);
+/// NUL, which no text can hold, as U+FFFD.
+pub fn read(alphabet: Alphabet, octets: &[u8]) -> String {
+    let text = match alphabet {
+        Alphabet::Gsm7 => read_gsm7(octets),
+        Alphabet::Ucs2 => {
+            let units = octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
+        Alphabet::Latin1 => octets.iter().copied().map(char::from).collect(),
+    };
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+fn read_gsm7(octets: &[u8]) -> String {
+    let plain = |octet: u8| DEFAULT.chars().nth(usize::from(octet)).filter(|_| octet != ESCAPE);
+    let extended = |octet: u8| EXTENSION.iter().find(|(_, septet)| *septet == octet).map(|(c, _)| *c);
+    let mut rest = octets.iter().copied();
+    let mut text = String::with_capacity(octets.len());
+    while let Some(octet) = rest.next() {
+        let read =
+            if octet == ESCAPE { rest.next().map_or(Some(' '), |next| extended(next).or_else(|| plain(next))) } else { plain(octet) };
+        text.push(read.unwrap_or(char::REPLACEMENT_CHARACTER));
+    }
+    text
 }
 
 fn default_septet(c: char) -> Option<u8> {

@@ -25,6 +25,7 @@ mod numbers;
 mod people;
 mod prices;
 mod profiles;
+mod reassembly;
 mod receipts;
 mod routing;
 mod suppressions;
@@ -50,6 +51,7 @@ pub use nuncio_domain::contact::SuppressionReason;
 pub use people::{Address, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
+pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
@@ -107,6 +109,7 @@ pub trait Tx:
     + NodeRepo
     + PriceRepo
     + ProfileRepo
+    + ReassemblyRepo
     + ReceiptRepo
     + RoutingRepo
     + WebhookRepo

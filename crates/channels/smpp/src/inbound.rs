@@ -5,21 +5,15 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{Account, Inbound, ProviderEvent, ReceiptTarget, Services, Unrecorded};
+use nuncio_channel::{Account, Inbound, InboundPart, ProviderEvent, ReceiptTarget, Services, Unrecorded};
 use nuncio_domain::{Channel, ConnectionId, TenantId};
 use parking_lot::Mutex;
-use tokio::time::timeout;
 
-use crate::assembly::{Assembler, Key, Piece, Put};
 use crate::receipt::{self, IdFormat};
 use crate::recent::Recent;
 use crate::session::Session;
 use crate::wire::{Address, Delivery, Sar};
 use crate::{address, parts, status};
-
-/// How long a part of a message may wait for the others before it is answered. An SMSC that sends one at a time sends the next only
-/// then; until then, a crash loses nothing.
-const HOLD: Duration = Duration::from_secs(1);
 
 /// Takes deliveries of all sessions of an account.
 pub(crate) struct Inbox {
@@ -29,7 +23,6 @@ pub(crate) struct Inbox {
     channel: Channel,
     ids: IdFormat,
     patience: Duration,
-    assembler: Mutex<Assembler>,
     recent: Mutex<Recent>,
 }
 
@@ -49,7 +42,6 @@ impl Inbox {
             channel: account.channel,
             ids,
             patience,
-            assembler: Mutex::default(),
             recent: Mutex::default(),
         }
     }
@@ -91,41 +83,20 @@ impl Inbox {
 
     /// One part of a message.
     async fn part(&self, delivery: &Delivery, sar: Sar, body: &[u8]) -> u32 {
-        let key = Key {
-            source: delivery.source.clone(),
-            destination: delivery.destination.text.clone(),
-            reference: sar.reference,
+        let part = InboundPart {
+            tenant: self.tenant,
+            connection: self.connection,
+            channel: self.channel,
+            from: address::incoming(&delivery.source),
+            key: format!("{} {} {} {}", delivery.source.text, delivery.destination.text, sar.reference, sar.total),
+            sequence: sar.sequence,
             total: sar.total,
+            alphabet: parts::alphabet(delivery.data_coding),
+            octets: body.to_vec(),
+            patience: self.patience,
+            at: self.services.ids.clock.now(),
         };
-        let piece = Piece { coding: delivery.data_coding, octets: body.to_vec() };
-        let now = self.services.ids.clock.monotonic();
-        let put = self.assembler.lock().put(&key, sar.sequence, piece, now, || self.fresh_id());
-        match put {
-            Put::Complete { id, text } => {
-                let recorded = self.record(id.clone(), &key.source, text).await;
-                self.assembler.lock().recorded(&key, &id, recorded.is_ok());
-                answer(recorded)
-            }
-            Put::Waits(told) => match timeout(HOLD, told).await {
-                Ok(Ok(false)) => status::NOT_NOW,
-                _ => status::OK,
-            },
-            Put::Again => status::OK,
-            Put::Full => status::QUEUE_FULL,
-        }
-    }
-
-    /// Records messages whose missing parts did not come in time; all that are incomplete, if `all`.
-    pub(crate) async fn give_up(&self, all: bool) {
-        let now = self.services.ids.clock.monotonic();
-        let patience = if all { Duration::ZERO } else { self.patience };
-        let given_up = self.assembler.lock().expire(now, patience);
-        for (key, assembly) in given_up {
-            let recorded = self.record(assembly.id().to_owned(), &key.source, assembly.text()).await;
-            if recorded.is_err() {
-                self.assembler.lock().put_back(key, assembly);
-            }
-        }
+        answer(self.services.events.record(ProviderEvent::Part(Box::new(part))).await)
     }
 
     async fn record(&self, id: String, source: &Address, text: String) -> Result<(), Unrecorded> {
@@ -145,7 +116,3 @@ impl Inbox {
 fn answer(recorded: Result<(), Unrecorded>) -> u32 {
     if recorded.is_ok() { status::OK } else { status::NOT_NOW }
 }
-
-#[cfg(test)]
-#[path = "inbound_tests.rs"]
-mod tests;

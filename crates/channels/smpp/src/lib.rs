@@ -24,7 +24,6 @@ use crate::submit::{Draft, Taken};
 use crate::supervisor::Link;
 
 mod address;
-mod assembly;
 mod config;
 mod inbound;
 mod parts;

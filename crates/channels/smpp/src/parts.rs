@@ -3,11 +3,9 @@
 //! Alphabet, parts and their sizes are those of [`nuncio_domain::sms`], by which messages are priced; here they become octets: septets
 //! one an octet (unpacked, as SMPP carries the default alphabet), 16-bit units with the high octet first.
 
-use std::sync::LazyLock;
+use nuncio_domain::sms::{self, Alphabet, Encoding, Part, parts};
 
-use nuncio_domain::sms::{Encoding, Part, parts};
-
-use crate::wire::{Body, Delivery, Sar, latin1};
+use crate::wire::{Body, Delivery, Sar};
 
 /// The escape to the extension table (3GPP TS 23.038, 6.2.1).
 const ESCAPE: u8 = 0x1B;
@@ -104,58 +102,23 @@ fn pieces<T: Copy>(mut all: &[T], most: usize, belongs: impl Fn(T) -> bool) -> i
     })
 }
 
-/// Characters by septet.
-type Table = [Option<char>; 128];
-
-/// The default alphabet and its extension, asked of the domain so that there is one truth.
-static ALPHABET: LazyLock<(Table, Table)> = LazyLock::new(|| {
-    let (mut basic, mut extension) = ([None; 128], [None; 128]);
-    // Latin with its supplement, Greek, and the euro sign hold all of it.
-    for c in ('\0'..='\u{17f}').chain('\u{370}'..='\u{3ff}').chain(['€']) {
-        let Some(Part::Gsm7(septets)) = parts(c.encode_utf8(&mut [0; 4])).into_iter().next() else { continue };
-        match septets[..] {
-            [septet] => basic[usize::from(septet)] = Some(c),
-            [ESCAPE, septet] => extension[usize::from(septet)] = Some(c),
-            _ => {}
-        }
-    }
-    (basic, extension)
-});
-
-/// Unknown escapes read as the character without its escape (3GPP TS 23.038, 6.2.1.1).
-fn gsm7(octets: &[u8]) -> String {
-    let (basic, extension) = &*ALPHABET;
-    let find = |table: &Table, octet: u8| table.get(usize::from(octet)).copied().flatten();
-    let mut text = String::with_capacity(octets.len());
-    let mut rest = octets.iter().copied();
-    while let Some(octet) = rest.next() {
-        let (table, octet) = if octet == ESCAPE { (extension, rest.next().unwrap_or(b' ')) } else { (basic, octet) };
-        text.push(find(table, octet).or_else(|| find(basic, octet)).unwrap_or(char::REPLACEMENT_CHARACTER));
-    }
-    text
-}
-
-fn ucs2(octets: &[u8]) -> String {
-    let units = octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-}
-
-/// What user data without its header says. `data_coding` as in SMPP 3.4 §5.2.19, and the groups of 3GPP TS 23.038, 4. Codings of other
-/// scripts and of no script are read as Latin-1.
-pub(crate) fn read(data_coding: u8, octets: &[u8]) -> String {
-    let text = match data_coding {
-        0x00 => gsm7(octets),
-        0x08 => ucs2(octets),
+/// The alphabet of user data. `data_coding` as in SMPP 3.4 §5.2.19, and the groups of 3GPP TS 23.038, 4. Codings of other scripts and of
+/// no script are read as Latin-1.
+pub(crate) const fn alphabet(data_coding: u8) -> Alphabet {
+    match data_coding {
+        0x00 | 0xC0..=0xDF => Alphabet::Gsm7,
+        0x08 | 0xE0..=0xEF => Alphabet::Ucs2,
         // Message classes and waiting indications: the alphabet stands in two bits, or in one.
-        0x10..=0x1F if data_coding & 0x0C == 0 => gsm7(octets),
-        0x10..=0x1F if data_coding & 0x0C == 0x08 => ucs2(octets),
-        0xF0..=0xFF if data_coding & 0x04 == 0 => gsm7(octets),
-        0xC0..=0xDF => gsm7(octets),
-        0xE0..=0xEF => ucs2(octets),
-        _ => latin1(octets),
-    };
-    // Databases cannot keep NUL in a text.
-    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+        0x10..=0x1F if data_coding & 0x0C == 0 => Alphabet::Gsm7,
+        0x10..=0x1F if data_coding & 0x0C == 0x08 => Alphabet::Ucs2,
+        0xF0..=0xFF if data_coding & 0x04 == 0 => Alphabet::Gsm7,
+        _ => Alphabet::Latin1,
+    }
+}
+
+/// What user data without its header says.
+pub(crate) fn read(data_coding: u8, octets: &[u8]) -> String {
+    sms::read(alphabet(data_coding), octets)
 }
 
 /// Takes the header off user data: which part it is, if the header says, and what is behind it. One that is broken counts as text.

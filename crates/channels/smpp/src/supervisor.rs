@@ -25,8 +25,6 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The wait after the login was refused: a person must correct it, and providers block those who insist.
 const REFUSED_WAIT: Duration = Duration::from_secs(300);
-/// How often parts of incoming messages are looked through.
-const LOOK: Duration = Duration::from_secs(5);
 /// Longest time that connecting to one address may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -170,20 +168,12 @@ impl Link {
     }
 
     /// Keeps all sessions until `stop` asks.
-    pub(crate) async fn run(self: Arc<Self>, mut stop: Stop) {
+    pub(crate) async fn run(self: Arc<Self>, stop: Stop) {
         let mut slots = JoinSet::new();
         for index in 0..self.board.borrow().0.len() {
             slots.spawn(Arc::clone(&self).keep(index, stop.clone()));
         }
-        loop {
-            if stop.or(sleep(LOOK)).await.is_none() {
-                break;
-            }
-            self.inbox.give_up(false).await;
-        }
         while slots.join_next().await.is_some() {}
-        // Nobody will bring what is missing any more.
-        self.inbox.give_up(true).await;
     }
 
     fn set(&self, index: usize, state: Result<Arc<Session>, Trouble>) {

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Answer, Call, CallError, Capabilities, Field, Inbound, Media, ProviderEvent, ReceiptTarget, Receipts,
-    Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop, Told, Verdict,
+    Account, Adapter, AdapterFactory, Answer, Call, CallError, Capabilities, Field, Inbound, InboundPart, Media, ProviderEvent,
+    ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop, Told, Verdict,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Failure;
+use nuncio_domain::sms::Alphabet;
 use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_testkit::{Backend, Options, TestApp};
 use serde_json::{Value, json};
@@ -98,7 +99,22 @@ impl Adapter for Account1 {
         let told: Value = serde_json::from_slice(call.body).map_err(|error| CallError::Malformed(error.to_string()))?;
         let (tenant, connection) = (self.account.tenant, self.account.id);
         let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-        let event = if told.get("from").is_some() {
+        let number = |name: &str| told[name].as_u64().and_then(|n| u8::try_from(n).ok()).expect("a number");
+        let event = if told.get("part").is_some() {
+            ProviderEvent::Part(Box::new(InboundPart {
+                tenant,
+                connection,
+                channel: Channel::Sms,
+                from: text("from"),
+                key: text("key"),
+                sequence: number("part"),
+                total: number("of"),
+                alphabet: if told["units"].is_null() { Alphabet::Gsm7 } else { Alphabet::Ucs2 },
+                octets: told["units"].as_str().map_or_else(|| text("text").into_bytes(), |units| hex(units)),
+                patience: Duration::from_secs(600),
+                at: call.now,
+            }))
+        } else if told.get("from").is_some() {
             let mut inbound = Inbound::text((tenant, connection, Channel::Sms), text("id"), text("from"), text("text"), call.now);
             inbound.media = told["media"].as_str().map(media).into_iter().collect();
             ProviderEvent::Inbound(inbound)
@@ -113,6 +129,11 @@ impl Adapter for Account1 {
         let bytes = format!("bytes of {reference}").into_bytes();
         Ok(ResolvedAttachment { filename: "x".to_owned(), content_type: "image/png".to_owned(), content_id: None, bytes })
     }
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let octets = text.as_bytes().chunks(2).map(|two| std::str::from_utf8(two).expect("ASCII"));
+    octets.map(|two| u8::from_str_radix(two, 16).expect("hex")).collect()
 }
 
 fn media(reference: &str) -> Media {
@@ -228,6 +249,49 @@ async fn what_came_along_from_outside_can_be_had() {
         assert_eq!((&file["filename"], &file["mimeType"], &file["size"]), (&json!("photo.png"), &json!("image/png"), &Value::Null));
         let link = file["downloadUrl"].as_str().expect("a link").trim_start_matches("https://nuncio.example").to_owned();
         assert_eq!(rig.app.send("GET", &link, &[], None).await.expect(200).text, "bytes of M-9");
+    }
+}
+
+#[tokio::test]
+async fn a_text_in_parts_is_joined_in_any_order_and_by_any_node() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let tell = async |part: Value| {
+            let mut body = json!({"from": "+34600111333", "key": "k7", "of": 2});
+            body.as_object_mut().expect("an object").extend(part.as_object().expect("an object").clone());
+            rig.tell(body).await.expect(200);
+        };
+        let texts = async || {
+            let listed = rig.get("/v1/messages?since=2026-01-01T00:00:00Z&direction=inbound").await;
+            let mut texts: Vec<_> =
+                listed["items"].as_array().expect("items").iter().map(|m| m["text"].as_str().expect("text").to_owned()).collect();
+            texts.reverse();
+            texts
+        };
+        tell(json!({"part": 2, "text": "world"})).await;
+        assert_eq!(texts().await, Vec::<String>::new());
+        tell(json!({"part": 1, "text": "Hello, "})).await;
+        assert_eq!(texts().await, ["Hello, world"], "it is on disk with the answer");
+        // Its parts come again, since the answers were lost.
+        tell(json!({"part": 2, "text": "world"})).await;
+        tell(json!({"part": 1, "text": "Hello, "})).await;
+        // The phone uses its number again, and half of a character in each part; one before it stayed incomplete.
+        tell(json!({"part": 1, "text": "lost"})).await;
+        tell(json!({"part": 1, "units": "d83d"})).await;
+        assert_eq!(texts().await, ["Hello, world", "lost[…]"], "nothing that was answered is lost");
+        tell(json!({"part": 2, "units": "de00"})).await;
+        assert_eq!(texts().await, ["Hello, world", "lost[…]", "\u{1F600}"]);
+        // What does not come is not waited for for ever.
+        tell(json!({"part": 2, "text": "late", "key": "k8", "of": 3})).await;
+        rig.app.advance(Duration::from_secs(599)).await;
+        assert_eq!(texts().await.len(), 3);
+        rig.app.advance(Duration::from_secs(2)).await;
+        rig.app.drain().await;
+        assert_eq!(texts().await.last().map(String::as_str), Some("[…]late[…]"));
+        // What was joined is forgotten with its time, and nothing is told twice.
+        rig.app.advance(Duration::from_secs(600)).await;
+        rig.app.drain().await;
+        assert_eq!(texts().await.len(), 4);
     }
 }
 

@@ -41,6 +41,12 @@ impl ErasureRepo for SqlTx {
         .execute(self.conn())
         .await
         .or_end(self)?;
+        sqlx::query("DELETE FROM reassemblies WHERE tenant_id = $1 AND sender = $2")
+            .bind(erasure.tenant.0)
+            .bind(&erasure.recipient.identifier)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
         Ok(())
     }
 

@@ -40,6 +40,8 @@ mod prices;
 mod profiles;
 #[path = "../sql/query.rs"]
 mod query;
+#[path = "../sql/reassembly.rs"]
+mod reassembly;
 #[path = "../sql/receipts.rs"]
 mod receipts;
 #[path = "../sql/routing.rs"]

@@ -22,6 +22,7 @@ mod money;
 mod nodes;
 mod numbers;
 mod people;
+mod reassembly;
 mod receipts;
 mod restored;
 mod schema;
@@ -52,6 +53,10 @@ macro_rules! cases {
 
 cases! {
     both {
+        reassembly {
+            a_message_in_parts_is_kept_under_its_key,
+            of_two_who_bring_parts_one_waits_for_the_other,
+        }
         receipts {
             references_come_with_the_answer_and_receipts_are_kept,
             a_stray_receipt_waits_and_is_given_up,

@@ -69,7 +69,7 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     assert_eq!(h.read().await.due_strays(first, 10).await.unwrap(), std::slice::from_ref(&early));
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [early.clone(), late.clone()]);
     assert_eq!(h.read().await.due_strays(second, 1).await.unwrap(), std::slice::from_ref(&early));
-    assert_eq!(h.read().await.list_strays(tenant).await.unwrap(), [], "they are still looked for");
+    assert_eq!(h.read().await.list_strays(tenant).await.unwrap().len(), 2, "also while they are looked for");
 
     let mut tx = h.begin().await;
     tx.put_off_stray(tenant, early.receipt.id, None).await.unwrap();
@@ -77,7 +77,8 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     tx.delete_stray(h.other.tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [StrayReceipt { tries: 1, ..late.clone() }]);
-    assert_eq!(h.read().await.list_strays(tenant).await.unwrap(), [StrayReceipt { tries: 1, ..early }]);
+    let shown = h.read().await.list_strays(tenant).await.unwrap();
+    assert!(shown.contains(&StrayReceipt { tries: 1, ..early }), "{shown:?}");
     let mut tx = h.begin().await;
     tx.delete_stray(tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();

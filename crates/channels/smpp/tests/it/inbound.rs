@@ -2,8 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use nuncio_channel::{Inbound, ProviderEvent, ReceiptTarget};
+use nuncio_channel::{Inbound, InboundPart, ProviderEvent, ReceiptTarget};
 use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::sms::Alphabet;
 use nuncio_domain::{Channel, TenantId};
 use rusmpp::CommandId;
 use serde_json::json;
@@ -16,6 +17,13 @@ const TAKEN: CommandId = CommandId::DeliverSmResp;
 fn inbound(event: ProviderEvent) -> Inbound {
     match event {
         ProviderEvent::Inbound(inbound) => inbound,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn part(event: ProviderEvent) -> InboundPart {
+    match event {
+        ProviderEvent::Part(part) => *part,
         other => panic!("{other:?}"),
     }
 }
@@ -73,20 +81,29 @@ async fn a_text_from_outside_comes_once_however_often_it_is_delivered() {
 }
 
 #[tokio::test]
-async fn parts_come_together_over_all_sessions() {
+async fn parts_name_their_message_and_are_answered_when_they_are_on_disk() {
     let mut smsc = Smsc::start(Script::takes()).await;
     let mut running = Running::start(smsc.port, json!({"binds": 2}));
     let (_, one) = smsc.bound().await;
     let (_, two) = smsc.bound().await;
+    running.sink.refuses.store(true, Ordering::SeqCst);
     one.say(&delivery(1, 0x40, b"\x05\x00\x03\x07\x02\x02world"));
-    two.say(&delivery(1, 0x40, b"\x05\x00\x03\x07\x02\x01Hello, "));
-    assert_eq!(inbound(running.told().await).text, "Hello, world");
-    assert_eq!([smsc.other(TAKEN).await, smsc.other(TAKEN).await], [(0, 1), (0, 1)]);
-    // All that came before the session ends is told, also what is incomplete.
-    one.say(&delivery(2, 0x40, b"\x06\x08\x04\x01\x07\x03\x02middle"));
-    assert_eq!(smsc.other(TAKEN).await, (0, 2), "an SMSC that sends part by part waits for this");
-    let left = running.stop().await;
-    assert_eq!(left.into_iter().map(|event| inbound(event).text).collect::<Vec<_>>(), ["[…]middle[…]"]);
+    assert_eq!(smsc.other(TAKEN).await, (0x64, 1));
+    running.sink.refuses.store(false, Ordering::SeqCst);
+    one.say(&delivery(2, 0x40, b"\x05\x00\x03\x07\x02\x02world"));
+    let second = part(running.told().await);
+    two.say(&delivery(3, 0x40, b"\x05\x00\x03\x07\x02\x01Hello, "));
+    let first = part(running.told().await);
+    assert_eq!(second.key, first.key, "of one message");
+    assert_eq!((second.sequence, first.sequence, first.total), (2, 1, 2));
+    assert_eq!((first.octets.as_slice(), first.alphabet), (b"Hello, ".as_slice(), Alphabet::Gsm7));
+    let mut answers = [smsc.other(TAKEN).await, smsc.other(TAKEN).await];
+    answers.sort_unstable();
+    assert_eq!(answers, [(0, 2), (0, 3)]);
+    one.say(&delivery(4, 0x40, b"\x06\x08\x04\x01\x07\x03\x02middle"));
+    let other = part(running.told().await);
+    assert_ne!(other.key, first.key);
+    assert_eq!((other.sequence, other.total), (2, 3));
 }
 
 #[tokio::test]

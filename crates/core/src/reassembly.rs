@@ -1,0 +1,112 @@
+//! Texts from outside that come in several parts: each part is on disk before it is answered, whatever node it comes to.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nuncio_channel::{Inbound, InboundPart};
+use nuncio_domain::{Ids, TenantId, sms};
+use nuncio_store::{Parts, Piece, Reassembly, Result, Store};
+
+use crate::inbound;
+use crate::marks::Marks;
+
+/// Stands for what did not come.
+const GAP: &str = "[…]";
+/// Messages of one look.
+const LOOK: u32 = 256;
+
+/// Writes a part; with the last one that was missing, the message.
+pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, part: InboundPart) -> Result<()> {
+    let fresh = fresh(ids, &part);
+    let index = usize::from(part.sequence.max(1)) - 1;
+    let piece = Piece { alphabet: part.alphabet, octets: part.octets };
+    let mut written = String::new();
+    let known = loop {
+        let mut tx = store.begin().await?;
+        let mut known = tx.lock_reassembly(&fresh).await?;
+        // A phone uses its numbers again: a part that differs from the one that is here is of another message.
+        let slot = known.parts.pieces.get(index);
+        if slot.is_none_or(|slot| slot.as_ref().is_some_and(|known| *known != piece)) {
+            if !known.parts.done && known.reference != written {
+                drop(tx);
+                inbound::receive(store, ids, marks, whole(&known)).await?;
+                written = known.reference;
+                continue;
+            }
+            known = fresh.clone();
+        }
+        if !known.parts.done
+            && let Some(slot) = known.parts.pieces.get_mut(index)
+        {
+            *slot = Some(piece);
+            tx.put_reassembly(&known).await?;
+        }
+        tx.commit().await?;
+        break known;
+    };
+    if known.parts.done || known.parts.pieces.iter().any(Option::is_none) {
+        return Ok(());
+    }
+    inbound::receive(store, ids, marks, whole(&known)).await?;
+    // Should this not be reached, the message is written once more when its time is over, which changes nothing.
+    let mut tx = store.begin().await?;
+    let mut now = tx.lock_reassembly(&known).await?;
+    if now.reference == known.reference {
+        now.parts.done = true;
+        tx.put_reassembly(&now).await?;
+    }
+    tx.commit().await
+}
+
+/// Writes messages whose missing parts did not come in time, and forgets the parts of all whose time is over. Answers the
+/// worlds of those that were written.
+pub async fn look_for_late(store: &dyn Store, ids: &Ids, marks: &Marks) -> Result<Vec<TenantId>> {
+    let due = store.read().await?.due_reassemblies(ids.clock.now(), LOOK).await?;
+    let mut worlds = Vec::new();
+    for reassembly in due {
+        if !reassembly.parts.done {
+            inbound::receive(store, ids, marks, whole(&reassembly)).await?;
+            worlds.push(reassembly.tenant);
+        }
+        let mut tx = store.begin().await?;
+        tx.delete_reassembly(&reassembly).await?;
+        tx.commit().await?;
+    }
+    Ok(worlds)
+}
+
+fn fresh(ids: &Ids, part: &InboundPart) -> Reassembly {
+    let mut random = [0; 16];
+    ids.entropy.fill(&mut random);
+    let now = ids.clock.now();
+    Reassembly {
+        tenant: part.tenant,
+        connection: part.connection,
+        key: part.key.clone(),
+        reference: URL_SAFE_NO_PAD.encode(random),
+        due_at: now.plus(part.patience.max(Duration::from_secs(1))),
+        parts: Parts {
+            channel: part.channel,
+            from: part.from.clone(),
+            since: part.at,
+            pieces: vec![None; usize::from(part.total.max(1))],
+            done: false,
+        },
+    }
+}
+
+fn whole(reassembly: &Reassembly) -> Inbound {
+    let Reassembly { tenant, connection, reference, parts, .. } = reassembly;
+    Inbound::text((*tenant, *connection, parts.channel), reference.clone(), parts.from.clone(), text(&parts.pieces), parts.since)
+}
+
+/// What the parts say. Those of one alphabet are joined before they are read: some phones cut a character in two.
+fn text(pieces: &[Option<Piece>]) -> String {
+    let joins = |a: &Option<Piece>, b: &Option<Piece>| a.as_ref().map(|a| a.alphabet) == b.as_ref().map(|b| b.alphabet);
+    let runs = pieces.chunk_by(joins).map(|run| match &run[0] {
+        Some(first) => sms::read(first.alphabet, &run.iter().flatten().flat_map(|piece| piece.octets.iter().copied()).collect::<Vec<_>>()),
+        None => GAP.to_owned(),
+    });
+    runs.collect()
+}
