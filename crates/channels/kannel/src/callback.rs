@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
+use hmac::Mac as _;
 use nuncio_channel::{Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
 use nuncio_domain::address::sms_sender;
 use nuncio_domain::{MessageId, Timestamp};
 use percent_encoding::percent_decode;
-use hmac::Mac as _;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -28,7 +28,8 @@ pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> 
 
 fn receipt(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, CallError> {
     let variables = Variables(call.query);
-    let unproved = || CallError::Unproved("k is not the proof of m and a; has callback_secret changed since the message went out?".to_owned());
+    let unproved =
+        || CallError::Unproved("k is not the proof of m and a; has callback_secret changed since the message went out?".to_owned());
     let message: MessageId = variables.text("m").parse().map_err(|_| unproved())?;
     let attempt: usize = variables.text("a").parse().map_err(|_| unproved())?;
     let proof = hex::decode(variables.text("k")).map_err(|_| unproved())?;
@@ -46,7 +47,9 @@ fn receipt(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, Ca
 fn inbound(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, CallError> {
     let variables = Variables(call.query);
     if !bool::from(variables.bytes("key").ct_eq(config.callback_secret.expose().as_bytes())) {
-        return Err(CallError::Unproved("key is not the connection's callback_secret; see get-url in the gateway's configuration".to_owned()));
+        return Err(CallError::Unproved(
+            "key is not the connection's callback_secret; see get-url in the gateway's configuration".to_owned(),
+        ));
     }
     let header = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let told = |name: &str, header_name: &str| match variables.text(name) {

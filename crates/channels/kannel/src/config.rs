@@ -21,11 +21,19 @@ const fn secret(name: &'static str, help: &'static str) -> Field {
 pub(crate) static FIELDS: &[Field] = &[
     Field { required: true, ..setting("url", FieldKind::Text, "where messages go, such as http://127.0.0.1:13013/cgi-bin/sendsms") },
     Field { required: true, ..setting("username", FieldKind::Text, "username of the gateway's group sendsms-user") },
-    setting("method", FieldKind::OneOf(&["get", "post"]), "get (the default), or post: with X-Kannel headers, so that no proxy logs the password"),
+    setting(
+        "method",
+        FieldKind::OneOf(&["get", "post"]),
+        "get (the default), or post: with X-Kannel headers, so that no proxy logs the password",
+    ),
     setting("smsc", FieldKind::Text, "smsc-id of the connection that messages leave by; default the gateway's choice"),
     setting("account", FieldKind::Text, "account that the gateway writes into its log"),
     setting("from", FieldKind::Text, "sender of all messages: a number, a short code or up to 11 letters; default the sender's own number"),
-    setting("numbers", FieldKind::OneOf(&["plus", "digits"]), "how numbers are written: plus (+34600111222, the default) or digits (34600111222)"),
+    setting(
+        "numbers",
+        FieldKind::OneOf(&["plus", "digits"]),
+        "how numbers are written: plus (+34600111222, the default) or digits (34600111222)",
+    ),
     setting("receipts", FieldKind::OneOf(&["all", "final", "none"]), "receipts to ask for; default all"),
     setting("window", FieldKind::Integer(1, 500), "most messages under way at once; default 20"),
     setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for an answer; default 30"),

@@ -235,7 +235,12 @@ mod tests {
         for (kind, answer, code, text) in [
             ("2", "", FailureCode::Undeliverable, "it was not delivered"),
             ("2", "id:7 stat:UNDELIV", FailureCode::Undeliverable, "it was not delivered: id:7 stat:UNDELIV"),
-            ("16", "NACK/0x0000000B/Invalid Destination Address", FailureCode::InvalidRecipient, "the SMSC refused the recipient: NACK/0x0000000B/Invalid Destination Address"),
+            (
+                "16",
+                "NACK/0x0000000B/Invalid Destination Address",
+                FailureCode::InvalidRecipient,
+                "the SMSC refused the recipient: NACK/0x0000000B/Invalid Destination Address",
+            ),
             ("16", "NACK/", FailureCode::ProviderRejected, "the SMSC refused it: NACK/"),
             ("34", "", FailureCode::Expired, "it expired at the SMSC"),
             ("66", "", FailureCode::Undeliverable, "the SMSC does not know what became of it"),

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use nuncio_channel::{SendRequest, Verdict, sms};
+use nuncio_domain::Timestamp;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::sms::Encoding;
-use nuncio_domain::Timestamp;
 
 use crate::config::{Config, Validity};
 use crate::session::{Fault, Reply};

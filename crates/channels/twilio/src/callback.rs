@@ -70,7 +70,8 @@ fn prove(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Resul
         // Compares in constant time.
         mac.verify_slice(&given).is_ok()
     });
-    let why = "X-Twilio-Signature does not fit; is auth_token that of the account that calls, and the server's public address the one called?";
+    let why =
+        "X-Twilio-Signature does not fit; is auth_token that of the account that calls, and the server's public address the one called?";
     if fits { Ok(()) } else { Err(unproved(why)) }
 }
 

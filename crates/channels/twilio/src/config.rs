@@ -111,7 +111,8 @@ impl Config {
 fn sid(settings: &mut Settings<'_>, name: &str) -> Option<String> {
     let sid = settings.text(name)?;
     if !sid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-        settings.fault(&format!("settings.{name}"), format!("{sid:?} is wrong; must be letters, digits and dashes, as the console shows it"));
+        settings
+            .fault(&format!("settings.{name}"), format!("{sid:?} is wrong; must be letters, digits and dashes, as the console shows it"));
     }
     Some(sid.to_owned())
 }

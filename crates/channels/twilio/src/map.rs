@@ -126,8 +126,12 @@ const fn known(code: u32) -> Option<(Class, &'static str)> {
         21_602 | 21_619 => (Class::Never(Code::ContentRejected), "there is nothing to send"),
         30_007 => (Class::Never(Code::ContentRejected), "it was taken for spam"),
         12_100 | 12_200 | 13_512 => (Class::Never(Code::ContentRejected), "the TwiML was refused"),
-        11_751 | 21_620 | 21_623 | 30_019 => (Class::Never(Code::AttachmentUnavailable), "the media could not be fetched, or are too large"),
-        13_227 | 21_215 | 21_408 => (Class::Never(Code::ProviderRejected), "this country is not permitted: see geo permissions in the console"),
+        11_751 | 21_620 | 21_623 | 30_019 => {
+            (Class::Never(Code::AttachmentUnavailable), "the media could not be fetched, or are too large")
+        }
+        13_227 | 21_215 | 21_408 => {
+            (Class::Never(Code::ProviderRejected), "this country is not permitted: see geo permissions in the console")
+        }
         21_608 | 21_219 => (Class::Never(Code::ProviderRejected), "a trial account reaches verified numbers only"),
         21_210 | 21_212 | 21_603 | 21_606 | 21_659 | 21_660 => (Class::Never(Code::ProviderRejected), "the sender is not the account's"),
         21_703 | 21_705 => (Class::Never(Code::ProviderRejected), "the messaging service has no sender, or does not exist"),

@@ -9,7 +9,10 @@ fn answered(status: u16, body: &str) -> Result<Value, Fault> {
 }
 
 fn refused(status: u16, code: u32) -> Result<Value, Fault> {
-    answered(status, &json!({"code": code, "message": "m", "more_info": "https://www.twilio.com/docs/errors/1", "status": status}).to_string())
+    answered(
+        status,
+        &json!({"code": code, "message": "m", "more_info": "https://www.twilio.com/docs/errors/1", "status": status}).to_string(),
+    )
 }
 
 fn short(verdict: &Verdict) -> (&'static str, FailureCode) {

@@ -74,7 +74,8 @@ fn messages_come_by_get_url() {
     let rest = "from=34600111222&to=12345&text=hello%2B+you&charset=UTF-8&coding=0&time=1795304695&id=de7a9d14-a4d8&new=1";
     let told = get(&adapter, "", &format!("{}&{rest}", key())).unwrap();
     let place = (TenantId(3), inbound(&told).connection, Channel::Sms);
-    let wanted = Inbound::text(place, "de7a9d14-a4d8".into(), "+34600111222".into(), "hello+ you".into(), Timestamp::from_millis(1_795_304_695_000));
+    let wanted =
+        Inbound::text(place, "de7a9d14-a4d8".into(), "+34600111222".into(), "hello+ you".into(), Timestamp::from_millis(1_795_304_695_000));
     assert_eq!(inbound(&told), &wanted);
     let ucs2 = format!("{}&from=%2B34600111222&text=%04%1F%D8%3D%DE%00&charset=UTF-16BE&coding=2&id=2", key());
     let told = get(&adapter, "", &ucs2).unwrap();

@@ -159,9 +159,10 @@ impl House {
 fn called(adapter: &Arc<dyn Adapter>, seen: &Seen, tell: &mpsc::UnboundedSender<ProviderEvent>) -> Reply {
     let (path, query) = seen.path.split_once('?').unwrap_or((&seen.path, ""));
     let rest = path.splitn(5, '/').nth(4).unwrap_or_default();
-    let pairs = seen.headers.iter().filter_map(|(name, value)| {
-        Some((HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value.as_bytes()).ok()?))
-    });
+    let pairs = seen
+        .headers
+        .iter()
+        .filter_map(|(name, value)| Some((HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value.as_bytes()).ok()?)));
     let headers: HeaderMap = pairs.collect();
     let call = Call { method: &seen.method, url: &seen.path, rest, query, headers: &headers, body: &seen.body, now: NOW };
     match adapter.callback(&call) {
@@ -288,7 +289,9 @@ async fn through_smpp(house: &mut House, gateway: &mut Gateway) {
         let Some(ReceiptKind::Failed(failure)) = kinds.last() else { panic!("{kinds:?}") };
         assert_eq!(failure.code, code, "{failure:?}");
     }
-    for (text, answer, tail) in [("reply Sí, {mañana}", "Sí, {mañana}", 6), ("reply Привет €", "Привет €", 7), ("reply long uno dos tres", "uno dos tres", 8)] {
+    for (text, answer, tail) in
+        [("reply Sí, {mañana}", "Sí, {mañana}", 6), ("reply Привет €", "Привет €", 7), ("reply long uno dos tres", "uno dos tres", 8)]
+    {
         accepted(&house.smpp, &to("+34600111222", text, tail)).await;
         let inbound = house.inbound().await;
         assert_eq!((inbound.from.as_str(), inbound.text.as_str()), ("+34600111222", answer));

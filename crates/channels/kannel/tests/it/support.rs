@@ -140,4 +140,3 @@ pub(crate) fn get(adapter: &Arc<dyn Adapter>, rest: &str, query: &str) -> Result
     let headers = http::HeaderMap::new();
     adapter.callback(&Call { method: "GET", url: "https://nuncio.example/", rest, query, headers: &headers, body: b"", now: NOW })
 }
-

@@ -19,12 +19,7 @@ use crate::support::{NOW, TOKEN, message, offline};
 pub(crate) const BASE: &str = "https://nuncio.example/providers/twilio/cnx_1";
 
 /// Calls as the provider does, with this signature.
-pub(crate) fn call(
-    adapter: &Arc<dyn Adapter>,
-    url: &str,
-    parameters: &[(&str, &str)],
-    signature: Option<&str>,
-) -> Result<Told, CallError> {
+pub(crate) fn call(adapter: &Arc<dyn Adapter>, url: &str, parameters: &[(&str, &str)], signature: Option<&str>) -> Result<Told, CallError> {
     let body = Serializer::new(String::new()).extend_pairs(parameters).finish();
     let method = if parameters.is_empty() { "GET" } else { "POST" };
     let pairs = signature.map(|text| (HeaderName::from_static("x-twilio-signature"), HeaderValue::from_str(text).unwrap()));
@@ -67,7 +62,9 @@ fn statuses_find_their_attempt() {
     }
     // Without our name, by the provider's.
     let by_sid = told(&adapter, &format!("{BASE}/status"), &delivered);
-    let [ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, .. }] = &by_sid.events[..] else { panic!("{by_sid:?}") };
+    let [ProviderEvent::Receipt { target: ReceiptTarget::Reference { reference, .. }, .. }] = &by_sid.events[..] else {
+        panic!("{by_sid:?}")
+    };
     assert_eq!(reference, "SM1");
     assert_eq!(told(&adapter, &status_url(), &[("MessageStatus", "partially_delivered")]).events, [], "unknown ones are passed over");
     let failed = told(&adapter, &status_url(), &[("MessageSid", "SM1"), ("MessageStatus", "undelivered"), ("ErrorCode", "30004")]);
@@ -135,7 +132,8 @@ fn read(parameters: &[(&str, &str)]) -> Vec<ProviderEvent> {
 
 #[test]
 fn messages_come_with_media() {
-    let events = read(&[("MessageSid", "SM9"), ("From", "+34600111222"), ("To", "+12125550100"), ("Body", "Olé & more"), ("NumMedia", "0")]);
+    let events =
+        read(&[("MessageSid", "SM9"), ("From", "+34600111222"), ("To", "+12125550100"), ("Body", "Olé & more"), ("NumMedia", "0")]);
     let [ProviderEvent::Inbound(inbound)] = &events[..] else { panic!("{events:?}") };
     let place = (TenantId(3), inbound.connection, Channel::Sms);
     assert_eq!(*inbound, Inbound::text(place, "SM9".into(), "+34600111222".into(), "Olé & more".into(), NOW));

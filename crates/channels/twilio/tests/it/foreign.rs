@@ -123,10 +123,14 @@ fn heavy_what_the_library_signs_is_proved() {
     let got = format!("{BASE}?MessageSid=SM9&From=%2B34600111222&Body=Hola+t%C3%BA");
     for (url, parameters) in [
         (status.as_str(), &[("MessageStatus", "delivered"), ("MessageSid", "SM1"), ("ErrorCode", ""), ("Apple", "ünï & co")][..]),
-        (BASE, &[("From", "+34600111222"), ("MessageSid", "SM1"), ("Body", "Olé €\nmore"), ("NumMedia", "0"), ("a", "lower"), ("Z", "upper")]),
+        (
+            BASE,
+            &[("From", "+34600111222"), ("MessageSid", "SM1"), ("Body", "Olé €\nmore"), ("NumMedia", "0"), ("a", "lower"), ("Z", "upper")],
+        ),
         (got.as_str(), &[]),
     ] {
-        let named: Value = parameters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect::<serde_json::Map<_, _>>().into();
+        let named: Value =
+            parameters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect::<serde_json::Map<_, _>>().into();
         let signed = library.ask(&json!({"sign": {"url": url, "params": named}}));
         let signature = signed["signature"].as_str().unwrap();
         let told = call(&adapter, url, parameters, Some(signature)).unwrap_or_else(|error| panic!("{url}: {error}"));

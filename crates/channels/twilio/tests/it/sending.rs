@@ -36,8 +36,13 @@ async fn a_text() {
     let callback = said(&seen, "StatusCallback").unwrap();
     assert!(callback.starts_with("https://nuncio.example/providers/twilio/cnx_"), "{callback}");
     assert!(callback.ends_with(&format!("/status?m={}&a=0", text.id)), "{callback}");
-    let expected =
-        [("Body", "Olé {€} & more"), ("From", "+34600111222"), ("StatusCallback", &callback), ("To", "+34600111333"), ("ValidityPeriod", "3600")];
+    let expected = [
+        ("Body", "Olé {€} & more"),
+        ("From", "+34600111222"),
+        ("StatusCallback", &callback),
+        ("To", "+34600111333"),
+        ("ValidityPeriod", "3600"),
+    ];
     assert_eq!(form(&seen), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
 
     let seen = sent(Channel::Sms, &text, json!({"messaging_service_sid": "MG1"})).await;
