@@ -88,7 +88,7 @@ fn at(seconds: &str, now: Timestamp) -> Timestamp {
 
 /// Texts come in the character set that the gateway names; in UTF-8 unless it says otherwise.
 fn decode(bytes: &[u8], charset: &str) -> String {
-    let charset = charset.trim().trim_matches('"').to_ascii_lowercase();
+    let charset = charset.split(';').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
     match charset.as_str() {
         "utf-16be" | "utf16-be" | "ucs-2" | "ucs2" | "iso-10646-ucs-2" => {
             let units: Vec<u16> = bytes.chunks(2).map(|pair| pair.iter().fold(0, |unit, byte| unit << 8 | u16::from(*byte))).collect();
@@ -131,7 +131,7 @@ mod tests {
             ("Olé".as_bytes(), "", "Olé"),
             (b"Ol\xe9", "ISO-8859-1", "Olé"),
             (b"\x04\x1f\xd8\x3d\xde\x00", "UTF-16BE", "П\u{1F600}"),
-            (b"\x04\x1f", " \"utf16-be\"", "П"),
+            (b"\x04\x1f", " \"utf16-be\"; x=y", "П"),
             (b"\x00H\x00", "UTF-16BE", "H\0"),
             (b"Ol\xe9", "UTF-8", "Ol\u{fffd}"),
         ] {

@@ -112,7 +112,8 @@ fn headers(variables: &[(&'static str, String)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=UTF-8"));
     for (variable, name) in HEADERS {
-        let value = variables.iter().find(|(known, _)| known == variable).and_then(|(_, value)| HeaderValue::from_str(value).ok());
+        let value =
+            variables.iter().find(|(known, _)| known == variable).and_then(|(_, value)| HeaderValue::from_bytes(value.as_bytes()).ok());
         if let Some(mut value) = value {
             value.set_sensitive(matches!(*variable, "password" | "dlr-url"));
             headers.insert(HeaderName::from_static(name), value);

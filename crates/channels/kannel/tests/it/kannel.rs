@@ -90,6 +90,9 @@ async fn smsc() -> Option<(Program, u64)> {
     Some((peer, said["port"].as_u64().unwrap()))
 }
 
+/// An adapter, and the connection that it serves.
+type Named = (String, Arc<dyn Adapter>);
+
 /// Accounts of the gateway, one for each SMSC, with where it calls back.
 struct House {
     told: mpsc::UnboundedReceiver<ProviderEvent>,
@@ -102,7 +105,7 @@ struct House {
 
 impl House {
     async fn start(sendsms: u16) -> Self {
-        let adapters: Arc<Mutex<Vec<(String, Arc<dyn Adapter>)>>> = Arc::default();
+        let adapters: Arc<Mutex<Vec<Named>>> = Arc::default();
         let (tell, told) = mpsc::unbounded_channel();
         let known = Arc::clone(&adapters);
         let listener = Scripted::start(move |seen| {

@@ -40,8 +40,8 @@ async fn what_get_says() {
         assert_eq!(said(&seen, name).as_deref(), Some(value), "{name}");
     }
     let address = said(&seen, "dlr-url").unwrap();
-    let (start, end) = (format!("https://nuncio.example/providers/kannel/cnx_"), "&type=%d&answer=%A&time=%T");
-    assert!(address.starts_with(&start) && address.ends_with(end), "{address}");
+    let (start, end) = ("https://nuncio.example/providers/kannel/cnx_", "&type=%d&answer=%A&time=%T");
+    assert!(address.starts_with(start) && address.ends_with(end), "{address}");
     assert!(address.contains(&format!("/dlr?m={}&a=0&k=", message.id)), "{address}");
 
     message.request.text = Some("Привет".to_owned());

@@ -1,6 +1,6 @@
 //! What the tests share: accounts, messages, and what the gateway saw.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nuncio_channel::contract::{Peer, message as contract_message};
@@ -64,9 +64,14 @@ pub(crate) fn services() -> Services {
     services_at("https://nuncio.example")
 }
 
-pub(crate) fn factory() -> KannelFactory {
+/// Reading the system's certificates takes its time.
+static NETWORK: LazyLock<Network> = LazyLock::new(|| {
     let policy = GuardPolicy { allow_http: true, allow_loopback: true, ..GuardPolicy::default() };
-    KannelFactory::new(Network::new(policy).expect("a way out"))
+    Network::new(policy).expect("a way out")
+});
+
+pub(crate) fn factory() -> KannelFactory {
+    KannelFactory::new(NETWORK.clone())
 }
 
 /// An account of a gateway at `base`, with more settings.

@@ -1,6 +1,6 @@
 //! What the tests share: accounts, messages, and what the API saw.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nuncio_channel::contract::{Peer, message as contract_message};
@@ -66,9 +66,14 @@ pub(crate) fn services() -> Services {
     services_with(&Arc::default())
 }
 
-pub(crate) fn factory() -> TwilioFactory {
+/// Reading the system's certificates takes its time.
+static NETWORK: LazyLock<Network> = LazyLock::new(|| {
     let policy = GuardPolicy { allow_http: true, allow_loopback: true, ..GuardPolicy::default() };
-    TwilioFactory::new(Network::new(policy).expect("a way out"))
+    Network::new(policy).expect("a way out")
+});
+
+pub(crate) fn factory() -> TwilioFactory {
+    TwilioFactory::new(NETWORK.clone())
 }
 
 /// An account for an API at `base`, with more settings.
