@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: PostgreSQL's server
-# programs, postfix (for its smtp-sink), Python with venv and a C compiler from
-# Debian, the peers' Python packages in .peers/venv, and, where there is node
-# with npm, their npm packages in .peers/node. When all is there it installs
-# nothing and needs no network. It starts no service, leaves none to start at
-# boot, and removes no package.
+# programs, postfix (for its smtp-sink), Kannel with its test programs, Python
+# with venv and a C compiler from Debian, the peers' Python packages in
+# .peers/venv, and, where there is node with npm, their npm packages in
+# .peers/node. When all is there it installs nothing and needs no network. It
+# starts no service, leaves none to start at boot, and removes no package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -17,6 +17,7 @@ die() {
 
 has_postgres() { scripts/postgres.sh bindir >/dev/null 2>&1; }
 has_smtp_sink() { command -v smtp-sink >/dev/null; }
+has_kannel() { command -v bearerbox >/dev/null && [ -x /usr/lib/kannel/test/fakesmsc ]; }
 has_compiler() {
     local out status=0
     out=$(mktemp)
@@ -42,6 +43,7 @@ python() {
 missing_packages() {
     has_postgres || echo postgresql
     has_smtp_sink || echo postfix
+    has_kannel || echo kannel kannel-extras
     python >/dev/null || echo python3-venv
     has_compiler || echo gcc libc6-dev
 }
@@ -83,12 +85,15 @@ install_packages() {
         guard /etc/postgresql-common/createcluster.d/nuncio-test.conf 644 \
             'create_main_cluster = false\n'
     fi
+    local new_kannel=
+    has_kannel || new_kannel=yes
     if ! has_smtp_sink; then
         echo 'postfix postfix/main_mailer_type select No configuration' | as_root debconf-set-selections
     fi
     # --no-remove: postfix must not push another mail server off the machine.
     apt install --no-install-recommends --no-remove "$@" ||
         die "apt-get could not install: $*"
+    if [ "$new_kannel" ]; then as_root update-rc.d kannel disable; fi
 }
 
 install_peers() {

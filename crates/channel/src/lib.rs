@@ -23,8 +23,11 @@ pub mod contract;
 mod event;
 mod profile;
 mod registry;
+#[cfg(feature = "contract")]
+pub mod scripted;
 mod session;
 mod settings;
+pub mod sms;
 
 pub use nuncio_domain::lifecycle::Receipts;
 

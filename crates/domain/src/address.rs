@@ -84,6 +84,18 @@ pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
     Ok(text.to_owned())
 }
 
+/// The sender of a text message in canonical form: `+` and digits for what is an international number, or looks like one; as it came
+/// otherwise, as a short code or a name. `international` is what the gateway says of it, if anything.
+pub fn sms_sender(text: &str, international: Option<bool>) -> String {
+    let text = text.trim();
+    let digits = text.strip_prefix('+').or_else(|| text.strip_prefix("00")).unwrap_or(text);
+    let numeric = digits.bytes().all(|b| b.is_ascii_digit()) && (8..=15).contains(&digits.len());
+    let marked = international == Some(true) || digits.len() < text.len();
+    // Many leave the type of number unknown; as long as this, a national number is rare.
+    let looks_so = international.is_none() && digits.len() > 9 && !digits.starts_with('0');
+    if numeric && (marked || looks_so) { format!("+{digits}") } else { text.to_owned() }
+}
+
 /// What is known of a phone number from the public numbering plans.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PhoneFacts {

@@ -51,6 +51,12 @@ impl FetchError {
         }
     }
 
+    /// Whether the request may have left, so that the server may have acted on it.
+    #[must_use]
+    pub fn may_have_left(&self) -> bool {
+        !matches!(self, Self::InvalidUrl(_) | Self::Refused(_) | Self::Unreachable(_))
+    }
+
     pub(crate) fn from_exchange(host: &str, error: reqwest::Error) -> Self {
         // The URL is taken out first: the error would print it whole.
         let error = error.without_url();

@@ -17,10 +17,12 @@ use crate::config::Config;
 pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
     let net = Network::new(policy)?;
     Ok(Registry::new(vec![
+        Arc::new(nuncio_channel_kannel::KannelFactory::new(net.clone())),
         Arc::new(nuncio_channel_sim::SimFactory),
         Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
         Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone())),
         Arc::new(nuncio_channel_telegram::TelegramFactory::new(net.clone())),
+        Arc::new(nuncio_channel_twilio::TwilioFactory::new(net.clone())),
         Arc::new(nuncio_channel_whatsapp::WhatsappFactory::new(net)),
     ]))
 }

@@ -1,5 +1,7 @@
 //! Addresses: how ours are marked, and how theirs are read. Pure.
 
+use nuncio_domain::address::sms_sender;
+
 use crate::wire::Address;
 
 /// International number of the ISDN plan.
@@ -33,15 +35,13 @@ pub(crate) fn outgoing(address: &str, code: (u8, u8)) -> Result<Address, String>
     made(ALPHANUMERIC, address)
 }
 
-/// An address of theirs in canonical form: `+` and digits for what is an international number, or looks like one; as it came otherwise.
+/// An address of theirs in canonical form.
 pub(crate) fn incoming(address: &Address) -> String {
-    let text = address.text.trim();
-    let digits = text.strip_prefix('+').or_else(|| text.strip_prefix("00")).unwrap_or(text);
-    let numeric = digits.bytes().all(|b| b.is_ascii_digit()) && (LONGEST_CODE..=15).contains(&digits.len());
-    let marked = address.ton == 1 || digits.len() < text.len();
-    // Many leave the type of number unknown; as long as this, a national number is rare.
-    let looks_so = address.ton == 0 && digits.len() > LONGEST_CODE + 1 && !digits.starts_with('0');
-    if numeric && (marked || looks_so) { format!("+{digits}") } else { text.to_owned() }
+    let international = match address.ton {
+        0 => None,
+        ton => Some(ton == E164.0),
+    };
+    sms_sender(&address.text, international)
 }
 
 #[cfg(test)]

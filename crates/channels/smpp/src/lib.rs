@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Sessions, Stop, Verdict,
+    Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Sessions, Stop, Verdict, sms,
 };
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::{Channel, FieldError};
 use nuncio_net::Network;
 use tokio::time::timeout;
 
@@ -34,21 +34,6 @@ mod status;
 mod submit;
 mod supervisor;
 mod wire;
-
-/// Message types that a text message can carry, in words where it must.
-static MESSAGE_TYPES: &[MessageType] = &[
-    MessageType::Text,
-    MessageType::Image,
-    MessageType::Video,
-    MessageType::Audio,
-    MessageType::Document,
-    MessageType::Location,
-    MessageType::Contact,
-    MessageType::Buttons,
-    MessageType::List,
-    MessageType::CtaUrl,
-    MessageType::Template,
-];
 
 /// Makes adapters of kind `smpp`.
 #[derive(Clone, Debug)]
@@ -79,7 +64,7 @@ impl AdapterFactory for SmppFactory {
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let config = Config::read(account, &self.net)?;
         let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };
-        let capabilities = Capabilities { message_types: MESSAGE_TYPES, receipts, window: config.binds * config.window };
+        let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.binds * config.window };
         let inbox = Inbox::new(account, services, config.ids, config.reassembly);
         Ok(Arc::new(SmppAdapter { capabilities, link: Arc::new(Link::new(config, inbox, services.ids.clone())) }))
     }

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use nuncio_channel::{SendRequest, Verdict};
+use nuncio_channel::{SendRequest, Verdict, sms};
+use nuncio_domain::Timestamp;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::sms::Encoding;
-use nuncio_domain::{MessageType, Timestamp, plain};
 
 use crate::config::{Config, Validity};
 use crate::session::{Fault, Reply};
@@ -31,12 +31,7 @@ impl<'a> Draft<'a> {
     /// Fails with why the message cannot go out.
     pub(crate) fn new(request: &SendRequest<'_>, config: &'a Config) -> Result<Self, Failure> {
         let message = request.message;
-        if matches!(message.message_type, MessageType::Sticker | MessageType::Reaction) {
-            return Err(Failure::own(
-                FailureCode::ContentRejected,
-                format!("an SMS cannot carry a message of type {}", message.message_type),
-            ));
-        }
+        let text = sms::text(request)?;
         let source = match &config.from {
             Some(from) => Cow::Borrowed(from),
             None => Cow::Owned(
@@ -46,7 +41,6 @@ impl<'a> Draft<'a> {
         };
         let destination =
             address::outgoing(&message.to, config.short_code).map_err(|fault| Failure::own(FailureCode::InvalidRecipient, fault))?;
-        let text = plain::text(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
         // The end of a UUIDv7 is random, and the same in every attempt.
         let [.., high, low] = *message.id.uuid().as_bytes();
         let (encoding, bodies) = parts::bodies(&text, config.marking, u16::from_be_bytes([high, low]))

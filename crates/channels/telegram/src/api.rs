@@ -160,12 +160,7 @@ impl Api {
 }
 
 fn fault(error: FetchError) -> Fault {
-    match error {
-        FetchError::InvalidUrl(_) | FetchError::Refused(_) | FetchError::Unreachable(_) => Fault::Unsent(error.to_string()),
-        FetchError::Timeout | FetchError::Network(_) | FetchError::Status(_) | FetchError::TooLarge { .. } => {
-            Fault::Lost(error.to_string())
-        }
-    }
+    if error.may_have_left() { Fault::Lost(error.to_string()) } else { Fault::Unsent(error.to_string()) }
 }
 
 fn encode(call: &Call<'_>) -> (HeaderValue, Vec<u8>) {

@@ -207,12 +207,8 @@ fn may_carry_token(url: &str, root: &str) -> bool {
 }
 
 fn fault(error: FetchError) -> Fault {
-    match error {
-        FetchError::Unreachable(_) | FetchError::Refused(_) | FetchError::InvalidUrl(_) => Fault::Unreachable(plain(&error.to_string())),
-        FetchError::Timeout | FetchError::Network(_) | FetchError::Status(_) | FetchError::TooLarge { .. } => {
-            Fault::Lost(plain(&error.to_string()))
-        }
-    }
+    let why = plain(&error.to_string());
+    if error.may_have_left() { Fault::Lost(why) } else { Fault::Unreachable(why) }
 }
 
 /// When to come back: by `Retry-After` in seconds (RFC 9110 §10.2.3), or in the minutes of the business use case that is used up

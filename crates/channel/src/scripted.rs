@@ -1,0 +1,157 @@
+//! An HTTP server that follows a script, for tests of adapters: it can answer anything, hang up, or fall silent.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What the server does with a call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// Answers.
+    Answer {
+        /// Status.
+        status: u16,
+        /// Headers besides length.
+        headers: Vec<(&'static str, String)>,
+        /// Body.
+        body: Vec<u8>,
+    },
+    /// Hangs up.
+    HangUp,
+    /// Says nothing, until the client is gone.
+    Silence,
+}
+
+impl Reply {
+    /// A plain text.
+    pub fn text(status: u16, body: &str) -> Self {
+        Self::Answer { status, headers: vec![("Content-Type", "text/plain".to_owned())], body: body.into() }
+    }
+
+    /// JSON.
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::Answer { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.to_string().into() }
+    }
+
+    /// The same with one header more; what is no answer stays as it is.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+        if let Self::Answer { headers, .. } = &mut self {
+            headers.push((name, value.to_owned()));
+        }
+        self
+    }
+
+    /// Whether the server, for all that the client can tell, did not refuse.
+    const fn takes(&self) -> bool {
+        !matches!(self, Self::Answer { status: 300.., .. })
+    }
+}
+
+/// A call as it came.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen {
+    /// The method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Headers, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whether it was not refused.
+    pub taken: bool,
+}
+
+impl Seen {
+    /// A header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+type Script = dyn Fn(&Seen) -> Reply + Send + Sync;
+
+/// A running server on 127.0.0.1. It ends with the test's runtime. A connection takes one call.
+#[derive(Clone)]
+pub struct Scripted {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
+}
+
+impl Scripted {
+    /// Starts one that does what `script` says.
+    ///
+    /// # Panics
+    ///
+    /// When there is no free port.
+    pub async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap_or_else(|error| panic!("no port: {error}"));
+        let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
+        let server = Self { address, seen: Arc::default() };
+        let (kept, script): (_, Arc<Script>) = (server.clone(), Arc::new(script));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, kept.clone(), Arc::clone(&script)));
+            }
+        });
+        server
+    }
+
+    /// Where it is, without a slash at the end.
+    pub fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Every call, oldest first.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn serve(stream: TcpStream, server: Scripted, script: Arc<Script>) {
+    let mut stream = BufReader::new(stream);
+    let Some(mut seen) = read(&mut stream).await else { return };
+    let reply = script(&seen);
+    seen.taken = reply.takes();
+    server.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    let (status, headers, body) = match reply {
+        Reply::Answer { status, headers, body } => (status, headers, body),
+        Reply::HangUp => return,
+        Reply::Silence => {
+            let _ = stream.read(&mut [0]).await;
+            return;
+        }
+    };
+    let headers: String = headers.into_iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
+    let _ = stream.get_mut().write_all(&[head.as_bytes(), &body].concat()).await;
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
+    let mut first = String::new();
+    stream.read_line(&mut first).await.ok()?;
+    let mut words = first.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_lowercase(), value.trim().to_owned()));
+    }
+    let mut seen = Seen { method, path, headers, body: Vec::new(), taken: false };
+    seen.body = vec![0; seen.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0)];
+    stream.read_exact(&mut seen.body).await.ok()?;
+    Some(seen)
+}

@@ -1,0 +1,165 @@
+//! What the gateway calls: receipts, by the address that went out with the message, and messages, by its get-url or post-url. Proof
+//! first. Pure.
+//!
+//! Source: Kannel 1.4.5 User's Guide, table "Parameters (Escape Codes)" and chapter "Delivery Reports".
+
+use std::borrow::Cow;
+
+use hmac::Mac as _;
+use nuncio_channel::{Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
+use nuncio_domain::address::sms_sender;
+use nuncio_domain::{MessageId, Timestamp};
+use percent_encoding::percent_decode;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::config::Config;
+use crate::{map, wire};
+
+/// Reads one call.
+pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
+    let event = match call.rest {
+        "" => inbound(config, call)?,
+        "dlr" => receipt(config, call)?,
+        _ => return Err(CallError::Unproved("the gateway was given no such address".to_owned())),
+    };
+    Ok(Told { events: event.into_iter().collect(), ..Told::default() })
+}
+
+fn receipt(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, CallError> {
+    let variables = Variables(call.query);
+    let unproved =
+        || CallError::Unproved("k is not the proof of m and a; has callback_secret changed since the message went out?".to_owned());
+    let message: MessageId = variables.text("m").parse().map_err(|_| unproved())?;
+    let attempt: usize = variables.text("a").parse().map_err(|_| unproved())?;
+    let proof = hex::decode(variables.text("k")).map_err(|_| unproved())?;
+    // Compares in constant time.
+    wire::mac(config, message, attempt).verify_slice(&proof).map_err(|_| unproved())?;
+    let (kind, answer) = (variables.text("type"), variables.text("answer"));
+    Ok(map::receipt(&kind, &answer).map(|told| ProviderEvent::Receipt {
+        target: ReceiptTarget::Attempt { tenant: config.tenant, message, attempt: Some(attempt), connection: config.connection },
+        kind: told,
+        at: at(&variables.text("time"), call.now),
+        raw: Some(format!("type {kind}, answer {answer}")),
+    }))
+}
+
+fn inbound(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, CallError> {
+    let variables = Variables(call.query);
+    if !bool::from(variables.bytes("key").ct_eq(config.callback_secret.expose().as_bytes())) {
+        return Err(CallError::Unproved(
+            "key is not the connection's callback_secret; see get-url in the gateway's configuration".to_owned(),
+        ));
+    }
+    let header = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let told = |name: &str, header_name: &str| match variables.text(name) {
+        text if text.is_empty() => header(header_name).to_owned(),
+        text => text,
+    };
+    let from = told("from", "x-kannel-from");
+    if from.trim().is_empty() {
+        return Err(CallError::Malformed("from is missing: get-url must name %p, post-url needs send-sender = true".to_owned()));
+    }
+    // 1: bytes that are no text.
+    if told("coding", "x-kannel-coding") == "1" {
+        return Ok(None);
+    }
+    let posted = call.method == "POST" && !call.body.is_empty();
+    let (bytes, charset) = if posted {
+        (Cow::Borrowed(call.body), header("content-type").split_once("charset=").map_or("", |(_, charset)| charset).to_owned())
+    } else {
+        (variables.bytes("text"), variables.text("charset"))
+    };
+    let text = decode(&bytes, &charset);
+    let at = at(&variables.text("time"), call.now);
+    let id = match variables.text("id") {
+        // Without an id, what says the same at the same second is the same.
+        id if id.is_empty() => hex::encode(Sha256::digest(format!("{from}\n{}\n{text}", variables.text("time")))),
+        id => id,
+    };
+    let place = (config.tenant, config.connection, config.channel);
+    Ok(Some(ProviderEvent::Inbound(Inbound::text(place, id, sms_sender(&from, None), text, at))))
+}
+
+/// Reads Unix seconds.
+fn at(seconds: &str, now: Timestamp) -> Timestamp {
+    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
+}
+
+/// Texts come in the character set that the gateway names; in UTF-8 unless it says otherwise.
+fn decode(bytes: &[u8], charset: &str) -> String {
+    let charset = charset.split(';').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
+    match charset.as_str() {
+        "utf-16be" | "utf16-be" | "ucs-2" | "ucs2" | "iso-10646-ucs-2" => {
+            let units: Vec<u16> = bytes.chunks(2).map(|pair| pair.iter().fold(0, |unit, byte| unit << 8 | u16::from(*byte))).collect();
+            String::from_utf16_lossy(&units)
+        }
+        "iso-8859-1" | "latin1" | "windows-1252" => bytes.iter().copied().map(char::from).collect(),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// The variables of a query, as bytes: texts are not always UTF-8.
+struct Variables<'a>(&'a str);
+
+impl<'a> Variables<'a> {
+    fn bytes(&self, name: &str) -> Cow<'a, [u8]> {
+        let mut pairs = self.0.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let Some((_, value)) = pairs.find(|(key, _)| *key == name) else { return Cow::Borrowed(&[]) };
+        if value.contains('+') {
+            let spaced = value.replace('+', " ");
+            return Cow::Owned(percent_decode(spaced.as_bytes()).collect());
+        }
+        percent_decode(value.as_bytes()).into()
+    }
+
+    fn text(&self, name: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(name)).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_come_in_many_character_sets() {
+        for (bytes, charset, text) in [
+            ("Olé €".as_bytes(), "UTF-8", "Olé €"),
+            ("Olé".as_bytes(), "", "Olé"),
+            (b"Ol\xe9", "ISO-8859-1", "Olé"),
+            (b"\x04\x1f\xd8\x3d\xde\x00", "UTF-16BE", "П\u{1F600}"),
+            (b"\x04\x1f", " \"utf16-be\"; x=y", "П"),
+            (b"\x00H\x00", "UTF-16BE", "H\0"),
+            (b"Ol\xe9", "UTF-8", "Ol\u{fffd}"),
+        ] {
+            assert_eq!(decode(bytes, charset), text);
+        }
+    }
+
+    #[test]
+    fn variables_are_bytes() {
+        let variables = Variables("a=1+2%2B3&text=%04%1F&key&a=9&b=%zz");
+        assert_eq!(variables.text("a"), "1 2+3");
+        assert_eq!(variables.bytes("text").as_ref(), b"\x04\x1f");
+        assert_eq!((variables.text("key"), variables.text("none"), variables.text("b")), (String::new(), String::new(), "%zz".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_query_and_text_can_be_read(query in "\\PC*", bytes in proptest::collection::vec(any::<u8>(), 0..64), charset in "(UTF-8|UTF-16BE|ISO-8859-1|x)?") {
+            Variables(&query).text("text");
+            decode(&bytes, &charset);
+        }
+
+        #[test]
+        fn what_is_encoded_is_read(text in "\\PC*") {
+            let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("text", &text).finish();
+            prop_assert_eq!(Variables(&query).text("text"), text.clone());
+            let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+            prop_assert_eq!(decode(&units, "UTF-16BE"), text);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use nuncio_net::StatusCode;
+use serde_json::json;
+
+use super::*;
+
+fn answered(status: u16, body: &str) -> Result<Value, Fault> {
+    let status = StatusCode::from_u16(status).unwrap();
+    read(&Response { status, headers: HeaderMap::new(), body: body.into(), truncated: false }, "the-token")
+}
+
+fn refused(status: u16, code: u32) -> Result<Value, Fault> {
+    answered(
+        status,
+        &json!({"code": code, "message": "m", "more_info": "https://www.twilio.com/docs/errors/1", "status": status}).to_string(),
+    )
+}
+
+fn short(verdict: &Verdict) -> (&'static str, FailureCode) {
+    match verdict {
+        Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
+        Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
+        Verdict::Rejected { failure } => ("rejected", failure.code),
+        Verdict::Unknown { failure, .. } => ("unknown", failure.code),
+        Verdict::Accepted { .. } => panic!("accepted"),
+    }
+}
+
+#[test]
+fn every_code_has_its_class() {
+    use FailureCode as Code;
+    let table: &[(&str, FailureCode, &[u32])] = &[
+        ("connection", Code::CredentialsInvalid, &[10_001, 20_003, 20_005, 20_006, 20_404, 30_002]),
+        ("connection", Code::RateLimited, &[10_004, 14_107, 20_429, 21_611, 30_001, 30_022]),
+        ("connection", Code::Undeliverable, &[20_503]),
+        ("rejected", Code::InvalidRecipient, &[13_223, 13_224, 21_211, 21_217, 21_421, 21_614, 30_005]),
+        ("rejected", Code::RecipientSuppressed, &[21_610]),
+        ("rejected", Code::BlockedByRecipient, &[30_004]),
+        ("rejected", Code::Undeliverable, &[21_612, 30_003, 30_006, 30_008]),
+        ("rejected", Code::Expired, &[30_036]),
+        ("rejected", Code::ContentRejected, &[21_602, 21_617, 30_007, 12_100]),
+        ("rejected", Code::AttachmentUnavailable, &[11_751, 21_620]),
+        ("rejected", Code::ProviderRejected, &[21_215, 21_408, 21_606, 21_608, 21_659, 21_703, 30_034, 99_999]),
+    ];
+    for (kind, code, numbers) in table {
+        for number in *numbers {
+            assert_eq!(short(&sent(refused(400, *number))), (*kind, *code), "{number}");
+        }
+    }
+}
+
+#[test]
+fn what_only_the_status_tells() {
+    use FailureCode as Code;
+    for (status, kind, code) in [
+        (401, "connection", Code::CredentialsInvalid),
+        (403, "connection", Code::CredentialsInvalid),
+        (429, "connection", Code::RateLimited),
+        (503, "connection", Code::Undeliverable),
+        (404, "connection", Code::Undeliverable),
+        (302, "connection", Code::Undeliverable),
+        (408, "message", Code::Undeliverable),
+        (400, "rejected", Code::ProviderRejected),
+        (500, "unknown", Code::UnknownOutcome),
+        (504, "unknown", Code::UnknownOutcome),
+    ] {
+        assert_eq!(short(&sent(refused(status, 1))), (kind, code), "{status}");
+        assert_eq!(short(&sent(answered(status, "<html>"))), (kind, code), "{status}");
+    }
+    for body in ["<html>", "[]", "{}", "{\"sid\": null}", "{\"sid\": \"\"}", ""] {
+        assert_eq!(short(&sent(answered(201, body))), ("unknown", Code::UnknownOutcome), "{body}");
+    }
+    assert_eq!(short(&sent(Err(Fault::Lost("x".into())))), ("unknown", Code::UnknownOutcome));
+    assert_eq!(short(&sent(Err(Fault::Unreachable("x".into())))), ("connection", Code::Undeliverable));
+    let taken = answered(201, r#"{"sid": "SM1", "status": "queued", "price": null, "num_segments": "1"}"#);
+    assert_eq!(sent(taken), Verdict::Accepted { refs: vec!["SM1".into()], cost: None });
+}
+
+#[test]
+fn the_token_is_not_repeated() {
+    let fault = answered(401, r#"{"code": 20003, "message": "the-token\nis wrong"}"#).unwrap_err();
+    assert_eq!(fault.to_string(), "the provider says (code 20003): *** is wrong");
+    assert!(advice(&fault).contains("check account_sid and auth_token"));
+}
+
+#[test]
+fn what_statuses_of_messages_say() {
+    for sent in ["accepted", "scheduled", "queued", "sending", "sent"] {
+        assert_eq!(message_status(sent, "", ""), Some(ReceiptKind::Sent));
+    }
+    assert_eq!(message_status("delivered", "", ""), Some(ReceiptKind::Delivered));
+    assert_eq!(message_status("read", "", ""), Some(ReceiptKind::Read));
+    for (status, error, text, code, provider_code, words) in [
+        ("undelivered", "30003", "", FailureCode::Undeliverable, "30003", "the phone is off, out of reach, or cannot receive messages"),
+        ("failed", "30005", "Unknown\ndestination", FailureCode::InvalidRecipient, "30005", "Unknown destination"),
+        ("failed", "21610", "", FailureCode::RecipientSuppressed, "21610", "the recipient told the provider to stop"),
+        ("failed", "30001", "", FailureCode::RateLimited, "30001", "the sender's queue is full"),
+        ("failed", "63999", "", FailureCode::Undeliverable, "63999", "see https://www.twilio.com/docs/api/errors/63999"),
+        ("failed", "", "", FailureCode::Undeliverable, "failed", "the provider gives no reason"),
+        ("canceled", "", "", FailureCode::ProviderRejected, "canceled", "it was cancelled at the provider"),
+    ] {
+        let failure = Failure { code, provider_code: Some(provider_code.to_owned()), message: words.to_owned() };
+        assert_eq!(message_status(status, error, text), Some(ReceiptKind::Failed(failure)));
+    }
+    for unknown in ["", "receiving", "received", "partially_delivered"] {
+        assert_eq!(message_status(unknown, "", ""), None);
+    }
+}
+
+#[test]
+fn what_statuses_of_calls_say() {
+    for sent in ["queued", "initiated", "ringing", "in-progress"] {
+        assert_eq!(call_status(sent, ""), Some(ReceiptKind::Sent));
+    }
+    assert_eq!(call_status("completed", "200"), Some(ReceiptKind::Delivered));
+    for (status, sip, code) in [
+        ("busy", "486", FailureCode::Undeliverable),
+        ("no-answer", "487", FailureCode::Undeliverable),
+        ("canceled", "", FailureCode::ProviderRejected),
+        ("failed", "404", FailureCode::InvalidRecipient),
+        ("failed", "503", FailureCode::Undeliverable),
+    ] {
+        let Some(ReceiptKind::Failed(failure)) = call_status(status, sip) else { panic!("{status}") };
+        assert_eq!((failure.code, failure.provider_code.as_deref()), (code, Some(status)));
+    }
+    assert_eq!(call_status("answered-by-a-cat", ""), None);
+}

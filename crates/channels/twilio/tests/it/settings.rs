@@ -1,0 +1,50 @@
+//! Settings: every fault at once, no secret in any text.
+
+use nuncio_channel::{Receipts, Sessions};
+use nuncio_domain::{Channel, MessageType, Redacted};
+use serde_json::{Value, json};
+
+use crate::support::{SID, TOKEN, account, object, offline, try_open};
+
+fn faults(settings: Value, secrets: Value) -> Vec<String> {
+    let mut account = account(Channel::Sms, "x", json!({}));
+    (account.settings, account.secrets) = (object(settings), Redacted::new(object(secrets)));
+    let mut paths: Vec<_> = try_open(&account).unwrap_err().into_iter().map(|error| error.path).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn the_least_that_works() {
+    let mut least = account(Channel::Sms, "x", json!({}));
+    least.settings = object(json!({"account_sid": SID}));
+    let adapter = try_open(&least).unwrap();
+    assert_eq!((adapter.capabilities().window, adapter.capabilities().receipts), (20, Receipts::ByAttempt));
+    assert_eq!(adapter.sessions(), Sessions::None);
+    let text = format!("{adapter:?}");
+    assert!(text.contains(SID) && text.contains("https://api.twilio.com") && !text.contains(TOKEN), "{text}");
+    let carried = |channel, message_type| offline(channel).capabilities().message_types.contains(&message_type);
+    assert!(carried(Channel::Sms, MessageType::Buttons) && !carried(Channel::Voice, MessageType::Buttons));
+    assert!(carried(Channel::Voice, MessageType::Audio));
+}
+
+#[test]
+fn all_faults_at_once() {
+    assert_eq!(faults(json!({}), json!({})), ["secrets.auth_token", "settings.account_sid"]);
+    let settings = json!({
+        "account_sid": "../AC1", "messaging_service_sid": "MG 1", "base_url": "api.twilio.com", "mms": 7, "repeat": 0, "ring_seconds": 601,
+        "window": 0, "timeout_seconds": 301, "api_key": "x"
+    });
+    let wanted = [
+        "settings.account_sid",
+        "settings.api_key",
+        "settings.base_url",
+        "settings.messaging_service_sid",
+        "settings.mms",
+        "settings.repeat",
+        "settings.ring_seconds",
+        "settings.timeout_seconds",
+        "settings.window",
+    ];
+    assert_eq!(faults(settings, json!({"auth_token": "x"})), wanted);
+}
