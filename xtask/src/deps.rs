@@ -13,6 +13,8 @@ struct Rule {
 }
 
 const CHANNEL: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel"];
+/// Channels of Meta share a crate.
+const META: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel", "nuncio-channel-meta"];
 const CHANNEL_NEVER: &[&str] = &["nuncio-store", "nuncio-core", "axum", "sqlx", "rusqlite"];
 
 const RULES: &[Rule] = &[
@@ -25,13 +27,15 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "nuncio-net", may_use: &["nuncio-domain"], never: &["nuncio-store", "axum", "sqlx"] },
     Rule { name: "nuncio-channel", may_use: &["nuncio-domain", "nuncio-net"], never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-instagram", may_use: META, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-kannel", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-meta", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-sim", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-smpp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-smtp", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-telegram", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-twilio", may_use: CHANNEL, never: CHANNEL_NEVER },
-    Rule { name: "nuncio-channel-whatsapp", may_use: CHANNEL, never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-whatsapp", may_use: META, never: CHANNEL_NEVER },
     Rule {
         name: "nuncio-core",
         may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel"],
@@ -57,6 +61,7 @@ const RULES: &[Rule] = &[
             "nuncio-store-sql",
             "nuncio-net",
             "nuncio-channel",
+            "nuncio-channel-instagram",
             "nuncio-channel-kannel",
             "nuncio-channel-sim",
             "nuncio-channel-smpp",

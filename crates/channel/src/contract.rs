@@ -17,6 +17,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{Account, Adapter, AdapterFactory, Scope, SendRequest, Services, Verdict};
 
+pub mod arbitrary;
+
 /// When the suite's messages are sent: 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);
 

@@ -32,6 +32,7 @@ codes! {
     InvalidJson = "invalid_json", 400, "The body is not JSON.";
     InvalidRequest = "invalid_request", 400, "A field, parameter or header is wrong, or the resource is in a state that does not allow the operation.";
     WhatsappWindowClosed = "whatsapp_window_closed", 400, "Outside the 24-hour window WhatsApp carries templates only.";
+    WindowClosed = "window_closed", 400, "The recipient has not written within the last 24 hours, outside of which Instagram carries nothing.";
     NoContacts = "no_contacts", 400, "The broadcast has no contacts.";
     SenderNotConfigured = "sender_not_configured", 400, "The sender has no connected channel that could carry the message.";
     TemplateNotApproved = "template_not_approved", 400, "The WhatsApp template is not approved.";

@@ -595,7 +595,7 @@ impl State {
         match kind {
             ReceiptKind::Sent | ReceiptKind::Delivered | ReceiptKind::Read => {
                 let (before, known) = ((self.status, self.detail.read_at), (attempt.status, attempt.arrived));
-                let arrived = !matches!(kind, ReceiptKind::Sent) && attempt.has_arrived_with(part);
+                let arrived = !matches!(kind, ReceiptKind::Sent) && attempt.has_arrived_with(part, matches!(kind, ReceiptKind::Read));
                 if arrived {
                     attempt.status = AttemptStatus::Delivered;
                     attempt.error = None;

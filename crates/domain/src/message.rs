@@ -160,12 +160,13 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Notes that a part arrived, from 0, and answers whether all have by now.
-    pub(crate) fn has_arrived_with(&mut self, part: u8) -> bool {
+    /// Notes that a part arrived, from 0, and answers whether all have by now. Parts go out in order: who has read one has those before it.
+    pub(crate) fn has_arrived_with(&mut self, part: u8, read: bool) -> bool {
         if self.parts <= 1 {
             return true;
         }
-        self.arrived |= 1_u32.checked_shl(part.into()).unwrap_or_default();
+        let this = 1_u32.checked_shl(part.into()).unwrap_or_default();
+        self.arrived |= if read { this | this.wrapping_sub(1) } else { this };
         self.arrived.count_ones() >= self.parts.into()
     }
 }

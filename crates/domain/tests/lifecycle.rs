@@ -514,6 +514,12 @@ fn a_long_message_has_arrived_when_all_its_parts_have() {
     }
     tell(&mut life, 1, ReceiptKind::Delivered);
     assert_eq!(life.state.status, Status::Delivered);
+    // Of several only the last that was read may be told.
+    let mut life = sent();
+    tell(&mut life, 1, ReceiptKind::Read);
+    assert_eq!(life.state.status, Status::Sent, "part 2 is missing");
+    tell(&mut life, 2, ReceiptKind::Read);
+    assert_eq!(life.state.status, Status::Read);
     // One part that did not arrive is a message that did not.
     let mut life = sent();
     tell(&mut life, 0, ReceiptKind::Delivered);

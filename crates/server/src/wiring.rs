@@ -17,6 +17,7 @@ use crate::config::Config;
 pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
     let net = Network::new(policy)?;
     Ok(Registry::new(vec![
+        Arc::new(nuncio_channel_instagram::InstagramFactory::new(net.clone())),
         Arc::new(nuncio_channel_kannel::KannelFactory::new(net.clone())),
         Arc::new(nuncio_channel_sim::SimFactory),
         Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),

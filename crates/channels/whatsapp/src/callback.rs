@@ -1,60 +1,23 @@
 //! What Meta posts: proof first, then statuses and messages. Pure.
 //!
-//! Sources: <https://developers.facebook.com/docs/graph-api/webhooks/getting-started>,
-//! <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
+//! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
 
-use hmac::{Hmac, Mac as _};
 use nuncio_channel::{Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel_meta::{GraphError, proved};
 use nuncio_domain::Timestamp;
 use nuncio_domain::lifecycle::ReceiptKind;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sha2::Sha256;
-use subtle::ConstantTimeEq as _;
-use url::form_urlencoded;
 
 use crate::config::Config;
-use crate::graph::GraphError;
 use crate::{inbound, map, wire};
-
-const SIGNATURE: &str = "x-hub-signature-256";
 
 /// Reads one call.
 pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
-    match call.method {
-        "GET" => challenge(config, call.query),
-        "POST" => {
-            prove(config, call)?;
-            Ok(Told { events: events(config, call)?, answer: Answer::default() })
-        }
-        method => Err(CallError::Malformed(format!("Meta calls with GET and POST, not with {method}"))),
+    match proved(&config.secrets, call)? {
+        Some(answered) => Ok(answered),
+        None => Ok(Told { events: events(config, call)?, answer: Answer::default() }),
     }
-}
-
-/// Meta tries the address: what it says comes back if it knows the word.
-fn challenge(config: &Config, query: &str) -> Result<Told, CallError> {
-    let parameter = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
-    let word = parameter("hub.verify_token").unwrap_or_default();
-    if !bool::from(word.as_bytes().ct_eq(config.verify_token.expose().as_bytes())) {
-        return Err(CallError::Unproved("hub.verify_token is not the connection's verify_token".to_owned()));
-    }
-    match (parameter("hub.mode").as_deref(), parameter("hub.challenge")) {
-        (Some("subscribe"), Some(body)) => Ok(Told { events: Vec::new(), answer: Answer { content_type: "text/plain", body } }),
-        _ => Err(CallError::Malformed("this is no subscription: hub.mode or hub.challenge is missing".to_owned())),
-    }
-}
-
-/// The signature is of the bytes as they came: Meta escapes what it signs in a way of its own.
-fn prove(config: &Config, call: &Call<'_>) -> Result<(), CallError> {
-    let unproved = |what: &str| CallError::Unproved(what.to_owned());
-    let header = call.headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
-    let header = header.ok_or_else(|| unproved("the header X-Hub-Signature-256 is missing"))?;
-    let given = header.strip_prefix("sha256=").and_then(|digits| hex::decode(digits).ok());
-    let given = given.ok_or_else(|| unproved("X-Hub-Signature-256 is not sha256= and hexadecimal digits"))?;
-    let mut mac = Hmac::<Sha256>::new_from_slice(config.app_secret.expose().as_bytes()).map_err(|_| unproved("there is no app_secret"))?;
-    mac.update(call.body);
-    // Compares in constant time.
-    mac.verify_slice(&given).map_err(|_| unproved("X-Hub-Signature-256 does not fit the body; is app_secret that of the app that calls?"))
 }
 
 #[derive(Deserialize)]

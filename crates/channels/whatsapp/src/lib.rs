@@ -19,13 +19,13 @@ use nuncio_net::Network;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 
+use crate::cloud::Cloud;
 use crate::config::Config;
-use crate::graph::Graph;
 use crate::templates::Templates;
 
 mod callback;
+mod cloud;
 mod config;
-mod graph;
 mod inbound;
 mod map;
 mod media;
@@ -71,7 +71,7 @@ impl AdapterFactory for WhatsappFactory {
             callback_url: services.callback_url(self.kind(), account.id),
             entropy: Arc::clone(&services.ids.entropy),
             templates: Templates::new(&self.net, config.clone()),
-            graph: Graph::new(&self.net, config),
+            cloud: Cloud::new(&self.net, config),
             mark,
             marks: Mutex::new(marks),
         }))
@@ -80,7 +80,7 @@ impl AdapterFactory for WhatsappFactory {
 
 #[derive(Debug)]
 struct Whatsapp {
-    graph: Graph,
+    cloud: Cloud,
     templates: Templates,
     capabilities: Capabilities,
     callback_url: String,
@@ -100,20 +100,20 @@ impl Adapter for Whatsapp {
         let uploaded = match to_upload(request) {
             Err(failure) => return Verdict::Rejected { failure },
             Ok(None) => None,
-            Ok(Some(file)) => match self.graph.upload_media(file, &*self.entropy).await {
+            Ok(Some(file)) => match self.cloud.upload_media(file, &*self.entropy).await {
                 Ok(id) => Some(id),
                 Err(fault) => return map::not_uploaded(&fault),
             },
         };
         match wire::message(request, uploaded.as_deref()) {
-            Ok(body) => map::sent(self.graph.post(&self.messages_path(), body).await),
+            Ok(body) => map::sent(self.cloud.graph.post(&self.messages_path(), body).await),
             Err(failure) => Verdict::Rejected { failure },
         }
     }
 
     async fn check(&self) -> Result<String, String> {
-        let path = format!("{}?fields=display_phone_number,verified_name,quality_rating", self.graph.config.phone_number_id);
-        let number = self.graph.get(&path).await.map_err(|fault| map::advice(&fault))?;
+        let path = format!("{}?fields=display_phone_number,verified_name,quality_rating", self.cloud.config.phone_number_id);
+        let number = self.cloud.graph.get(&path).await.map_err(|fault| map::advice(&fault))?;
         let text = |name: &str| number.get(name).and_then(Value::as_str).unwrap_or("not told").to_owned();
         Ok(format!(
             "the number is {} ({}), quality {}; receipts and messages are expected at {}",
@@ -126,7 +126,7 @@ impl Adapter for Whatsapp {
 
     /// Marking as read is all that there is to do.
     fn sessions(&self) -> Sessions {
-        if self.graph.config.mark_read { Sessions::EveryNode } else { Sessions::None }
+        if self.cloud.config.mark_read { Sessions::EveryNode } else { Sessions::None }
     }
 
     async fn run(&self, mut stop: Stop) {
@@ -134,24 +134,24 @@ impl Adapter for Whatsapp {
         while let Some(Some(id)) = stop.or(marks.recv()).await {
             let body = json!({"messaging_product": "whatsapp", "status": "read", "message_id": id});
             // It is a courtesy: should it fail, the next message marks this one, too.
-            let _ = stop.or(self.graph.post(&self.messages_path(), body)).await;
+            let _ = stop.or(self.cloud.graph.post(&self.messages_path(), body)).await;
         }
     }
 
     fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
-        let told = callback::read(&self.graph.config, call)?;
-        if self.graph.config.mark_read {
+        let told = callback::read(&self.cloud.config, call)?;
+        if self.cloud.config.mark_read {
             callback::inbound_ids(&told.events).for_each(|id| drop(self.mark.try_send(id.to_owned())));
         }
         Ok(told)
     }
 
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
-        self.graph.fetch_media(reference, most).await
+        self.cloud.fetch_media(reference, most).await
     }
 
     fn profile(&self) -> Option<&dyn ProfileApi> {
-        Some(&self.graph)
+        Some(&self.cloud)
     }
 
     fn templates(&self) -> Option<&dyn TemplateApi> {
@@ -161,7 +161,7 @@ impl Adapter for Whatsapp {
 
 impl Whatsapp {
     fn messages_path(&self) -> String {
-        format!("{}/messages", self.graph.config.phone_number_id)
+        format!("{}/messages", self.cloud.config.phone_number_id)
     }
 }
 

@@ -5,69 +5,33 @@
 use std::time::Duration;
 
 use nuncio_channel::{ProfileError, Scope, Verdict};
+use nuncio_channel_meta::{Class, Fault, GraphError, STOP};
 use nuncio_domain::message::{Failure, FailureCode};
 use serde_json::Value;
-
-use crate::graph::{Fault, GraphError, plain};
 
 /// How long to leave a recipient alone who got too many messages in a row (131056): Meta allows one in six seconds.
 const PAIR_PAUSE: Duration = Duration::from_secs(6);
 
-/// What to do about an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Class {
-    /// Come back later.
-    Later(Scope, FailureCode),
-    /// Do not come back.
-    Never(FailureCode),
-}
-
-/// The account's own fault: nothing goes out until somebody corrects it.
-const STOP: Class = Class::Later(Scope::Connection, FailureCode::CredentialsInvalid);
-
+/// What WhatsApp's own codes mean.
 const fn class(error: &GraphError) -> Option<Class> {
     use FailureCode as Code;
     Some(match error.code {
         // "Object does not exist or permissions are missing": the account's ids or its token.
         100 if matches!(error.error_subcode, Some(33)) => STOP,
-        0 | 3 | 10 | 190 | 200..=299 | 368 | 131_005 | 131_031 | 131_037 | 131_042 | 131_045 | 133_010 => STOP,
-        4 | 80_007 | 130_429 | 131_048 | 131_064 => Class::Later(Scope::Connection, Code::RateLimited),
+        131_005 | 131_031 | 131_037 | 131_042 | 131_045 | 133_010 => STOP,
+        130_429 | 131_048 | 131_064 => Class::Later(Scope::Connection, Code::RateLimited),
         131_056 => Class::Later(Scope::Message, Code::RateLimited),
-        1 | 2 | 131_000 => Class::Later(Scope::Message, Code::Undeliverable),
+        131_000 => Class::Later(Scope::Message, Code::Undeliverable),
         131_016 | 131_057 => Class::Later(Scope::Connection, Code::Undeliverable),
         131_021 | 131_030 => Class::Never(Code::InvalidRecipient),
         131_026 | 131_049 | 130_472 => Class::Never(Code::Undeliverable),
         131_050 => Class::Never(Code::BlockedByRecipient),
         131_047 => Class::Never(Code::WindowClosed),
         131_052 | 131_053 => Class::Never(Code::AttachmentUnavailable),
-        100 | 131_008 | 131_009 | 131_051 | 132_000..=132_999 => Class::Never(Code::ContentRejected),
+        131_008 | 131_009 | 131_051 | 132_000..=132_999 => Class::Never(Code::ContentRejected),
         130_497 | 135_000 => Class::Never(Code::ProviderRejected),
         _ => return None,
     })
-}
-
-/// What to do about an error, and about one that the list does not know.
-fn judge(status: u16, error: &GraphError) -> Class {
-    match (class(error), status) {
-        (Some(Class::Never(_)) | None, _) if error.is_transient => Class::Later(Scope::Message, FailureCode::Undeliverable),
-        (Some(class), _) => class,
-        (None, 401 | 403) => STOP,
-        (None, 429) => Class::Later(Scope::Connection, FailureCode::RateLimited),
-        (None, 500..=599) => Class::Later(Scope::Message, FailureCode::Undeliverable),
-        (None, _) => Class::Never(FailureCode::ProviderRejected),
-    }
-}
-
-/// The same for an answer that is no error of the Graph API, from something in between. `None` when the call may have been carried out.
-const fn judge_status(status: u16) -> Option<Class> {
-    match status {
-        200..=299 | 500..=502 | 504..=599 => None,
-        401 | 403 => Some(STOP),
-        408 => Some(Class::Later(Scope::Message, FailureCode::Undeliverable)),
-        429 => Some(Class::Later(Scope::Connection, FailureCode::RateLimited)),
-        503 | 300..=399 | 404 | 405 => Some(Class::Later(Scope::Connection, FailureCode::Undeliverable)),
-        _ => Some(Class::Never(FailureCode::ProviderRejected)),
-    }
 }
 
 /// What became of a message, by the answer to it.
@@ -88,42 +52,23 @@ pub(crate) fn not_uploaded(fault: &Fault) -> Verdict {
 }
 
 fn verdict(fault: &Fault, harmless: bool) -> Verdict {
-    let own = |code| Failure::own(code, fault.to_string());
-    let (class, failure, retry_after) = match fault {
-        Fault::Unreachable(_) => (Some(Class::Later(Scope::Connection, FailureCode::Undeliverable)), None, None),
-        Fault::Lost(_) => (None, None, None),
-        Fault::Garbled { status, retry_after } => (judge_status(*status), None, *retry_after),
-        Fault::Refused { status, error, text, retry_after } => {
-            let pause = if error.code == 131_056 { retry_after.or(Some(PAIR_PAUSE)) } else { *retry_after };
-            (Some(judge(*status, error)), Some((error, text)), pause)
-        }
-    };
-    let tell = |code| failure.map_or_else(|| own(code), |(error, text)| told(code, error, text));
-    match class {
-        Some(Class::Later(scope, code)) => Verdict::Deferred { retry_after, failure: tell(code), scope },
-        Some(Class::Never(code)) => Verdict::Rejected { failure: tell(code) },
-        None if harmless => Verdict::Deferred { retry_after, failure: own(FailureCode::Undeliverable), scope: Scope::Message },
-        None => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
+    let mut verdict = nuncio_channel_meta::verdict(fault, harmless, class);
+    if let (Verdict::Deferred { retry_after, .. }, Fault::Refused { error, .. }) = (&mut verdict, fault)
+        && error.code == 131_056
+    {
+        retry_after.get_or_insert(PAIR_PAUSE);
     }
-}
-
-fn told(code: FailureCode, error: &GraphError, text: &str) -> Failure {
-    let message = if text.trim().is_empty() { format!("Meta gives no reason for code {}", error.code) } else { text.to_owned() };
-    Failure { code, provider_code: Some(error.code.to_string()), message }
+    verdict
 }
 
 /// Why a status says that a message failed.
 pub(crate) fn failed(error: &GraphError) -> Failure {
-    let (Class::Later(_, code) | Class::Never(code)) = judge(0, error);
-    told(code, error, &error.text(""))
+    nuncio_channel_meta::failed(error, class)
 }
 
 /// Why a call that is no message came to nothing.
 pub(crate) fn failure(fault: &Fault) -> Failure {
-    match verdict(fault, true) {
-        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } | Verdict::Unknown { failure, .. } => failure,
-        Verdict::Accepted { .. } => Failure::own(FailureCode::Internal, plain(&fault.to_string())),
-    }
+    nuncio_channel_meta::failure(fault, class)
 }
 
 /// Why a call about the profile came to nothing.

@@ -4,6 +4,7 @@
 //! <https://developers.facebook.com/docs/graph-api/guides/upload>
 
 use nuncio_channel::ResolvedAttachment;
+use nuncio_channel_meta::{Body, Fault};
 use nuncio_domain::Entropy;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_net::Method;
@@ -11,7 +12,7 @@ use nuncio_net::header::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use url::form_urlencoded;
 
-use crate::graph::{Body, Fault, Graph};
+use crate::cloud::Cloud;
 use crate::map;
 
 /// A name that stands in a quoted string of a multipart header (WHATWG HTML, multipart/form-data).
@@ -45,7 +46,7 @@ fn text(answer: &Value, name: &str) -> Result<String, Fault> {
     text.map(str::to_owned).ok_or(Fault::Garbled { status: 200, retry_after: None })
 }
 
-impl Graph {
+impl Cloud {
     /// Uploads a file for a message, and answers its id. Nobody sees it.
     pub(crate) async fn upload_media(&self, file: &ResolvedAttachment, entropy: &dyn Entropy) -> Result<String, Fault> {
         let mut random = [0; 16];
@@ -53,7 +54,7 @@ impl Graph {
         let boundary = format!("nuncio-{}", hex::encode(random));
         let body = Body::Bytes(format!("multipart/form-data; boundary={boundary}"), form(file, &boundary));
         let path = format!("{}/media", self.config.phone_number_id);
-        text(&self.call(Method::POST, &path, HeaderMap::new(), body).await?, "id")
+        text(&self.graph.call(Method::POST, &path, HeaderMap::new(), body).await?, "id")
     }
 
     /// Uploads a file for the app, such as a picture, and answers its handle.
@@ -63,11 +64,11 @@ impl Graph {
             .append_pair("file_length", &bytes.len().to_string())
             .append_pair("file_type", content_type)
             .finish();
-        let session = self.call(Method::POST, &format!("{app}/uploads?{query}"), HeaderMap::new(), Body::Empty).await?;
+        let session = self.graph.call(Method::POST, &format!("{app}/uploads?{query}"), HeaderMap::new(), Body::Empty).await?;
         let session = text(&session, "id")?;
         let headers = HeaderMap::from_iter([(nuncio_net::header::HeaderName::from_static("file_offset"), HeaderValue::from_static("0"))]);
         let body = Body::Bytes(mime(content_type).to_owned(), bytes);
-        text(&self.call(Method::POST, &session, headers, body).await?, "h")
+        text(&self.graph.call(Method::POST, &session, headers, body).await?, "h")
     }
 
     /// Fetches media of an inbound message; at most `most` bytes.
@@ -77,7 +78,7 @@ impl Graph {
             return Err(lost("this is no id of WhatsApp media".to_owned()));
         }
         let path = format!("{id}?phone_number_id={}", self.config.phone_number_id);
-        let about = self.get(&path).await.map_err(|fault| map::failure(&fault))?;
+        let about = self.graph.get(&path).await.map_err(|fault| map::failure(&fault))?;
         // A number in some versions of the API, a text in others.
         let size = about.get("file_size").and_then(|size| size.as_u64().or_else(|| size.as_str()?.parse().ok()));
         let too_large = || lost(format!("the file is larger than the {most} bytes that are taken"));
@@ -85,7 +86,7 @@ impl Graph {
             return Err(too_large());
         }
         let url = text(&about, "url").map_err(|fault| map::failure(&fault))?;
-        let answer = self.download(&url, most as u64).await.map_err(|fault| map::failure(&fault))?;
+        let answer = self.graph.download(&url, most as u64).await.map_err(|fault| map::failure(&fault))?;
         if answer.truncated {
             return Err(too_large());
         }

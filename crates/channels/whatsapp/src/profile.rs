@@ -8,19 +8,19 @@ use nuncio_channel::{Picture, ProfileApi, ProfileError};
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, MethodStatus, ProfileChange, SetupStatus, Vertical};
 use serde_json::{Map, Value, json};
 
-use crate::graph::Graph;
+use crate::cloud::Cloud;
 use crate::map::profile_error;
 
 /// "There is an error with the payment method."
 const NO_PAYMENT: i64 = 141_006;
 
 #[async_trait]
-impl ProfileApi for Graph {
+impl ProfileApi for Cloud {
     async fn get(&self, known: &BusinessAccount) -> Result<BusinessAccount, ProfileError> {
         let path = format!("{}?fields=display_phone_number,health_status", self.config.phone_number_id);
-        let number = Graph::get(self, &path).await.map_err(|fault| profile_error(&fault))?;
+        let number = self.graph.get(&path).await.map_err(|fault| profile_error(&fault))?;
         let fields = "about,address,description,email,profile_picture_url,websites,vertical";
-        let answer = Graph::get(self, &format!("{}?fields={fields}", self.profile_path())).await.map_err(|fault| profile_error(&fault))?;
+        let answer = self.graph.get(&format!("{}?fields={fields}", self.profile_path())).await.map_err(|fault| profile_error(&fault))?;
         let (setup_status, method_status) = payment(&number).unwrap_or((known.setup_status, known.method_status));
         Ok(BusinessAccount {
             phone_number_id: self.config.phone_number_id.clone(),
@@ -32,8 +32,8 @@ impl ProfileApi for Graph {
     }
 
     async fn update(&self, known: &BusinessAccount, change: &ProfileChange) -> Result<BusinessAccount, ProfileError> {
-        self.post(&self.profile_path(), body(change)).await.map_err(|fault| profile_error(&fault))?;
-        ProfileApi::get(self, known).await
+        self.graph.post(&self.profile_path(), body(change)).await.map_err(|fault| profile_error(&fault))?;
+        self.get(known).await
     }
 
     async fn set_picture(&self, known: &BusinessAccount, picture: &Picture) -> Result<BusinessAccount, ProfileError> {
@@ -43,12 +43,12 @@ impl ProfileApi for Graph {
         let handle =
             self.upload_handle(app, name, picture.mime_type, picture.bytes.clone()).await.map_err(|fault| profile_error(&fault))?;
         let body = json!({"messaging_product": "whatsapp", "profile_picture_handle": handle});
-        self.post(&self.profile_path(), body).await.map_err(|fault| profile_error(&fault))?;
-        ProfileApi::get(self, known).await
+        self.graph.post(&self.profile_path(), body).await.map_err(|fault| profile_error(&fault))?;
+        self.get(known).await
     }
 }
 
-impl Graph {
+impl Cloud {
     fn profile_path(&self) -> String {
         format!("{}/whatsapp_business_profile", self.config.phone_number_id)
     }

@@ -6,14 +6,15 @@ use std::fmt;
 
 use async_trait::async_trait;
 use nuncio_channel::TemplateApi;
+use nuncio_channel_meta::Fault;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, HeaderType, Template};
 use nuncio_net::{Client, FetchLimits, Network};
 use serde_json::Value;
 use url::form_urlencoded;
 
+use crate::cloud::Cloud;
 use crate::config::Config;
-use crate::graph::{Fault, Graph};
 use crate::{map, template};
 
 /// Largest example of a header with media, in bytes: what Meta takes of a document.
@@ -21,14 +22,14 @@ const EXAMPLE_BYTES: u64 = 100 << 20;
 
 /// The templates of a business account.
 pub(crate) struct Templates {
-    graph: Graph,
+    cloud: Cloud,
     /// Examples lie where callers say: they are fetched the guarded way, whoever set the account up.
     guarded: Client,
 }
 
 impl fmt::Debug for Templates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.graph.fmt(f)
+        self.cloud.fmt(f)
     }
 }
 
@@ -45,13 +46,13 @@ struct Found {
 impl Templates {
     /// The templates of this account.
     pub(crate) fn new(net: &Network, config: Config) -> Self {
-        Self { graph: Graph::new(net, config), guarded: net.client(false).clone() }
+        Self { cloud: Cloud::new(net, config), guarded: net.client(false).clone() }
     }
 
     fn path(&self) -> Result<String, Failure> {
         let lacking =
             || Failure::own(FailureCode::ProviderRejected, "the connection's setting waba_id is missing, by which templates are kept");
-        self.graph.config.waba_id.as_ref().map(|waba| format!("{waba}/message_templates")).ok_or_else(lacking)
+        self.cloud.config.waba_id.as_ref().map(|waba| format!("{waba}/message_templates")).ok_or_else(lacking)
     }
 
     /// Looks for the template by name and language. Meta finds by a part of the name, too.
@@ -61,7 +62,7 @@ impl Templates {
             .append_pair("fields", "id,name,language,status,rejected_reason")
             .append_pair("limit", "200")
             .finish();
-        let answer = self.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|fault| failure(&fault))?;
+        let answer = self.cloud.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|fault| failure(&fault))?;
         let all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
         let language = template::language(&template.language);
         let same = |found: &&Value| text(found, "name") == template.name && text(found, "language") == language;
@@ -76,8 +77,8 @@ impl Templates {
         };
         let lacking =
             || Failure::own(FailureCode::ProviderRejected, "the connection's setting app_id is missing, by which examples are uploaded");
-        let app = self.graph.config.app_id.as_deref().ok_or_else(lacking)?;
-        let limits = FetchLimits { max_bytes: EXAMPLE_BYTES, timeout: self.graph.config.timeout };
+        let app = self.cloud.config.app_id.as_deref().ok_or_else(lacking)?;
+        let limits = FetchLimits { max_bytes: EXAMPLE_BYTES, timeout: self.cloud.config.access.timeout };
         let file = self.guarded.fetch(url, limits).await.map_err(|error| {
             let code = if error.is_transient() { FailureCode::Undeliverable } else { FailureCode::ContentRejected };
             Failure::own(code, format!("the example of the header could not be fetched: {error}"))
@@ -88,7 +89,7 @@ impl Templates {
             HeaderType::Document | HeaderType::Text => ("example.pdf", "application/pdf"),
         };
         let content_type = file.content_type.as_deref().and_then(|t| t.split(';').next()).map_or(usual, str::trim);
-        let handle = self.graph.upload_handle(app, name, content_type, file.bytes).await.map_err(|fault| failure(&fault))?;
+        let handle = self.cloud.upload_handle(app, name, content_type, file.bytes).await.map_err(|fault| failure(&fault))?;
         Ok(Some(handle))
     }
 }
@@ -98,7 +99,7 @@ impl TemplateApi for Templates {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
         let path = self.path()?;
         let example = self.example(template).await?;
-        let refusal = match self.graph.post(&path, template::submission(template, example.as_deref())).await {
+        let refusal = match self.cloud.graph.post(&path, template::submission(template, example.as_deref())).await {
             Ok(answer) if !text(&answer, "id").is_empty() => return Ok(text(&answer, "id").to_owned()),
             Ok(_) => Fault::Garbled { status: 200, retry_after: None },
             Err(fault) => fault,
@@ -115,7 +116,7 @@ impl TemplateApi for Templates {
     async fn status(&self, template: &Template) -> Result<Decision, Failure> {
         match &template.content.provider_id {
             Some(id) if id.bytes().all(|b| b.is_ascii_digit()) => {
-                let answer = self.graph.get(&format!("{id}?fields=status,rejected_reason")).await;
+                let answer = self.cloud.graph.get(&format!("{id}?fields=status,rejected_reason")).await;
                 Ok(decision(&answer.map_err(|fault| failure(&fault))?))
             }
             // The answer to handing it in was lost.

@@ -18,7 +18,7 @@ use super::check;
 use super::contacts::merged;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, PlanOptions, Planned};
-use crate::messages::routing::{Known, Window};
+use crate::messages::routing::Known;
 use crate::{Core, StoreResultExt as _};
 
 /// Recipients of one step, and steps of one round.
@@ -146,9 +146,7 @@ impl Core {
         let command = command(mould, contact);
         let options = PlanOptions { lenient: false, explores, template: mould.template.as_ref() };
         let mut planned = plan::plan(&mould.world, &mould.sender, command, known, now, self.ids(), options)?;
-        if plan::needs_window(&planned) && known.window == Window::Closed {
-            return Err(plan::window_closed());
-        }
+        plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
         let no_receipts = !self.inner.outbound.has_receipts(mould.broadcast.tenant, &planned.connection);
         let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts };
@@ -200,7 +198,7 @@ const fn pace(any: bool) -> Round {
 /// Why a recipient cannot be sent to, from the error that a message to them would have met.
 fn failure(error: &Error) -> Failure {
     let code = match error.code() {
-        ErrorCode::WhatsappWindowClosed => FailureCode::WindowClosed,
+        ErrorCode::WhatsappWindowClosed | ErrorCode::WindowClosed => FailureCode::WindowClosed,
         ErrorCode::SenderNotConfigured => FailureCode::Undeliverable,
         _ => FailureCode::ContentRejected,
     };

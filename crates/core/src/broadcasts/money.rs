@@ -154,9 +154,10 @@ impl Core {
         if !routing::needs_knowledge(&mould.world, &mould.sender, asked, message_type) {
             return Ok(HashMap::new());
         }
-        let phones = page.iter().map(|contact| &contact.recipient).filter(|recipient| recipient.kind == AddressKind::Phone);
-        let phones: Vec<&str> = phones.map(|recipient| recipient.identifier.as_str()).collect();
-        if phones.is_empty() { Ok(HashMap::new()) } else { self.phone_metrics(mould.broadcast.tenant, &phones).await }
+        let kind = routing::known_kind(asked);
+        let known = page.iter().map(|contact| &contact.recipient).filter(|recipient| recipient.kind == kind);
+        let known: Vec<&str> = known.map(|recipient| recipient.identifier.as_str()).collect();
+        if known.is_empty() { Ok(HashMap::new()) } else { self.metrics_of(mould.broadcast.tenant, kind, &known).await }
     }
 }
 
@@ -176,11 +177,11 @@ impl Prices<'_> {
         let Recipient { kind, identifier } = &contact.recipient;
         let alike = metrics.is_empty() && !check::is_template(self.mould.broadcast);
         let (mut known, mut country) = (self.known.clone(), String::new());
-        if *kind == AddressKind::Phone {
-            known = known.of_phone(&self.mould.world, identifier, metrics, self.now);
-            if alike {
-                country = address::phone_facts(identifier).country;
-            }
+        if matches!(kind, AddressKind::Phone | AddressKind::Instagram) {
+            known = known.of(&self.mould.world, *kind, identifier, metrics, self.now);
+        }
+        if *kind == AddressKind::Phone && alike {
+            country = address::phone_facts(identifier).country;
         }
         let class = (*kind, country, known.window);
         if let Some(price) = self.alike.get(&class).filter(|_| alike) {

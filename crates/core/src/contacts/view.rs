@@ -97,7 +97,7 @@ pub struct ContactChannelView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub last_inbound_at: Option<Timestamp>,
-    /// Until when WhatsApp carries free text, or did.
+    /// Until when WhatsApp carries free text, or Instagram anything; or did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub window_expires_at: Option<Timestamp>,
@@ -249,7 +249,9 @@ impl PersonChannel<'_> {
             label: self.entry.and_then(|e| e.label.clone()),
             metrics: ChannelMetricsView::from(self.sums()),
             last_inbound_at,
-            window_expires_at: last_inbound_at.filter(|_| self.channel == Channel::Whatsapp).map(|at| at.plus(limits::CONVERSATION)),
+            window_expires_at: last_inbound_at
+                .filter(|_| matches!(self.channel, Channel::Whatsapp | Channel::Instagram))
+                .map(|at| at.plus(limits::CONVERSATION)),
             metadata: self.entry.and_then(|e| e.metadata.clone()),
             created_at: self.entry.map_or(self.address.created_at, |e| e.created_at),
             updated_at: self.entry.map_or(self.address.created_at, |e| e.updated_at),

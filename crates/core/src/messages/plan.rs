@@ -234,19 +234,23 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
 }
 
-/// Whether WhatsApp's conversation window matters for this message.
-pub(crate) fn needs_window(planned: &Planned) -> bool {
-    planned.connection.channel == Channel::Whatsapp && planned.accept.message.message_type != MessageType::Template
+/// Fails if the message goes only to who has written lately, and the recipient has not.
+pub(crate) fn keep_window(planned: &Planned, known: &Known) -> Result<()> {
+    let (channel, message_type) = (planned.connection.channel, planned.accept.message.message_type);
+    if routing::has_window(channel, message_type) && known.window == routing::Window::Closed { Err(window_closed(channel)) } else { Ok(()) }
 }
 
 /// The sandbox's window is open for everyone but this recipient.
 pub(crate) fn sandbox_window_closed(number: &str) -> bool {
-    number.ends_with("5550009")
+    number.ends_with("5550009") || number == "900000009"
 }
 
-pub(crate) fn window_closed() -> Error {
-    let message = "the recipient has not written within the last 24 hours; outside that window WhatsApp carries templates only";
-    Error::new(ErrorCode::WhatsappWindowClosed, message)
+pub(crate) fn window_closed(channel: Channel) -> Error {
+    let (code, carries) = match channel {
+        Channel::Whatsapp => (ErrorCode::WhatsappWindowClosed, "WhatsApp carries templates only"),
+        _ => (ErrorCode::WindowClosed, "the channel carries nothing"),
+    };
+    Error::new(code, format!("the recipient has not written within the last 24 hours; outside that window {carries}"))
 }
 
 /// A recipient that cannot be read hides what else is wrong, but for what needs no channel.

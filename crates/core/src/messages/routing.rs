@@ -8,13 +8,13 @@ use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::lifecycle::Route;
 use nuncio_domain::message::{Considered, Cost, Routing};
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{Channel, Error, ErrorCode, FieldError, MessageType, RequestedChannel, Result, Timestamp, limits};
+use nuncio_domain::{AddressKind, Channel, Error, ErrorCode, FieldError, MessageType, RequestedChannel, Result, Timestamp, limits};
 use nuncio_store::{ChannelMetrics, CountryMetrics};
 
 use super::estimate::{Estimate, GOOD};
 use super::plan::window_closed;
 
-/// How long the recipient's last message counts for the choice of the channel, and keeps WhatsApp's window open.
+/// How long the recipient's last message counts for the choice of the channel, and keeps a window open.
 pub(crate) const RECENT: Duration = Duration::from_secs(86_400);
 /// One message in so many goes by another good channel, to learn how that one does.
 const EXPLORE: u16 = 64;
@@ -60,10 +60,10 @@ pub(crate) struct Known {
     pub(crate) prices: Arc<PriceBook>,
 }
 
-/// WhatsApp's conversation window.
+/// The conversation window of WhatsApp or Instagram.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) enum Window {
-    /// Only templates go through.
+    /// Nothing goes through but templates of WhatsApp.
     #[default]
     Closed,
     /// Everything goes through, until then if that is known.
@@ -124,11 +124,28 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether what is known of the recipient matters to the choice or to WhatsApp's window.
+/// Whether what is known of the recipient matters to the choice or to the channel's window.
 pub(crate) fn needs_knowledge(world: &World, sender: &Sender, asked: RequestedChannel, message_type: MessageType) -> bool {
     match asked {
         RequestedChannel::Auto => world.connection(sender.id, Channel::Whatsapp).is_some(),
-        RequestedChannel::Only(channel) => channel == Channel::Whatsapp && message_type != MessageType::Template,
+        RequestedChannel::Only(channel) => has_window(channel, message_type),
+    }
+}
+
+/// The kind of recipients of whom something is known that matters.
+pub(crate) const fn known_kind(asked: RequestedChannel) -> AddressKind {
+    match asked {
+        RequestedChannel::Only(channel) => channel.address_kind(),
+        RequestedChannel::Auto => AddressKind::Phone,
+    }
+}
+
+/// Whether a channel carries the type only to who has written within the last 24 hours. On Instagram a template is a text.
+pub(crate) fn has_window(channel: Channel, message_type: MessageType) -> bool {
+    match channel {
+        Channel::Whatsapp => message_type != MessageType::Template,
+        Channel::Instagram => true,
+        _ => false,
     }
 }
 
@@ -180,7 +197,7 @@ fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Chan
     if channel == Channel::Whatsapp && asked.message_type == MessageType::Template && !asked.approved {
         return Err(Refusal::Unapproved);
     }
-    if channel == Channel::Whatsapp && asked.message_type != MessageType::Template && known.window == Window::Closed {
+    if has_window(channel, asked.message_type) && known.window == Window::Closed {
         return Err(Refusal::Window);
     }
     if channel == Channel::SmsOneway && world.connection(asked.sender.id, Channel::Sms).is_some() {
@@ -260,7 +277,7 @@ fn nothing_fits<'a>(world: &'a World, sender: &Sender, order: &[Channel], refuse
     let unfit = refused.iter().find(|(_, refusal)| matches!(refusal, Refusal::Content(fault) if !closed || fault.path == "text"));
     match unfit {
         Some((channel, _)) => only(world, sender, *channel, "no channel can carry the content"),
-        None if closed => Err(window_closed()),
+        None if closed => Err(window_closed(Channel::Whatsapp)),
         None if refused.iter().any(|(_, refusal)| matches!(refusal, Refusal::Unapproved)) => Err(not_approved()),
         None => Err(not_configured(sender, order)),
     }
@@ -310,7 +327,7 @@ pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
         (_, Type::Location) => "the place goes as its name and a link to a map",
         (Channel::Email, Type::Contact) => "the contact cards go as text and as a vCard file",
         (_, Type::Contact) => "the contact cards go as text",
-        (Channel::Instagram, Type::List) => "the choices go as quick replies",
+        (Channel::Instagram, Type::List) => "the choices go as a numbered list with quick replies",
         (Channel::Instagram, _) => return None,
         (_, Type::Image | Type::Video | Type::Audio | Type::Document) => "the media goes as a link",
         (_, Type::Buttons) => "the buttons go as a numbered list",

@@ -121,7 +121,7 @@ impl From<Cost> for PlannedCost {
     }
 }
 
-/// WhatsApp's conversation window.
+/// The conversation window of WhatsApp or Instagram.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ConversationWindow)]
@@ -218,7 +218,7 @@ impl Core {
             estimated_cost: money.and_then(|m| m.quotes.iter().find(|q| q.channel == route.channel)).map(|q| q.cost.into()),
             required,
             affordable: within_the_day && (!balance.limited || required.is_none_or(|required| required <= balance.available)),
-            window: (route.channel == Channel::Whatsapp).then(|| window.into()),
+            window: matches!(route.channel, Channel::Whatsapp | Channel::Instagram).then(|| window.into()),
             degraded: channels.filter_map(|channel| routing::degraded(channel, message.message_type)).collect(),
             from: message.from,
             to: message.to,
@@ -232,9 +232,7 @@ impl Core {
         let template = self.template_of(caller.tenant, &command).await?;
         let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
         let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
-        if plan::needs_window(&planned) && known.window == Window::Closed {
-            return Err(plan::window_closed());
-        }
+        plan::keep_window(&planned, &known)?;
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
         accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
@@ -260,15 +258,21 @@ impl Core {
         if !routing::needs_knowledge(world, sender, asked, message_type) {
             return Ok(nothing);
         }
-        let Ok(Parsed::Phone(number)) = Parsed::parse(&command.to) else { return Ok(nothing) };
-        let metrics = self.phone_metrics(world.tenant, &[&number]).await?.remove(&number).unwrap_or_default();
+        let kind = routing::known_kind(asked);
+        let Ok(Parsed::Phone(number) | Parsed::Digits(number)) = Parsed::parse(&command.to) else { return Ok(nothing) };
+        let metrics = self.metrics_of(world.tenant, kind, &[&number]).await?.remove(&number).unwrap_or_default();
         let countries = self.countries(world.tenant).await?;
-        Ok(Known { countries, ..nothing }.of_phone(world, &number, metrics, now))
+        Ok(Known { countries, ..nothing }.of(world, kind, &number, metrics, now))
     }
 
-    /// Metrics of phone numbers; at most 1,000 of them.
-    pub(crate) async fn phone_metrics(&self, tenant: TenantId, numbers: &[&str]) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
-        let rows = self.inner.store.read().await.or_fail()?.recipient_metrics(tenant, AddressKind::Phone, numbers).await.or_fail()?;
+    /// Metrics of recipients of one kind; at most 1,000 of them.
+    pub(crate) async fn metrics_of(
+        &self,
+        tenant: TenantId,
+        kind: AddressKind,
+        recipients: &[&str],
+    ) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
+        let rows = self.inner.store.read().await.or_fail()?.recipient_metrics(tenant, kind, recipients).await.or_fail()?;
         let mut metrics = HashMap::<_, Vec<_>>::new();
         for (number, row) in rows {
             metrics.entry(number).or_default().push(row);
@@ -347,20 +351,21 @@ struct Plotted {
 }
 
 impl Known {
-    /// The same with what is known of a phone number.
-    pub(crate) fn of_phone(self, world: &World, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
+    /// The same with what is known of a phone number, or of a chat id of Instagram.
+    pub(crate) fn of(self, world: &World, kind: AddressKind, number: &str, metrics: Vec<ChannelMetrics>, now: Timestamp) -> Self {
         let window = match world.environment {
             Environment::Test if plan::sandbox_window_closed(number) => Window::Closed,
             Environment::Test => Window::Open(None),
-            Environment::Live => window(&metrics, now),
+            Environment::Live => window(&metrics, kind, now),
         };
         Self { metrics, window, ..self }
     }
 }
 
-/// Whether the recipient wrote by WhatsApp within the last 24 hours.
-fn window(metrics: &[ChannelMetrics], now: Timestamp) -> Window {
-    let newest = metrics.iter().filter(|m| m.channel == Channel::Whatsapp).filter_map(|m| m.last_inbound_at).max();
+/// Whether the recipient wrote within the last 24 hours, by the channel of its kind that has a window.
+fn window(metrics: &[ChannelMetrics], kind: AddressKind, now: Timestamp) -> Window {
+    let channel = if kind == AddressKind::Instagram { Channel::Instagram } else { Channel::Whatsapp };
+    let newest = metrics.iter().filter(|m| m.channel == channel).filter_map(|m| m.last_inbound_at).max();
     newest.filter(|at| now.since(*at) < routing::RECENT).map_or(Window::Closed, |at| Window::Open(Some(at.plus(routing::RECENT))))
 }
 

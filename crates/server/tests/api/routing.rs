@@ -171,3 +171,50 @@ async fn the_live_window_opens_with_an_inbound_message() {
     app.node.dispatch.tick().await.expect("a beat");
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "sms");
 }
+
+/// Instagram carries nothing at all to who has not written lately, not even a template, which is a text there.
+#[tokio::test]
+async fn instagram_has_a_window_of_its_own() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let live = [("authorization", format!("Bearer {}", app.live_key))];
+        let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
+        for channel in [Channel::Telegram, Channel::Instagram] {
+            app.connect(channel, "sim", json!({}), json!({})).await;
+        }
+        let ada = "1254459154682919";
+        let send = async |channel: &str, path: &str| {
+            app.send("POST", path, &live, Some(json!({"to": ada, "text": "x", "channel": channel}))).await
+        };
+        for path in ["/v1/messages", "/v1/messages?dryRun=true"] {
+            assert_eq!(send("instagram", path).await.expect(400).json()["code"], "window_closed");
+        }
+        let world = app.node.core.world(app.project.live).await.expect("a world");
+        let write = async |channel: Channel| {
+            let connection = world.connections.iter().find(|c| c.channel == channel).expect("a connection").id;
+            let place = (app.project.live, connection, channel);
+            let inbound = nuncio_channel::Inbound::text(place, format!("{channel}-1"), ada.into(), "hello".into(), app.clock.now());
+            app.node.dispatch.services().events.push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
+            app.drain().await;
+        };
+        write(Channel::Telegram).await;
+        send("instagram", "/v1/messages").await.expect(400);
+        send("telegram", "/v1/messages").await.expect(202);
+        write(Channel::Instagram).await;
+        let open = send("instagram", "/v1/messages?dryRun=true").await.expect(200).json();
+        let window = &open["plan"]["window"];
+        assert_eq!((&window["open"], &window["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")), "{open}");
+        send("instagram", "/v1/messages").await.expect(202);
+        app.clock.advance(Duration::from_secs(86_400));
+        app.node.dispatch.tick().await.expect("a beat");
+        send("instagram", "/v1/messages").await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn the_sandbox_has_a_closed_window_of_instagram_too() {
+    let app = TestApp::start().await;
+    let body = |to: &str| json!({"to": to, "text": "x", "channel": "instagram"});
+    assert_eq!(app.post("/v1/messages", body("900000009")).await.expect(400).json()["code"], "window_closed");
+    app.post("/v1/messages", body("900000001")).await.expect(202);
+}

@@ -2,24 +2,18 @@
 
 use std::sync::Arc;
 
-use hmac::{Hmac, Mac as _};
 use http::{HeaderMap, HeaderValue};
 use nuncio_channel::{Adapter, Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told, stop};
+use nuncio_channel_meta::scripted::Reply;
+pub(crate) use nuncio_channel_meta::scripted::sign;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{MessageType, TenantId, Timestamp};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
-use crate::support::{Api, NUMBER, Reply, SECRET, WORD, message, offline, open_with};
+use crate::support::{NUMBER, SECRET, WORD, message, offline, open_with, start};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_749_416_400_000);
-
-pub(crate) fn sign(body: &[u8]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
-    mac.update(body);
-    format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
-}
 
 fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<Told, CallError> {
     let headers = signature.map(|text| (http::HeaderName::from_static("x-hub-signature-256"), HeaderValue::from_str(text).unwrap()));
@@ -266,7 +260,7 @@ fn messages_of_every_kind() {
 
 #[tokio::test]
 async fn what_comes_in_is_marked_as_read_if_that_is_wanted() {
-    let api = Api::start(|_| Reply::Json(200, json!({"success": true}))).await;
+    let api = start(|_| Reply::Json(200, json!({"success": true}))).await;
     let adapter = open_with(&api, json!({"mark_read": true}));
     let (ask, asked) = stop();
     let session = tokio::spawn({

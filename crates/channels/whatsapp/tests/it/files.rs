@@ -2,11 +2,12 @@
 
 use nuncio_channel::contract::request;
 use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
+use nuncio_channel_meta::scripted::Reply;
 use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
 use serde_json::json;
 
-use crate::support::{Api, NUMBER, Reply, TOKEN, message, offline, open, refusal, taken};
+use crate::support::{NUMBER, TOKEN, message, offline, open, start, taken};
 
 fn file(name: &str, content_type: &str, bytes: &[u8]) -> ResolvedAttachment {
     ResolvedAttachment { filename: name.into(), content_type: content_type.into(), content_id: None, bytes: bytes.to_vec() }
@@ -14,8 +15,7 @@ fn file(name: &str, content_type: &str, bytes: &[u8]) -> ResolvedAttachment {
 
 #[tokio::test]
 async fn an_attachment_is_uploaded_and_sent_by_its_id() {
-    let api =
-        Api::start(|seen| if seen.path.ends_with("/media") { Reply::Json(200, json!({"id": "1037543291543636"})) } else { taken() }).await;
+    let api = start(|seen| if seen.path.ends_with("/media") { Reply::Json(200, json!({"id": "1037543291543636"})) } else { taken() }).await;
     let message = message(MessageType::Document, Some("See"), json!({}));
     let files = [file("bill.pdf", "application/pdf", &[0, 13, 10, 255])];
     let verdict = open(&api).send(&SendRequest { attachments: &files, ..request(&message) }).await;
@@ -35,10 +35,10 @@ async fn an_attachment_is_uploaded_and_sent_by_its_id() {
 async fn an_upload_that_fails_sends_nothing() {
     let message = message(MessageType::Image, None, json!({}));
     let files = [file("a.png", "image/png", &[1])];
-    let lost = Api::start(|_| Reply::HangUp).await;
+    let lost = start(|_| Reply::HangUp).await;
     let verdict = open(&lost).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     assert!(matches!(verdict, Verdict::Deferred { scope: Scope::Message, .. }), "a lost answer to an upload is no unknown: {verdict:?}");
-    let refused = Api::start(|_| refusal(400, 131_053, "Media upload error")).await;
+    let refused = start(|_| Reply::refusal(400, 131_053, "Media upload error")).await;
     let verdict = open(&refused).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
     assert_eq!(failure.code, FailureCode::AttachmentUnavailable);
@@ -62,14 +62,14 @@ async fn attachments_that_are_no_media_are_refused() {
 
 #[tokio::test]
 async fn media_is_fetched_in_two_steps_with_the_token() {
-    let api = Api::start(|seen| {
+    let api = start(|seen| {
         let about = |size| json!({"url": format!("http://{}/blob", seen.header("host").unwrap()), "mime_type": "image/jpeg", "file_size": size, "id": "1"});
         match seen.path.as_str() {
             "/blob" => Reply::Raw(200, Vec::new(), vec![7; 10]),
             path if path.starts_with("/v23.0/10?") => Reply::Json(200, about(json!(10))),
             path if path.starts_with("/v23.0/11?") => Reply::Json(200, about(json!("9"))), // which is a lie
             path if path.starts_with("/v23.0/12?") => Reply::Json(200, about(json!("1000"))),
-            _ => refusal(400, 100, "Object with ID '13' does not exist"),
+            _ => Reply::refusal(400, 100, "Object with ID '13' does not exist"),
         }
     })
     .await;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Adapter, CallError, Inbound, Scope, Verdict, stop};
+use nuncio_channel_meta::scripted::Reply;
 use nuncio_domain::{MessageType, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::support::{Api, SECRET, message, offline, open, open_with, refusal, send, taken};
+use crate::support::{SECRET, message, offline, open, open_with, send, start, taken};
 use crate::{callbacks, cases, templates};
 
 /// The peer program.
@@ -72,7 +73,7 @@ fn canonical(value: Value) -> Value {
 #[ignore = "needs the WhatsApp peer; ./test runs it"]
 async fn heavy_we_post_what_pywa_posts() {
     let theirs = Pywa::start().ask(json!({"do": "messages"}));
-    let api = Api::start(|_| taken()).await;
+    let api = start(|_| taken()).await;
     let adapter = open_with(&api, json!({"mark_read": true}));
     let cases = cases::all();
     assert_eq!(theirs.as_object().unwrap().len(), cases.len() + 1);
@@ -187,7 +188,7 @@ fn heavy_we_read_what_pywa_reads() {
 
 /// Where an error belongs by what the adapter does about it.
 async fn verdict(code: i64) -> Verdict {
-    let api = Api::start(move |_| refusal(400, code, "No")).await;
+    let api = start(move |_| Reply::refusal(400, code, "No")).await;
     let adapter: Arc<dyn Adapter> = open(&api);
     send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await
 }

@@ -1,10 +1,11 @@
 //! The business profile and its picture.
 
 use nuncio_channel::{Picture, ProfileError};
+use nuncio_channel_meta::scripted::{Api, Reply};
 use nuncio_domain::profile::{BusinessAccount, MethodStatus, ProfileChange, SetupStatus, Vertical};
 use serde_json::{Value, json};
 
-use crate::support::{Api, NUMBER, Reply, TOKEN, open, open_with, refusal};
+use crate::support::{NUMBER, TOKEN, open, open_with, start};
 
 fn profile() -> Value {
     json!({"data": [{
@@ -25,7 +26,7 @@ fn number(errors: Value) -> Value {
 }
 
 async fn meta(errors: Value) -> Api {
-    Api::start(move |seen| match (seen.method.as_str(), seen.path.split('?').next().unwrap()) {
+    start(move |seen| match (seen.method.as_str(), seen.path.split('?').next().unwrap()) {
         ("GET", path) if path.ends_with("/whatsapp_business_profile") => Reply::Json(200, profile()),
         ("GET", _) => Reply::Json(200, number(errors.clone())),
         (_, path) if path.ends_with("/uploads") => Reply::Json(200, json!({"id": "upload:MTphdHRhY2htZW50?sig=ARZqkGCA_uQMxC8nHKI"})),
@@ -86,12 +87,12 @@ async fn a_picture_is_uploaded_in_two_steps_and_then_shown() {
 #[tokio::test]
 async fn refusals_and_troubles_are_told_apart() {
     for (reply, refused) in [
-        (refusal(400, 100, &format!("(#100) Param about must be at most 139 characters {TOKEN}")), true),
-        (refusal(500, 2, "Service temporarily unavailable"), false),
-        (refusal(401, 190, "Expired"), false),
+        (Reply::refusal(400, 100, &format!("(#100) Param about must be at most 139 characters {TOKEN}")), true),
+        (Reply::refusal(500, 2, "Service temporarily unavailable"), false),
+        (Reply::refusal(401, 190, "Expired"), false),
         (Reply::HangUp, false),
     ] {
-        let api = Api::start(move |_| reply.clone()).await;
+        let api = start(move |_| reply.clone()).await;
         let adapter = open_with(&api, json!({}));
         let error = adapter.profile().unwrap().update(&BusinessAccount::default(), &ProfileChange::default()).await.unwrap_err();
         assert_eq!(matches!(error, ProfileError::Refused(_)), refused, "{error}");

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use nuncio_channel::contract::request;
 use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_channel_meta::scripted::Reply;
 use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::support::{Api, NUMBER, Reply, TOKEN, message, offline, open, open_with, refusal, send, taken};
+use crate::support::{NUMBER, TOKEN, message, offline, open, open_with, send, start, taken};
 
 fn wanted() -> BTreeMap<&'static str, Value> {
     let template = |name: &str, code: &str, components: Value| json!({"name": name, "language": {"code": code}, "components": components});
@@ -75,7 +76,7 @@ fn wanted() -> BTreeMap<&'static str, Value> {
 
 #[tokio::test]
 async fn every_type_is_one_call() {
-    let api = Api::start(|_| taken()).await;
+    let api = start(|_| taken()).await;
     let (adapter, wanted) = (open(&api), wanted());
     let cases = cases::all();
     assert_eq!(cases.len(), wanted.len());
@@ -112,14 +113,14 @@ async fn what_whatsapp_cannot_carry_never_leaves() {
 
 #[tokio::test]
 async fn a_reaction_is_taken_back_by_an_empty_one() {
-    let api = Api::start(|_| taken()).await;
+    let api = start(|_| taken()).await;
     send(&open(&api), &message(MessageType::Reaction, None, json!({"reactToMessageId": "wamid.A", "emoji": ""}))).await;
     assert_eq!(api.seen()[0].json()["reaction"], json!({"message_id": "wamid.A", "emoji": ""}));
 }
 
 #[tokio::test]
 async fn every_attempt_has_its_own_name() {
-    let api = Api::start(|_| taken()).await;
+    let api = start(|_| taken()).await;
     let message = message(MessageType::Text, Some("Hola"), json!({}));
     open(&api).send(&SendRequest { attempt: 3, ..request(&message) }).await;
     assert_eq!(api.seen()[0].json()["biz_opaque_callback_data"], format!("{}/3", message.id));
@@ -127,7 +128,7 @@ async fn every_attempt_has_its_own_name() {
 
 #[tokio::test]
 async fn silence_after_the_message_is_unknown() {
-    let api = Api::start(|_| Reply::Silence).await;
+    let api = start(|_| Reply::Silence).await;
     let adapter = open_with(&api, json!({"timeout_seconds": 1}));
     let verdict = send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await;
     assert!(matches!(verdict, Verdict::Unknown { .. }), "{verdict:?}");
@@ -135,7 +136,7 @@ async fn silence_after_the_message_is_unknown() {
 
 #[tokio::test]
 async fn the_pause_of_a_business_use_case_is_in_minutes() {
-    let api = Api::start(|_| {
+    let api = start(|_| {
         let usage = json!({"102290129340398": [{"type": "whatsapp", "call_count": 100, "estimated_time_to_regain_access": 4}]});
         let error = json!({"error": {"message": "(#80007) Rate limit issues", "code": 80_007}});
         Reply::Raw(400, vec![("X-Business-Use-Case-Usage", usage.to_string())], error.to_string().into_bytes())
@@ -148,12 +149,11 @@ async fn the_pause_of_a_business_use_case_is_in_minutes() {
 #[tokio::test]
 async fn a_check_says_what_to_do() {
     for (code, status, advice) in [(190, 401, "access_token"), (200, 403, "whatsapp_business_messaging"), (100, 400, "phone_number_id")] {
-        let api = Api::start(move |_| refusal(status, code, "No")).await;
+        let api = start(move |_| Reply::refusal(status, code, "No")).await;
         let told = open(&api).check().await.unwrap_err();
         assert!(told.contains(advice), "{code}: {told}");
     }
-    let api =
-        Api::start(|_| Reply::Json(200, json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"}))).await;
+    let api = start(|_| Reply::Json(200, json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"}))).await;
     let told = open(&api).check().await.unwrap();
     assert!(told.contains("+34 600 111 222") && told.contains("https://nuncio.example/providers/whatsapp_cloud/cnx_"), "{told}");
 }

@@ -10,7 +10,7 @@ use nuncio_net::{Client, FetchError, FetchLimits, Method, Network, Response, Url
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::config::Config;
+use crate::Access;
 
 /// Answers are short; media are limited by who asks for them.
 const ANSWER_BYTES: u64 = 1 << 20;
@@ -19,41 +19,41 @@ const TEXT: usize = 500;
 
 /// What the Graph API says is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-pub(crate) struct GraphError {
+pub struct GraphError {
     /// What decides.
     #[serde(default)]
-    pub(crate) code: i64,
+    pub code: i64,
     /// Tells cases of a code apart.
     #[serde(default)]
-    pub(crate) error_subcode: Option<i64>,
+    pub error_subcode: Option<i64>,
     /// What happened.
     #[serde(default)]
-    pub(crate) message: String,
+    pub message: String,
     /// A title, in statuses.
     #[serde(default)]
-    pub(crate) title: String,
+    pub title: String,
     /// What to tell people, where it differs.
     #[serde(default)]
-    pub(crate) error_user_msg: Option<String>,
+    pub error_user_msg: Option<String>,
     /// More words.
     #[serde(default)]
-    pub(crate) error_data: Option<ErrorData>,
+    pub error_data: Option<ErrorData>,
     /// Whether trying again may help.
     #[serde(default)]
-    pub(crate) is_transient: bool,
+    pub is_transient: bool,
 }
 
 /// The details of an error.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-pub(crate) struct ErrorData {
+pub struct ErrorData {
     /// In words.
     #[serde(default)]
-    pub(crate) details: Option<String>,
+    pub details: Option<String>,
 }
 
 impl GraphError {
     /// What happened, for people, without `secret`: some messages repeat the token.
-    pub(crate) fn text(&self, secret: &str) -> String {
+    pub fn text(&self, secret: &str) -> String {
         let details = self.error_data.as_ref().and_then(|data| data.details.as_deref()).or(self.error_user_msg.as_deref());
         let head = if self.message.is_empty() { &self.title } else { &self.message };
         let text = match details {
@@ -65,13 +65,13 @@ impl GraphError {
 }
 
 /// On one line, and not too long.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
 }
 
 /// Why a call came to nothing. The texts hold no secrets.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The request never left.
     Unreachable(String),
     /// The request was written, and no answer came.
@@ -108,7 +108,8 @@ impl fmt::Display for Fault {
 }
 
 /// A body to send.
-pub(crate) enum Body {
+#[derive(Debug)]
+pub enum Body {
     /// None.
     Empty,
     /// JSON.
@@ -118,44 +119,43 @@ pub(crate) enum Body {
 }
 
 /// The Graph API, as one account reaches it. Never prints the token.
-pub(crate) struct Graph {
+pub struct Graph {
     client: Client,
-    /// Settings.
-    pub(crate) config: Config,
+    access: Access,
 }
 
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.config.fmt(f)
+        self.access.fmt(f)
     }
 }
 
 impl Graph {
     /// The API for this account.
-    pub(crate) fn new(net: &Network, config: Config) -> Self {
-        Self { client: net.client(config.trusted).clone(), config }
+    pub fn new(net: &Network, access: Access) -> Self {
+        Self { client: net.client(access.trusted).clone(), access }
     }
 
     /// Gets `path`, which begins without a slash and may have a query.
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Fault> {
+    pub async fn get(&self, path: &str) -> Result<Value, Fault> {
         self.call(Method::GET, path, HeaderMap::new(), Body::Empty).await
     }
 
     /// Posts JSON to `path`.
-    pub(crate) async fn post(&self, path: &str, body: Value) -> Result<Value, Fault> {
+    pub async fn post(&self, path: &str, body: Value) -> Result<Value, Fault> {
         self.call(Method::POST, path, HeaderMap::new(), Body::Json(body)).await
     }
 
     /// Makes one call and reads the JSON that it answers.
-    pub(crate) async fn call(&self, method: Method, path: &str, headers: HeaderMap, body: Body) -> Result<Value, Fault> {
-        let url = format!("{}/{path}", self.config.root);
+    pub async fn call(&self, method: Method, path: &str, headers: HeaderMap, body: Body) -> Result<Value, Fault> {
+        let url = format!("{}/{path}", self.access.root);
         let answer = self.send(method, &url, headers, body, ANSWER_BYTES).await?;
         self.read(&answer)
     }
 
     /// Gets the file at a URL that the API named. At most `most` bytes are read.
-    pub(crate) async fn download(&self, url: &str, most: u64) -> Result<Response, Fault> {
-        if !may_carry_token(url, &self.config.root) {
+    pub async fn download(&self, url: &str, most: u64) -> Result<Response, Fault> {
+        if !may_carry_token(url, &self.access.root) {
             return Err(Fault::Unreachable("the address of the media is not https".to_owned()));
         }
         let answer = self.send(Method::GET, url, HeaderMap::new(), Body::Empty, most).await?;
@@ -163,7 +163,7 @@ impl Graph {
     }
 
     async fn send(&self, method: Method, url: &str, mut headers: HeaderMap, body: Body, most: u64) -> Result<Response, Fault> {
-        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.config.access_token.expose()))
+        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.access.token.expose()))
             .map_err(|_| Fault::Unreachable("the access token cannot stand in a header".to_owned()))?;
         token.set_sensitive(true);
         headers.insert(AUTHORIZATION, token);
@@ -175,7 +175,7 @@ impl Graph {
         if let Some(content_type) = content_type.and_then(|text| HeaderValue::from_str(&text).ok()) {
             headers.insert(CONTENT_TYPE, content_type);
         }
-        let limits = FetchLimits { max_bytes: most, timeout: self.config.timeout };
+        let limits = FetchLimits { max_bytes: most, timeout: self.access.timeout };
         self.client.request(method, url, headers, bytes, limits).await.map_err(fault)
     }
 
@@ -195,7 +195,7 @@ impl Graph {
         }
         let (status, retry_after) = (answer.status.as_u16(), retry_after(&answer.headers));
         match serde_json::from_slice::<Wrapped>(&answer.body) {
-            Ok(Wrapped { error }) => Fault::Refused { status, text: error.text(self.config.access_token.expose()), error, retry_after },
+            Ok(Wrapped { error }) => Fault::Refused { status, text: error.text(self.access.token.expose()), error, retry_after },
             Err(_) => Fault::Garbled { status, retry_after },
         }
     }

@@ -1,0 +1,8 @@
+//! The adapter against a Graph API that follows a script. Nothing foreign that speaks Instagram's wire format is there to test with.
+
+mod support;
+
+mod callbacks;
+mod contract;
+mod sending;
+mod settings;

@@ -1,0 +1,18 @@
+//! What the messaging channels of Meta share: the Graph API with its errors, and proof that Meta calls.
+//!
+//! It has no kind of its own. A channel brings its paths, bodies and events, and the error codes that only it has.
+//!
+//! Sources: <https://developers.facebook.com/docs/graph-api/guides/error-handling>,
+//! <https://developers.facebook.com/docs/graph-api/webhooks/getting-started>
+
+mod access;
+mod callback;
+mod graph;
+mod map;
+#[cfg(feature = "scripted")]
+pub mod scripted;
+
+pub use access::{Access, Secrets, api_version, app_secret, digits, number, timeout_seconds, verify_token, window};
+pub use callback::proved;
+pub use graph::{Body, ErrorData, Fault, Graph, GraphError, plain};
+pub use map::{Class, Classify, STOP, failed, failure, verdict};
