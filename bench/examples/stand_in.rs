@@ -1,11 +1,11 @@
 //! A stand-in for nuncio in the benchmark's own tests: it speaks as much of
 //! the command line and the API as the benchmark uses, keeps messages in
 //! memory and syncs a file for each. `STAND_IN_FAULT` makes it misbehave
-//! (`lose`, `double`, `undelivered`, `lose_mail`, `refuse`), so that the tests
+//! (`lose`, `double`, `undelivered`, `lose_mail`, `lose_sms`, `refuse`), so that the tests
 //! can see the audit fail.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, patch, post};
 use axum::{Json, Router};
 use clap::Parser;
 use serde::Deserialize;
@@ -78,6 +78,8 @@ struct Connection {
     kind: String,
     #[arg(long)]
     setting: Vec<String>,
+    #[arg(long)]
+    secret: Vec<String>,
 }
 
 const KEY: &str = "svc_stand_in";
@@ -97,7 +99,7 @@ async fn main() -> Result<()> {
                 found.with_context(|| format!("no setting {name}"))
             };
             let address = format!("{}:{}", value("host=")?, value("port=")?);
-            fs::write(connection.data.join("smtp"), address).map_err(Into::into)
+            fs::write(connection.data.join(&connection.kind), address).map_err(Into::into)
         }
     }
 }
@@ -112,16 +114,21 @@ struct Store {
     messages: Vec<(String, &'static str)>,
     file: File,
     smtp: Option<BufReader<TcpStream>>,
+    smpp: Option<TcpStream>,
+    webhook: Option<String>,
 }
 
 async fn run(serve: Serve) -> Result<()> {
-    let store = Store { messages: Vec::new(), file: File::create(serve.data.join("log"))?, smtp: connect(&serve.data)? };
+    let file = File::create(serve.data.join("log"))?;
+    let store = Store { messages: Vec::new(), file, smtp: connect(&serve.data)?, smpp: bind(&serve.data)?, webhook: None };
     let fault = std::env::var("STAND_IN_FAULT").unwrap_or_default();
     let server = Arc::new(Server { fault, state: Mutex::new(store) });
     let router = Router::new()
         .route("/readyz", get(async || "ready"))
         .route("/metrics", get(metrics))
         .route("/v1/messages", post(send).get(list))
+        .route("/v1/senders", get(async || Json(json!({"items": [{"id": "snd_1", "isDefault": true}]}))))
+        .route("/v1/senders/snd_1", patch(subscribe))
         .with_state(server);
     let listener = tokio::net::TcpListener::bind(serve.listen).await?;
     let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
@@ -140,6 +147,45 @@ fn connect(data: &Path) -> Result<Option<BufReader<TcpStream>>> {
     smtp.get_mut().write_all(b"HELO stand-in\r\n")?;
     expect(&mut smtp, "250")?;
     Ok(Some(smtp))
+}
+
+fn bind(data: &Path) -> Result<Option<TcpStream>> {
+    let Ok(address) = fs::read_to_string(data.join("smpp")) else {
+        return Ok(None);
+    };
+    let mut smpp = TcpStream::connect(address)?;
+    exchange(&mut smpp, 0x09, b"bench\0bench\0\0\x34\0\0\0")?;
+    Ok(Some(smpp))
+}
+
+fn text(smpp: &mut TcpStream, text: &str) -> Result<()> {
+    let fields = b"\0\x01\x0134600000000\0\x01\x0134610000000\0\0\0\0\0\0\0\0\0\0";
+    exchange(smpp, 0x04, &[&fields[..], &[text.len() as u8], text.as_bytes()].concat())
+}
+
+/// Sends one PDU of SMPP and reads its answer.
+fn exchange(smpp: &mut TcpStream, command: u32, body: &[u8]) -> Result<()> {
+    let head = [16 + body.len() as u32, command, 0, 1].map(u32::to_be_bytes).concat();
+    smpp.write_all(&[&head, body].concat())?;
+    let mut head = [0; 16];
+    smpp.read_exact(&mut head)?;
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let mut rest = vec![0; word(0) as usize - 16];
+    smpp.read_exact(&mut rest)?;
+    if word(8) == 0 { Ok(()) } else { bail!("SMPP: status {}", word(8)) }
+}
+
+async fn subscribe(State(server): State<Arc<Server>>, Json(body): Json<Value>) -> StatusCode {
+    let url = body["webhookUrl"].as_str().unwrap_or_default();
+    server.state.lock().expect("no panic holds it").webhook = Some(url.trim_start_matches("http://").trim_end_matches('/').to_owned());
+    StatusCode::OK
+}
+
+/// Posts one webhook.
+fn tell(address: &str, n: usize) -> Result<()> {
+    let mut hook = TcpStream::connect(address)?;
+    write!(hook, "POST / HTTP/1.1\r\nwebhook-id: {n}\r\ncontent-length: 0\r\n\r\n")?;
+    Ok(hook.read_exact(&mut [0; 12])?)
 }
 
 fn expect(smtp: &mut BufReader<TcpStream>, code: &str) -> Result<()> {
@@ -179,6 +225,14 @@ fn accept(server: &Server, body: &Send) -> Result<String> {
     let fault = if faulty { &*server.fault } else { "" };
     if body.channel == "email" && fault != "lose_mail" {
         mail(store.smtp.as_mut().context("no SMTP connection")?, body)?;
+    }
+    if body.channel == "sms" && fault != "lose_sms" {
+        if let Some(smpp) = &mut store.smpp {
+            text(smpp, &body.text)?;
+        }
+        if let Some(address) = &store.webhook {
+            tell(address, n)?;
+        }
     }
     let last = if fault == "undelivered" {
         "sending"

@@ -153,6 +153,8 @@ impl Row {
 pub(crate) struct Book {
     pub(crate) rows: Vec<Row>,
     pub(crate) trials: Vec<Trial>,
+    /// What has to be known to read the lines.
+    pub(crate) notes: Vec<String>,
     /// What could not be measured, and why.
     pub(crate) failures: Vec<String>,
 }

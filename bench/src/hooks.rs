@@ -1,5 +1,6 @@
 //! An endpoint for webhooks that counts. It answers 200 to everything as fast
-//! as it can and remembers which events came, by their `webhook-id`.
+//! as it can and remembers which events came: by their `webhook-id`, and what
+//! has none (Kannel) by the query of its URL.
 
 use std::collections::HashMap;
 use std::io;
@@ -79,13 +80,17 @@ async fn session(mut stream: TcpStream, counts: &Mutex<Counts>) -> io::Result<()
         buffer.drain(..length);
         {
             let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            match header(&head, "webhook-id") {
+            match header(&head, "webhook-id").or_else(|| query(&head)) {
                 Some(id) => *counts.events.entry(id.into()).or_default() += 1,
                 None => counts.unknown += 1,
             }
         }
         stream.write_all(ANSWER).await?;
     }
+}
+
+fn query(head: &str) -> Option<&str> {
+    head.lines().next()?.split(' ').nth(1)?.split_once('?').map(|(_, query)| query)
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {

@@ -10,12 +10,12 @@ use tempfile::TempDir;
 
 use crate::audit::{Audit, Claim, audit};
 use crate::book::Trial;
+use crate::counts::Counts;
 use crate::hello::Hello;
 use crate::load::{Load, Outcome, Pace, Plan, Target};
 use crate::postgres::Cluster;
 use crate::proc::wait_until;
 use crate::shim::Shim;
-use crate::sink::Sink;
 use crate::stats::Latency;
 use crate::subject::{Backend, Setup, Subject, World};
 use crate::workload::{Recipients, Workload};
@@ -48,6 +48,15 @@ pub(crate) struct Options {
     /// Mails of an end-to-end run over SMTP
     #[arg(long, global = true, default_value_t = 10_000)]
     pub(crate) mails: u64,
+    /// Text messages of an end-to-end run over SMPP
+    #[arg(long, global = true, default_value_t = 40_000)]
+    pub(crate) texts: u64,
+    /// Sessions with the SMSC, of either gateway
+    #[arg(long, global = true, default_value_t = 2)]
+    pub(crate) binds: usize,
+    /// Messages without an answer in each of them
+    #[arg(long, global = true, default_value_t = 100)]
+    pub(crate) window: usize,
     /// Messages, and contacts, that the full database holds
     #[arg(long, global = true, default_value_t = 1_000_000)]
     pub(crate) stored: u64,
@@ -141,7 +150,10 @@ impl Lab {
             options: &self.options,
             backend,
             subject,
-            finals: if matches!(world, World::Test) { &["delivered"] } else { &["sent", "delivered"] },
+            finals: match world {
+                World::Test | World::Smpp { receipts: true, .. } => &["delivered"],
+                World::Smtp(_) | World::Smpp { .. } => &["sent", "delivered"],
+            },
             idle_mb,
             promised: Vec::new(),
             ambiguous: 0,
@@ -277,7 +289,7 @@ impl Session<'_> {
     }
 
     /// Waits, audits and stops the server; its trials, with the audit.
-    pub(crate) async fn finish(mut self, round: usize, sink: Option<&Sink>) -> Result<Vec<Trial>> {
+    pub(crate) async fn finish(mut self, round: usize, sink: Option<&Counts>) -> Result<Vec<Trial>> {
         self.settle().await?;
         let claim = Claim { ids: &self.promised, ambiguous: self.ambiguous, finals: self.finals };
         let target = &self.subject.target;
@@ -300,7 +312,7 @@ impl Session<'_> {
     }
 }
 
-fn tell(trial: &Trial) {
+pub(crate) fn tell(trial: &Trial) {
     let Trial { scenario, backend, round, rate, latency, .. } = trial;
     let audit = if trial.audit.passed() { "ok" } else { "FAILED" };
     eprintln!(

@@ -14,9 +14,9 @@ use hdrhistogram::Histogram;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::http::{Conn, Reply, bearer};
+use crate::http::{Conn, Reply};
 use crate::stats::{histogram, record};
-use crate::workload::Workload;
+use crate::workload::{Dialect, Workload};
 
 /// A server and a key for it (empty for none).
 #[derive(Clone, Debug)]
@@ -228,11 +228,15 @@ impl Tally {
         self.first_error.get_or_insert_with(what);
     }
 
-    /// `true` for a 202 with an id.
-    fn reply(&mut self, reply: &Reply<'_>) -> bool {
-        let id = if reply.status == 202 { message_id(reply.body) } else { None };
+    /// `true` for a 202 with an id. Kannel gives none: the number takes its place.
+    fn reply(&mut self, n: u64, dialect: Dialect, reply: &Reply<'_>) -> bool {
+        let id = match dialect {
+            _ if reply.status != 202 => None,
+            Dialect::Nuncio => message_id(reply.body).map(Box::from),
+            Dialect::Kannel { .. } => Some(n.to_string().into_boxed_str()),
+        };
         if let Some(id) = id {
-            self.ids.push(id.into());
+            self.ids.push(id);
             self.first_accept.get_or_insert_with(Instant::now);
             return true;
         }
@@ -249,10 +253,6 @@ impl Tally {
 async fn client(shared: Arc<Shared>) -> Tally {
     let mut tally = Tally::default();
     let (mut body, mut request) = (Vec::new(), Vec::new());
-    let head = format!(
-        "POST /v1/messages HTTP/1.1\r\nHost: bench\r\n{}Content-Type: application/json\r\nContent-Length: ",
-        bearer(&shared.target.key)
-    );
     let mut open = None;
     while let Some((n, intended)) = next(&shared).await {
         let mut conn = match open.take() {
@@ -266,15 +266,10 @@ async fn client(shared: Arc<Shared>) -> Tally {
                 }
             },
         };
-        shared.plan.work.write(n, &mut body);
-        request.clear();
-        request.extend_from_slice(head.as_bytes());
-        request.extend_from_slice(body.len().to_string().as_bytes());
-        request.extend_from_slice(b"\r\n\r\n");
-        request.extend_from_slice(&body);
+        shared.plan.work.write_request(n, &shared.target.key, &mut body, &mut request);
         match conn.exchange(&request).await {
             Ok(reply) => {
-                if tally.reply(&reply) && shared.counts(intended) {
+                if tally.reply(n, shared.plan.work.dialect, &reply) && shared.counts(intended) {
                     record(&mut tally.latency, intended.elapsed());
                 }
                 open = Some(conn);

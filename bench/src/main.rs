@@ -3,9 +3,11 @@
 
 mod audit;
 mod book;
+mod counts;
 mod hello;
 mod hooks;
 mod http;
+mod kannel;
 mod lab;
 mod load;
 mod postgres;
@@ -14,6 +16,7 @@ mod report;
 mod scenarios;
 mod shim;
 mod sink;
+mod smsc;
 mod stats;
 mod subject;
 mod workload;
@@ -60,6 +63,8 @@ enum What {
     Latency,
     /// From the first 202 until all is settled: sandbox and SMTP
     E2e,
+    /// Text messages over SMPP, beside Kannel
+    Smpp,
     /// What is left of the rate when each sync takes 5 ms longer
     SlowDisk,
     /// Three events a message, posted to a counting endpoint
@@ -127,6 +132,10 @@ async fn run(what: &What, lab: &Lab) -> Book {
     if wants(What::E2e) {
         let result = scenarios::end_to_end::run(lab, &mut book).await;
         note(&mut book, "e2e", result);
+    }
+    if wants(What::Smpp) {
+        let result = scenarios::smpp::run(lab, &mut book).await;
+        note(&mut book, "smpp", result);
     }
     if wants(What::SlowDisk) {
         let result = scenarios::slow_disk::run(lab, &mut book).await;

@@ -4,74 +4,39 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::workload::{TOKEN, TOKEN_DIGITS};
-
-#[derive(Debug, Default)]
-struct Counts {
-    /// Per message number, how often it came.
-    seen: Vec<u8>,
-    /// Mails without a readable token.
-    unknown: u64,
-}
-
-impl Counts {
-    fn add(&mut self, mail: &[u8]) {
-        let Some(n) = token(mail) else {
-            self.unknown += 1;
-            return;
-        };
-        if self.seen.len() <= n {
-            self.seen.resize(n + 1, 0);
-        }
-        self.seen[n] = self.seen[n].saturating_add(1);
-    }
-}
+use crate::counts::{Counts, find};
 
 /// A running sink; it ends with the runtime it was started on.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) addr: SocketAddr,
-    counts: Arc<Mutex<Counts>>,
+    pub(crate) counts: Counts,
 }
 
 impl Sink {
     /// Listens on a free port.
     pub(crate) async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let sink = Self { addr: listener.local_addr()?, counts: Arc::default() };
-        let counts = Arc::clone(&sink.counts);
+        let sink = Self { addr: listener.local_addr()?, counts: Counts::default() };
+        let counts = sink.counts.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let counts = Arc::clone(&counts);
+                let counts = counts.clone();
                 // A client that goes away is no error of the sink.
                 tokio::spawn(async move { session(stream, &counts).await.ok() });
             }
         });
         Ok(sink)
     }
-
-    /// Messages numbered below `end` that never came, and mails too many:
-    /// repeated, numbered `end` or above, or without a token.
-    pub(crate) fn compare(&self, end: usize) -> (u64, u64) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = |n| u64::from(counts.seen.get(n).copied().unwrap_or(0));
-        let lost = (0..end).filter(|&n| times(n) == 0).count() as u64;
-        let doubled: u64 = (0..end).map(|n| times(n).saturating_sub(1)).sum();
-        let strange: u64 = (end..counts.seen.len()).map(times).sum();
-        (lost, doubled + strange + counts.unknown)
-    }
 }
 
 /// RFC 5321 with PIPELINING (RFC 2920): all commands at hand are answered in
 /// one write.
-async fn session(mut stream: TcpStream, counts: &Mutex<Counts>) -> io::Result<()> {
+async fn session(mut stream: TcpStream, counts: &Counts) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.write_all(b"220 sink ESMTP\r\n").await?;
     let (mut input, mut output, mut in_data) = (Vec::with_capacity(8192), Vec::new(), false);
@@ -81,7 +46,7 @@ async fn session(mut stream: TcpStream, counts: &Mutex<Counts>) -> io::Result<()
         while let Some(length) = unit(&input[start..], in_data) {
             let bytes = &input[start..start + length];
             if in_data {
-                counts.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
+                counts.add(bytes);
                 in_data = false;
                 output.extend_from_slice(b"250 2.0.0 taken\r\n");
             } else {
@@ -124,17 +89,6 @@ fn answer(command: &[u8]) -> &'static str {
     }
 }
 
-fn token(mail: &[u8]) -> Option<usize> {
-    let start = find(mail, TOKEN.as_bytes())? + TOKEN.len();
-    let digits = mail.get(start..start + TOKEN_DIGITS)?;
-    // A number beyond what any run sends would only ask for memory.
-    std::str::from_utf8(digits).ok()?.parse().ok().filter(|&n| n < 100_000_000)
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,16 +118,16 @@ mod tests {
         assert_eq!(output.matches("2.0.0 taken").count(), 3);
         assert!(output.ends_with("221 2.0.0 bye\r\n"), "{output}");
         // 1 never came, 2 came twice.
-        assert_eq!(sink.compare(3), (1, 1));
+        assert_eq!(sink.counts.compare(3), (1, 1));
         // If only number 0 was promised, both mails of number 2 are too many.
-        assert_eq!(sink.compare(1), (0, 2));
+        assert_eq!(sink.counts.compare(1), (0, 2));
     }
 
     #[tokio::test]
     async fn a_mail_without_a_token_is_not_overlooked() {
         let sink = Sink::start().await.unwrap();
         replies(&sink, &format!("HELO me\r\n{}QUIT\r\n", mail("nothing to see"))).await;
-        assert_eq!(sink.compare(0), (0, 1));
+        assert_eq!(sink.counts.compare(0), (0, 1));
     }
 
     #[test]

@@ -14,16 +14,24 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use crate::http::Conn;
+use crate::kannel::LOGIN;
 use crate::load::Target;
 use crate::postgres::Cluster;
 use crate::proc::{self, wait_until};
 use crate::shim::Shim;
+use crate::workload::FROM;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Backend {
     Sqlite,
     Postgres,
+    /// Kannel's: a file for each message.
+    #[value(skip)]
+    Spool,
+    /// Kannel's: memory.
+    #[value(skip)]
+    Nothing,
 }
 
 impl Backend {
@@ -31,6 +39,8 @@ impl Backend {
         match self {
             Self::Sqlite => "SQLite",
             Self::Postgres => "PostgreSQL",
+            Self::Spool => "Kannel's spool",
+            Self::Nothing => "none (Kannel)",
         }
     }
 }
@@ -42,6 +52,14 @@ pub(crate) enum World {
     Test,
     /// Live, with an SMTP server at this address.
     Smtp(SocketAddr),
+    /// Live, with an SMSC at `addr`.
+    Smpp {
+        addr: SocketAddr,
+        /// Sessions, and messages without an answer in each.
+        binds: usize,
+        window: usize,
+        receipts: bool,
+    },
 }
 
 /// How to start a server.
@@ -205,7 +223,7 @@ fn fresh<'a>(cluster: &'a Cluster, data: &TempDir) -> Result<(&'a Cluster, Strin
     Ok((cluster, name, url))
 }
 
-fn free_port() -> Result<SocketAddr> {
+pub(crate) fn free_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
@@ -239,7 +257,20 @@ impl Cli<'_> {
         let env = match world {
             World::Test => "test",
             World::Smtp(addr) => {
-                self.connect(addr).await?;
+                let settings = ["from=bench@example.org".to_owned(), "tls=none".to_owned()];
+                self.connect(["email", "smtp"], addr, &settings, &[]).await?;
+                "live"
+            }
+            World::Smpp { addr, binds, window, receipts } => {
+                let receipts = if receipts { "final" } else { "none" };
+                let settings = [
+                    format!("system_id={LOGIN}"),
+                    format!("from={FROM}"),
+                    format!("binds={binds}"),
+                    format!("window={window}"),
+                    format!("registered_delivery={receipts}"),
+                ];
+                self.connect(["sms", "smpp"], addr, &settings, &[format!("password={LOGIN}")]).await?;
                 "live"
             }
         };
@@ -249,11 +280,11 @@ impl Cli<'_> {
         Ok(created["key"].as_str().context("no key in the JSON of a key")?.to_owned())
     }
 
-    async fn connect(&self, addr: SocketAddr) -> Result<()> {
-        let settings =
-            [format!("host={}", addr.ip()), format!("port={}", addr.port()), "from=bench@example.org".to_owned(), "tls=none".to_owned()];
-        let mut args = vec!["--env", "live", "--channel", "email", "--kind", "smtp"];
-        args.extend(settings.iter().flat_map(|setting| ["--setting", setting]));
+    async fn connect(&self, [channel, kind]: [&str; 2], addr: SocketAddr, settings: &[String], secrets: &[String]) -> Result<()> {
+        let place = [format!("host={}", addr.ip()), format!("port={}", addr.port())];
+        let mut args = vec!["--env", "live", "--channel", channel, "--kind", kind];
+        args.extend(place.iter().chain(settings).flat_map(|setting| ["--setting", setting]));
+        args.extend(secrets.iter().flat_map(|secret| ["--secret", secret]));
         self.run(&["connections", "set"], &args).await.map(drop)
     }
 }

@@ -2,6 +2,10 @@
 //! that two runs send the same.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
+
+use crate::http::bearer;
+use crate::kannel::LOGIN;
 
 /// First number of the pool, and of those outside it. Spanish mobile numbers:
 /// every one of them can be parsed, and nothing here is ever sent for real.
@@ -10,6 +14,8 @@ const OUTSIDE: u64 = 34_620_000_000;
 /// How many different numbers a pool can have.
 pub(crate) const POOL_MAX: u64 = OUTSIDE - POOL;
 
+/// Sender of text messages that go out for real.
+pub(crate) const FROM: &str = "12345";
 /// What precedes the number of a message in its text.
 pub(crate) const TOKEN: &str = "benchtoken";
 /// Digits of that number.
@@ -33,9 +39,20 @@ pub(crate) enum Channel {
     Email,
 }
 
+/// Whose interface takes the messages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Dialect {
+    Nuncio,
+    /// `sendsms` of Kannel, with an address that is told of each delivery.
+    Kannel {
+        receipts: Option<SocketAddr>,
+    },
+}
+
 /// What a run sends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Workload {
+    pub(crate) dialect: Dialect,
     pub(crate) channel: Channel,
     pub(crate) recipients: Recipients,
     /// Whether each message carries an idempotency key of its own.
@@ -47,7 +64,41 @@ pub(crate) struct Workload {
 
 impl Workload {
     pub(crate) fn sms(recipients: Recipients, seed: u64) -> Self {
-        Self { channel: Channel::Sms, recipients, idempotent: false, seed, first: 0 }
+        Self { dialect: Dialect::Nuncio, channel: Channel::Sms, recipients, idempotent: false, seed, first: 0 }
+    }
+
+    /// Writes the request for message `n` over what `request` held. `body` is
+    /// room to work in.
+    pub(crate) fn write_request(&self, n: u64, key: &str, body: &mut Vec<u8>, request: &mut Vec<u8>) {
+        request.clear();
+        if let Dialect::Kannel { receipts } = self.dialect {
+            return self.write_sendsms(n, receipts, request);
+        }
+        self.write(n, body);
+        let (auth, length) = (bearer(key), body.len());
+        write!(
+            request,
+            "POST /v1/messages HTTP/1.1\r\nHost: bench\r\n{auth}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        )
+        .expect("writing to memory");
+        request.extend_from_slice(body);
+    }
+
+    fn write_sendsms(&self, n: u64, receipts: Option<SocketAddr>, request: &mut Vec<u8>) {
+        let (to, n) = (self.recipient(n), self.first + n);
+        let callback = receipts.map(|addr| {
+            let port = addr.port();
+            // 1: of those that arrived.
+            format!("&dlr-mask=1&dlr-url=http%3A%2F%2F127.0.0.1%3A{port}%2F%3Fn%3D{n}")
+        });
+        write!(
+            request,
+            "GET /cgi-bin/sendsms?username={LOGIN}&password={LOGIN}&from={FROM}&to=%2B{to}\
+             &text=Your+parcel+is+on+its+way+and+arrives+today.+{TOKEN}{n:0w$}{callback} HTTP/1.1\r\nHost: bench\r\n\r\n",
+            w = TOKEN_DIGITS,
+            callback = callback.unwrap_or_default(),
+        )
+        .expect("writing to memory");
     }
 
     /// Writes the body of message `n` over what `body` held.

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[derive(Debug)]
 struct Run {
     output: Output,
     json: Value,
@@ -27,7 +28,22 @@ fn bench(args: &[&str], fault: &str) -> Run {
     let output = Command::new(env!("CARGO_BIN_EXE_nuncio-bench"))
         .args(args)
         .args(["--backend", "sqlite", "--rounds", "1", "--seconds", "0.3", "--warmup", "0.1"])
-        .args(["--connections", "4", "--messages", "200", "--mails", "50", "--patience", "1", "--stored", "300"])
+        .args([
+            "--connections",
+            "4",
+            "--messages",
+            "200",
+            "--mails",
+            "50",
+            "--texts",
+            "100",
+            "--binds",
+            "1",
+            "--patience",
+            "1",
+            "--stored",
+            "300",
+        ])
         .arg("--bin")
         .arg(stand_in())
         .arg("--work")
@@ -106,4 +122,27 @@ fn a_server_that_refuses_is_no_result() {
         .unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("the first message: 503"));
+}
+
+/// Kannel's part is left out where it is not installed, which the program says.
+#[test]
+fn texts_are_measured_beside_kannel_and_a_lost_one_is_seen() {
+    let run = bench(&["smpp"], "");
+    let failures = run.json["failures"].to_string();
+    let installed = failures == "[]";
+    assert_eq!(run.output.status.success(), installed, "{:?}", run.output);
+    assert!(installed || failures.contains("Kannel is not installed"), "{failures}");
+    let rows = run.json["rows"].as_array().unwrap();
+    let verdicts = |goal: &str| rows.iter().filter(|row| row["goal"] == goal).map(|row| row["verdict"].clone()).collect::<Vec<_>>();
+    assert_eq!(verdicts("4").len(), 2);
+    assert!(!verdicts("4").contains(&Value::from("notMeasured")), "{rows:?}");
+    assert_eq!(verdicts("2").len(), 6);
+    assert_eq!(verdicts("2").contains(&Value::from("notMeasured")), !installed, "{rows:?}");
+    assert!(audit(&run, "promised").iter().all(|n| n.as_u64() == Some(100)), "{run:?}");
+
+    let run = bench(&["smpp"], "lose_sms");
+    assert_eq!(run.output.status.code(), Some(1));
+    // Off, on, and on with a webhook, which is lost with its message.
+    let lost: Vec<_> = audit(&run, "sinkLost").into_iter().filter_map(Value::as_u64).filter(|n| *n > 0).collect();
+    assert_eq!(lost, [1, 1, 2], "{run:?}");
 }

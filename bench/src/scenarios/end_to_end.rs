@@ -41,7 +41,7 @@ async fn smtp(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let plan = plan(lab, lab.options.mails, Channel::Email);
     let mut session = lab.session(backend, World::Smtp(sink.addr), None).await?;
     session.end_to_end(SMTP, plan).await?;
-    session.finish(round, Some(&sink)).await
+    session.finish(round, Some(&sink.counts)).await
 }
 
 fn plan(lab: &Lab, count: u64, channel: Channel) -> Plan {

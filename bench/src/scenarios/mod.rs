@@ -4,6 +4,7 @@ pub(crate) mod accept;
 pub(crate) mod end_to_end;
 pub(crate) mod latency;
 pub(crate) mod slow_disk;
+pub(crate) mod smpp;
 pub(crate) mod stored;
 pub(crate) mod webhooks;
 

@@ -34,7 +34,7 @@ pub(crate) async fn run(lab: &Lab, book: &mut Book) -> Result<()> {
 async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>> {
     let hooks = Hooks::start().await?;
     let mut session = lab.session(backend, World::Test, None).await?;
-    subscribe(&session, &hooks).await?;
+    subscribe(&session, &hooks, &EVENTS).await?;
     let closed = lab.options.closed(lab.options.connections, Recipients::Pool(lab.options.pool));
     let before = session.subject.cpu()?;
     let outcome = session.burst(Plan { limit: Some(lab.options.messages), ..closed }).await;
@@ -61,7 +61,7 @@ async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>>
 }
 
 /// Sets the default sender's webhook.
-async fn subscribe(session: &Session<'_>, hooks: &Hooks) -> Result<()> {
+pub(super) async fn subscribe(session: &Session<'_>, hooks: &Hooks, events: &[&str]) -> Result<()> {
     let target = &session.subject.target;
     let mut conn = Conn::open(target.addr).await?;
     let reply = conn.get("/v1/senders", &target.key).await?;
@@ -69,7 +69,7 @@ async fn subscribe(session: &Session<'_>, hooks: &Hooks) -> Result<()> {
     let senders: Value = serde_json::from_slice(reply.body)?;
     let items = senders["items"].as_array().context("no senders")?;
     let sender = items.iter().find(|s| s["isDefault"] == true).and_then(|s| s["id"].as_str()).context("no default sender")?;
-    let body = json!({"webhookUrl": format!("http://{}/", hooks.addr), "webhookEvents": EVENTS}).to_string();
+    let body = json!({"webhookUrl": format!("http://{}/", hooks.addr), "webhookEvents": events}).to_string();
     let auth = bearer(&target.key);
     let request = format!(
         "PATCH /v1/senders/{sender} HTTP/1.1\r\nHost: bench\r\n{auth}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",

@@ -15,7 +15,7 @@ use nuncio_domain::message::{Direction, FailureCode, Message, Request, Routing, 
 use nuncio_domain::{AddressId, Channel, FieldError, MessageId, MessageType, Redacted, RequestedChannel, SenderId, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::{Account, Adapter, AdapterFactory, Scope, SendRequest, Services, Verdict};
+use crate::{Account, Adapter, AdapterFactory, Scope, SendRequest, Services, Sessions, Verdict};
 
 pub mod arbitrary;
 
@@ -190,6 +190,8 @@ pub fn description(harness: &dyn Harness) {
     let capabilities = adapter.capabilities();
     assert!(capabilities.window > 0, "a window of 0 never sends");
     assert!(!capabilities.message_types.is_empty(), "an adapter that carries nothing");
+    let kept = factory.has_sessions() || adapter.sessions() == Sessions::None;
+    assert!(kept, "the adapter keeps sessions, but its factory does not say so: nobody would begin them");
 }
 
 /// Faults of the settings are told all at once, name what is unknown, and show no secret.

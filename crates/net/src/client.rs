@@ -18,7 +18,8 @@ const MAX_REDIRECTS: usize = 5;
 
 /// An HTTP client that goes only where its [`GuardPolicy`] permits.
 ///
-/// Clones are cheap and share one connection pool. Proxies named by the environment are not used:
+/// Clones are cheap and share one connection pool: one connection for a host that offers HTTP/2, over which requests go side by
+/// side, and as many as requests at once for another. Proxies named by the environment are not used:
 /// behind one, the addresses could not be checked. Cookies are not kept, compressed bodies are
 /// not asked for. Connecting may take 10 seconds at most.
 #[derive(Debug, Clone)]
@@ -70,14 +71,7 @@ impl Client {
     pub fn new(policy: GuardPolicy) -> Result<Self, SetupError> {
         crate::init_tls();
         let policy = Arc::new(policy);
-        let http = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .connect_timeout(CONNECT_TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .dns_resolver(GuardedResolver(policy.clone()))
-            .build()
-            .map_err(SetupError)?;
+        let http = builder(&policy).build().map_err(SetupError)?;
         Ok(Self { http, policy })
     }
 
@@ -159,6 +153,16 @@ impl Client {
     }
 }
 
+/// Connections are kept per host, and speak HTTP/2 where the server agrees to it in the handshake.
+fn builder(policy: &Arc<GuardPolicy>) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .dns_resolver(GuardedResolver(policy.clone()))
+}
+
 fn host(url: &Url) -> &str {
     url.host_str().unwrap_or_default()
 }
@@ -215,3 +219,7 @@ impl Resolve for GuardedResolver {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -61,6 +61,10 @@ impl AdapterFactory for SmppFactory {
         config::FIELDS
     }
 
+    fn has_sessions(&self) -> bool {
+        true
+    }
+
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let config = Config::read(account, &self.net)?;
         let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };

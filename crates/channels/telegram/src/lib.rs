@@ -66,6 +66,10 @@ impl AdapterFactory for TelegramFactory {
         config::FIELDS
     }
 
+    fn has_sessions(&self) -> bool {
+        true
+    }
+
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let config = Config::read(account)?;
         Ok(Arc::new(Telegram {

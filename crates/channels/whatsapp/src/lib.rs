@@ -63,6 +63,10 @@ impl AdapterFactory for WhatsappFactory {
         config::FIELDS
     }
 
+    fn has_sessions(&self) -> bool {
+        true
+    }
+
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let config = Config::read(account)?;
         let (mark, marks) = mpsc::channel(UNMARKED);

@@ -1,0 +1,64 @@
+//! Which messages a sink took, known by the token in their text.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::workload::{TOKEN, TOKEN_DIGITS};
+
+#[derive(Debug, Default)]
+struct Tally {
+    /// Per message number, how often it came.
+    seen: Vec<u8>,
+    /// How many different ones came.
+    different: u64,
+    /// Messages without a readable token.
+    unknown: u64,
+}
+
+/// What all sessions of a sink took. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts(Arc<Mutex<Tally>>);
+
+impl Counts {
+    /// Counts one message as it came over the line.
+    pub(crate) fn add(&self, message: &[u8]) {
+        let number = token(message);
+        let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(n) = number else {
+            tally.unknown += 1;
+            return;
+        };
+        if tally.seen.len() <= n {
+            tally.seen.resize(n + 1, 0);
+        }
+        tally.different += u64::from(tally.seen[n] == 0);
+        tally.seen[n] = tally.seen[n].saturating_add(1);
+    }
+
+    /// Different messages that came.
+    pub(crate) fn different(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).different
+    }
+
+    /// Messages numbered below `end` that never came, and those too many:
+    /// repeated, numbered `end` or above, or without a token.
+    pub(crate) fn compare(&self, end: usize) -> (u64, u64) {
+        let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = |n| u64::from(tally.seen.get(n).copied().unwrap_or(0));
+        let lost = (0..end).filter(|&n| times(n) == 0).count() as u64;
+        let doubled: u64 = (0..end).map(|n| times(n).saturating_sub(1)).sum();
+        let strange: u64 = (end..tally.seen.len()).map(times).sum();
+        (lost, doubled + strange + tally.unknown)
+    }
+}
+
+fn token(message: &[u8]) -> Option<usize> {
+    let start = find(message, TOKEN.as_bytes())? + TOKEN.len();
+    let digits = message.get(start..start + TOKEN_DIGITS)?;
+    // A number beyond what any run sends would only ask for memory.
+    std::str::from_utf8(digits).ok()?.parse().ok().filter(|&n| n < 100_000_000)
+}
+
+/// Where `needle` begins in `haystack`.
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}

@@ -1,0 +1,100 @@
+//! The pool, against servers that speak TLS.
+
+use std::sync::Mutex;
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::*;
+
+const AUTHORITY: &[u8] = include_bytes!("../../channels/smtp/tests/keys/ca.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../channels/smtp/tests/keys/server.pem");
+const KEY: &[u8] = include_bytes!("../../channels/smtp/tests/keys/server.key");
+const LIMITS: FetchLimits = FetchLimits { max_bytes: 1000, timeout: Duration::from_secs(20) };
+
+/// What was agreed on, for each connection that was taken.
+type Agreed = Arc<Mutex<Vec<String>>>;
+
+/// A server that offers those protocols, by ALPN, and answers `yes` to everything.
+async fn serve(protocols: &[&str]) -> (String, Agreed) {
+    crate::init_tls();
+    let certificate = CertificateDer::from_pem_slice(CERTIFICATE).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(KEY).unwrap();
+    let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let agreed = Agreed::default();
+    let log = agreed.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let stream = acceptor.accept(stream).await.unwrap();
+            let protocol = String::from_utf8_lossy(stream.get_ref().1.alpn_protocol().unwrap_or_default()).into_owned();
+            log.lock().unwrap().push(protocol.clone());
+            tokio::spawn(async move { if protocol == "h2" { http2(stream).await } else { http1(stream).await } });
+        }
+    });
+    (url, agreed)
+}
+
+async fn http2(stream: TlsStream<TcpStream>) {
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    while let Some(Ok((_, mut respond))) = connection.accept().await {
+        let mut body = respond.send_response(http::Response::new(()), false).unwrap();
+        body.send_data("yes".into(), true).unwrap();
+    }
+}
+
+async fn http1(mut stream: TlsStream<TcpStream>) {
+    let mut request = Vec::new();
+    while stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {
+        if request.ends_with(b"\r\n\r\n") {
+            request.clear();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nyes").await.unwrap();
+        }
+    }
+}
+
+/// As any other, but that it trusts the test's authority.
+fn client() -> Client {
+    crate::init_tls();
+    let policy = Arc::new(GuardPolicy { allow_loopback: true, ..GuardPolicy::default() });
+    let authority = reqwest::Certificate::from_pem(AUTHORITY).unwrap();
+    Client { http: builder(&policy).tls_certs_only([authority]).build().unwrap(), policy }
+}
+
+async fn ask(client: &Client, url: &str) {
+    let answer = client.request(Method::GET, url, HeaderMap::new(), Vec::new(), LIMITS).await.unwrap();
+    assert_eq!((answer.status, answer.body), (StatusCode::OK, b"yes".to_vec()));
+}
+
+#[tokio::test]
+async fn http2_is_spoken_where_it_is_offered_over_one_connection() {
+    let (url, agreed) = serve(&["h2", "http/1.1"]).await;
+    let client = client();
+    ask(&client, &url).await;
+    let mut asking = JoinSet::new();
+    for _ in 0..20 {
+        let (client, url) = (client.clone(), url.clone());
+        asking.spawn(async move { ask(&client, &url).await });
+    }
+    asking.join_all().await;
+    assert_eq!(*agreed.lock().unwrap(), ["h2"]);
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_where_http2_is_not_offered() {
+    let (url, agreed) = serve(&["http/1.1"]).await;
+    let client = client();
+    for _ in 0..5 {
+        ask(&client, &url).await;
+    }
+    assert_eq!(*agreed.lock().unwrap(), ["http/1.1"]);
+}
