@@ -84,6 +84,7 @@ impl World {
                 "complaint".to_owned()
             }
             ProviderEvent::OptedOut(_) => panic!("recipients opt out by their words"),
+            ProviderEvent::Part(_) => panic!("the sandbox sends whole messages"),
             ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),
         }
     }
