@@ -110,6 +110,18 @@ impl Core {
         self.inner.store.read().await.or_fail()?.find_balance(tenant).await.or_fail()
     }
 
+    /// Whether the balance of a world is what its transfers add up to. What moves while this looks is looked at again.
+    pub async fn books_are_even(&self, tenant: TenantId) -> Result<bool> {
+        const LOOKS: usize = 5;
+        for _ in 0..LOOKS {
+            let mut tx = self.inner.store.read().await.or_fail()?;
+            if tx.sum_transfers(tenant).await.or_fail()? == tx.find_balance(tenant).await.or_fail()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Puts money in, or takes some out if `amount` is below zero. The same `reference` does so once; `false` when it was used before.
     pub async fn add_money(&self, tenant: TenantId, amount: Micros, reference: Option<&str>) -> Result<(bool, Balance)> {
         if amount.0 == 0 || amount.0.unsigned_abs() > nuncio_domain::price::MOST.unsigned_abs() {

@@ -177,11 +177,6 @@ impl Core {
         &self.inner.services.ids
     }
 
-    /// The kinds of adapters.
-    pub fn registry(&self) -> &Registry {
-        &self.inner.registry
-    }
-
     /// Makes and reads page cursors.
     pub fn cursors(&self) -> &Cursors {
         &self.inner.cursors

@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use nuncio_domain::config::World;
-use nuncio_domain::message::{Content, Cost};
-use nuncio_domain::price::{ANYWHERE, Price, PriceBook, Quantity, Unit};
-use nuncio_domain::{Channel, Error, FieldError, MessageType, Micros, ProjectId, Result, TenantId, Timestamp, address, plain, sms};
+use nuncio_domain::message::Cost;
+use nuncio_domain::price::{ANYWHERE, Price, PriceBook, Unit};
+use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, TenantId, Timestamp};
 
 use crate::{Core, StoreResultExt as _};
 
@@ -50,22 +50,6 @@ impl Core {
         let general = tx.list_prices(None).await.or_fail()?;
         let own = tx.list_prices(Some(world.project.id)).await.or_fail()?;
         Ok(self.inner.prices.write().keep(world, PriceBook::new(own, general)))
-    }
-
-    /// What one message by `channel` to a phone number, or to any other recipient, would cost; `None` when there is no price. For the
-    /// estimates of whatever sends messages: they cost the same when they are accepted, as long as prices do not change.
-    pub async fn estimate_cost(
-        &self,
-        world: &World,
-        channel: Channel,
-        recipient: &str,
-        (message_type, text, content): (MessageType, Option<&str>, Option<&Content>),
-    ) -> Result<Option<Cost>> {
-        let book = self.price_book(world).await?;
-        let country = if recipient.starts_with('+') { address::phone_facts(recipient).country } else { String::new() };
-        let words = plain::text(message_type, text, content);
-        let quantity = Quantity { segments: sms::measure(&words).segments, spoken: words.chars().count() };
-        Ok(book.quote(channel, &country, quantity, self.ids().clock.now()))
     }
 
     /// All lines of the general list, or of a project's own.

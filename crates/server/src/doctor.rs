@@ -18,6 +18,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
     if unguarded > 0 {
         findings.push(format!("{unguarded} unfinished messages wait for nobody; please report this as a bug, with the log"));
     }
+    let mut uneven = false;
     let held = held_messages(core).await?.len();
     if held > 0 {
         findings.push(format!("{held} messages wait for a person; see `nuncio messages held`, decide with `nuncio messages resolve`"));
@@ -38,6 +39,14 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
                     project.name
                 ));
             }
+            if !core.books_are_even(world.tenant).await? {
+                uneven = true;
+                findings.push(format!(
+                    "the {} balance of project {} is not what its transfers add up to; please report this as a bug, with the log",
+                    environment.as_str(),
+                    project.name
+                ));
+            }
             for connection in world.connections.iter().filter(|c| c.kind != "sim") {
                 if let Err(why) = core.check_connection(world.tenant, connection).await? {
                     findings.push(format!("connection {} ({} by {}): {why}", connection.id, connection.channel, connection.kind));
@@ -50,7 +59,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
     } else {
         findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n")
     };
-    Ok(Answer { json: json!({"findings": findings}), text, bad: unguarded > 0 })
+    Ok(Answer { json: json!({"findings": findings}), text, bad: unguarded > 0 || uneven })
 }
 
 /// Messages that wait for a person.

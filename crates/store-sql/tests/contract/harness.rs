@@ -90,7 +90,7 @@ pub(crate) fn run(backend: Backend, name: &str, case: Case) {
 }
 
 /// A superuser's URL of a PostgreSQL server.
-fn server() -> Option<String> {
+pub(crate) fn server() -> Option<String> {
     std::env::var("NUNCIO_TEST_PG").ok().filter(|url| !url.is_empty())
 }
 

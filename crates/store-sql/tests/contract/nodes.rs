@@ -113,7 +113,7 @@ pub(crate) async fn a_database_without_the_schema_is_refused(h: &Harness) {
     let dir = tempfile::tempdir().unwrap();
     let empty = match h.backend {
         Backend::Sqlite => Target::Sqlite(dir.path().join("empty.db")),
-        Backend::Postgres => Target::Postgres(Redacted::new(std::env::var("NUNCIO_TEST_PG").unwrap())),
+        Backend::Postgres => Target::Postgres(Redacted::new(crate::harness::server().unwrap())),
     };
     let refused = open_unmigrated(&empty).await;
     assert!(matches!(&refused, Err(StoreError::Unavailable(text)) if text.contains("nuncio db migrate")), "{refused:?}");
