@@ -59,6 +59,17 @@ pub struct Core {
     inner: Arc<Inner>,
 }
 
+/// A [`Core`] for what core itself holds.
+#[derive(Clone, Debug)]
+pub struct WeakCore(std::sync::Weak<Inner>);
+
+impl WeakCore {
+    /// The core, if it is still there.
+    pub fn upgrade(&self) -> Option<Core> {
+        self.0.upgrade().map(|inner| Core { inner })
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn Store>,
@@ -170,6 +181,11 @@ impl Core {
             Some(_) => Ok(()),
             None => Err(nuncio_domain::Error::unavailable("this node is not fit to accept messages right now")),
         }
+    }
+
+    /// This core for what it holds itself.
+    pub fn downgrade(&self) -> WeakCore {
+        WeakCore(Arc::downgrade(&self.inner))
     }
 
     /// Clock and randomness.

@@ -1,9 +1,8 @@
 //! Broadcasts and templates that need something: found here, looked after in core.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nuncio_core::{Core, Parts};
+use nuncio_core::WeakCore;
 use nuncio_domain::template::Template;
 use nuncio_store::{DueBroadcast, Result};
 
@@ -43,7 +42,7 @@ impl Dispatch {
     }
 
     async fn round(&self, broadcasts: Vec<DueBroadcast>, templates: Vec<Template>) {
-        let core = self.core();
+        let Some(core) = self.shared.core.get().and_then(WeakCore::upgrade) else { return };
         for due in broadcasts {
             if let Err(error) = core.look_after_broadcast(due).await {
                 tracing::warn!(broadcast.id = %due.id, %error, cause = ?std::error::Error::source(&error), "a broadcast was not looked after; it is tried again");
@@ -54,20 +53,6 @@ impl Dispatch {
                 tracing::warn!(template.id = %template.id, %error, "a template was not looked after; it is tried again");
             }
         }
-    }
-
-    /// Use cases on what this node has. Made for a round: core holds dispatch, and must not be held by it.
-    fn core(&self) -> Core {
-        let shared = &self.shared;
-        Core::new(Parts {
-            store: Arc::clone(&shared.store),
-            outbound: Arc::new(self.clone()),
-            web: Arc::new(self.clone()),
-            registry: shared.registry.clone(),
-            services: self.services(),
-            sealer: shared.sealer.clone(),
-            public_url: String::new(), // no links are made here
-        })
     }
 }
 

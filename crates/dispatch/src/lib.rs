@@ -24,12 +24,12 @@ mod web;
 mod webhooks;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_core::{Marks, Sealer};
+use nuncio_core::{Core, Marks, Sealer, WeakCore};
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
 use nuncio_store::{DueMessage, Result, Store};
@@ -111,6 +111,8 @@ struct Shared {
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
+    /// What looks after broadcasts and templates. It holds dispatch, and must not be held by it.
+    core: OnceLock<WeakCore>,
     /// Whether a round of broadcasts is under way.
     broadcasting: AtomicBool,
     runtime: tokio::runtime::Handle,
@@ -146,6 +148,7 @@ impl Dispatch {
             health: nodes::Health::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
+            core: OnceLock::new(),
             broadcasting: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current(),
         });
@@ -155,6 +158,11 @@ impl Dispatch {
     /// What adapters are given.
     pub fn services(&self) -> Services {
         self.shared.services()
+    }
+
+    /// Names the use cases of this node, once: they look after broadcasts and templates that are due.
+    pub fn serve(&self, core: &Core) {
+        self.shared.core.get_or_init(|| core.downgrade());
     }
 
     /// Enters the node, and takes over what dead ones left. A database that was last used long ago has its unfinished messages

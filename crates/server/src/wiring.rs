@@ -58,6 +58,7 @@ impl Node {
             sealer,
             public_url,
         });
+        dispatch.serve(&core);
         Ok(Self { core, dispatch })
     }
 }
