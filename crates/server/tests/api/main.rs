@@ -15,6 +15,7 @@ mod contacts_merge;
 mod contract;
 mod dispatch;
 mod erasure;
+mod http_providers;
 mod idempotency;
 mod introspect;
 mod invitations;

@@ -1,0 +1,81 @@
+//! Providers over HTTP, with their adapters: a message goes out, its receipt comes back to the address that went along, and a message
+//! from outside comes in.
+
+use nuncio_channel::scripted::{Reply, Scripted};
+use nuncio_domain::Channel;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+use url::form_urlencoded;
+
+const SECRET: &str = "a-word-of-our-own";
+
+async fn send(app: &TestApp, text: &str) -> String {
+    let auth = format!("Bearer {}", app.live_key);
+    let body = json!({"to": "+34600111333", "channel": "sms", "text": text});
+    let sent = app.send("POST", "/v1/messages", &[("authorization", &auth)], Some(body)).await.expect(202);
+    app.drain().await;
+    sent.json()["message"]["id"].as_str().expect("an id").to_owned()
+}
+
+async fn get(app: &TestApp, path: &str) -> Value {
+    app.send("GET", path, &[("authorization", &format!("Bearer {}", app.live_key))], None).await.expect(200).json()
+}
+
+async fn status(app: &TestApp, id: &str) -> Value {
+    get(app, &format!("/v1/messages/{id}")).await["message"]["status"].clone()
+}
+
+/// A variable of a query or a form.
+fn variable(pairs: &[u8], name: &str) -> String {
+    form_urlencoded::parse(pairs).find(|(key, _)| key == name).map(|(_, value)| value.into_owned()).expect("the variable")
+}
+
+#[tokio::test]
+async fn through_kannel_and_back() {
+    for backend in Backend::all() {
+        let gateway = Scripted::start(|_| Reply::text(202, "0: Accepted for delivery")).await;
+        let app = TestApp::on(backend).await;
+        let settings = json!({"url": format!("{}/cgi-bin/sendsms", gateway.base()), "username": "tester"});
+        app.connect(Channel::Sms, "kannel", settings, json!({"password": "foobar", "callback_secret": SECRET})).await;
+        let id = send(&app, &"long text. ".repeat(40)).await;
+        assert_eq!(status(&app, &id).await, "sent");
+        assert_eq!(get(&app, &format!("/v1/messages/{id}")).await["message"]["segments"], 3);
+
+        let seen = gateway.seen().remove(0);
+        let address = variable(seen.path.split_once('?').expect("a query").1.as_bytes(), "dlr-url");
+        let path = address.strip_prefix("https://nuncio.example").expect("our own address");
+        let filled = |kind: &str| path.replace("%d", kind).replace("%A", "").replace("%T", "1795304697");
+        app.raw("GET", &filled("1").replace("&k=", "&k=00"), &[], Vec::new()).await.expect(401);
+        assert_eq!(status(&app, &id).await, "sent", "a forged receipt");
+        for kind in ["8", "1", "1", "2"] {
+            app.raw("GET", &filled(kind), &[], Vec::new()).await.expect(200);
+        }
+        assert_eq!(status(&app, &id).await, "delivered", "what comes after is too late");
+
+        let place = path.split_once("/dlr").expect("the address of receipts").0;
+        let message = format!("{place}?key={SECRET}&from=34600111333&text=Hola+t%C3%BA&charset=UTF-8&coding=0&time=1795304695&id=7");
+        app.raw("GET", &message.replace(SECRET, "wrong"), &[], Vec::new()).await.expect(401);
+        for _ in ["first", "duplicate"] {
+            assert_eq!(app.raw("GET", &message, &[], Vec::new()).await.expect(200).text, "", "Kannel would send it as an answer");
+        }
+        let all = get(&app, "/v1/messages").await;
+        let inbound: Vec<_> = all["items"].as_array().expect("messages").iter().filter(|m| m["direction"] == "inbound").collect();
+        let [inbound] = inbound[..] else { panic!("{all}") };
+        assert_eq!((&inbound["text"], &inbound["from"]), (&json!("Hola tú"), &json!("+34600111333")));
+    }
+}
+
+#[tokio::test]
+async fn who_told_twilio_to_stop_gets_no_more() {
+    let api = Scripted::start(|_| Reply::json(400, &json!({"code": 21_610, "message": "Attempt to send to unsubscribed recipient"}))).await;
+    let app = TestApp::start().await;
+    let settings = json!({"account_sid": "AC1", "base_url": api.base()});
+    app.connect(Channel::Sms, "twilio", settings, json!({"auth_token": SECRET})).await;
+    let id = send(&app, "x").await;
+    let message = get(&app, &format!("/v1/messages/{id}")).await["message"].clone();
+    assert_eq!((&message["status"], &message["errorCode"]), (&json!("failed"), &json!("recipient_suppressed")), "{message}");
+    let again = send(&app, "again").await;
+    assert_eq!(get(&app, &format!("/v1/messages/{again}")).await["message"]["errorCode"], "recipient_suppressed");
+    assert_eq!(api.seen().len(), 1, "nothing goes out any more");
+    assert_eq!(variable(&api.seen()[0].body, "Body"), "x");
+}
