@@ -28,6 +28,8 @@ mod assembly;
 mod config;
 mod inbound;
 mod parts;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod promises;
 mod receipt;
 mod recent;
 mod session;
