@@ -71,3 +71,25 @@ fn exploring_is_rare_and_only_among_good_channels() {
     assert_eq!(tried((0, 9), (0, 0), true), 0, "never by a channel that fails");
     assert_eq!(tried((0, 0), (0, 9), true), 6_400, "the only good one");
 }
+
+#[test]
+fn apps_carry_what_they_have_and_instagram_the_rest_in_words() {
+    let told = |channel| MessageType::ALL.iter().filter_map(|t| degraded(channel, *t)).collect::<Vec<_>>();
+    assert!(told(Channel::Whatsapp).is_empty() && told(Channel::Telegram).is_empty());
+    let wanted = [
+        "instagram: the place goes as its name and a link to a map",
+        "instagram: the contact cards go as text",
+        "instagram: the choices go as a numbered list with quick replies",
+    ];
+    let told = told(Channel::Instagram);
+    assert!(told.len() == wanted.len() && wanted.iter().all(|words| told.iter().any(|t| t == words)), "{told:?}");
+}
+
+#[test]
+fn windows_are_those_of_whatsapp_and_instagram() {
+    for message_type in MessageType::ALL.iter().copied() {
+        assert_eq!(has_window(Channel::Whatsapp, message_type), message_type != MessageType::Template);
+        assert!(has_window(Channel::Instagram, message_type));
+        assert!(![Channel::Sms, Channel::Telegram, Channel::Email, Channel::Voice].into_iter().any(|c| has_window(c, message_type)));
+    }
+}
