@@ -32,7 +32,7 @@ pub(crate) fn calls(request: &SendRequest<'_>) -> Result<Vec<Value>, Failure> {
     let text = message.request.text.as_deref().unwrap_or_default();
     let content = message.request.content.as_deref().unwrap_or(&NO_CONTENT);
     let words = || plain::text(message.message_type, Some(text), Some(content));
-    Ok(match message.message_type {
+    let calls = match message.message_type {
         // A template has become text before it comes here.
         MessageType::Text | MessageType::Template => texts(to, text),
         MessageType::Image | MessageType::Sticker => media(to, "image", text, content)?,
@@ -50,7 +50,8 @@ pub(crate) fn calls(request: &SendRequest<'_>) -> Result<Vec<Value>, Failure> {
         }
         MessageType::CtaUrl => call_to_action(to, text, content),
         MessageType::Reaction => vec![reaction(to, content)?],
-    })
+    };
+    if calls.is_empty() { Err(refused("the message says nothing")) } else { Ok(calls) }
 }
 
 /// Whether a call is answered with no id, since what it does is no message.

@@ -27,6 +27,8 @@ mod address;
 mod config;
 mod inbound;
 mod parts;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod promises;
 mod receipt;
 mod recent;
 mod session;

@@ -1,10 +1,10 @@
 //! What holds of every text on its way out and back.
 
-use nuncio_domain::sms::{Encoding, measure};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
 use super::*;
+use crate::promises;
 
 fn config() -> Config {
     Config { rng_seed: RngSeed::Fixed(7), rng_algorithm: RngAlgorithm::ChaCha, failure_persistence: None, ..Config::default() }
@@ -19,55 +19,12 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-const fn coding(encoding: Encoding) -> u8 {
-    match encoding {
-        Encoding::Gsm7 => 0,
-        Encoding::Ucs2 => 8,
-    }
-}
-
-/// Reads the bodies as a phone does, and checks that each can be read alone.
-fn reassemble(encoding: Encoding, bodies: &[Body]) -> String {
-    bodies.iter().fold(String::new(), |text, body| {
-        let octets = if body.has_header { strip_header(&body.octets).1 } else { &body.octets };
-        let part = read(coding(encoding), octets);
-        assert!(!matches!((encoding, octets.last()), (Encoding::Gsm7, Some(&ESCAPE))), "an escape was cut");
-        assert!(encoding == Encoding::Gsm7 || octets.len() % 2 == 0);
-        text + &part
-    })
-}
-
 proptest! {
     #![proptest_config(config())]
 
     #[test]
     fn what_goes_out_is_the_text_in_as_many_parts_as_priced(text in text(), reference: u16) {
-        for marking in [Marking::Header, Marking::WideHeader, Marking::Sar] {
-            let (encoding, bodies) = bodies(&text, marking, reference).unwrap();
-            let measure = measure(&text);
-            prop_assert_eq!(encoding, measure.encoding);
-            prop_assert_eq!(bodies.len(), usize::from(measure.segments));
-            prop_assert_eq!(reassemble(encoding, &bodies), &*text);
-            for (index, body) in bodies.iter().enumerate() {
-                // 140 octets of user data on the air, septets packed; a header takes whole septets.
-                let header = if body.has_header { usize::from(body.octets[0]) + 1 } else if body.sar.is_some() { 6 } else { 0 };
-                let units = body.octets.len() - if body.has_header { header } else { 0 };
-                let room = match encoding { Encoding::Gsm7 => (140 - header) * 8 / 7, Encoding::Ucs2 => 140 - header };
-                prop_assert!(units <= room, "{} units where {} fit", units, room);
-                let marked = if body.has_header { strip_header(&body.octets).0 } else { body.sar };
-                let low = if body.has_header && header == 6 { reference & 0xFF } else { reference };
-                let expected = Sar { reference: low, total: bodies.len() as u8, sequence: index as u8 + 1 };
-                prop_assert_eq!(marked, (bodies.len() > 1).then_some(expected));
-            }
-        }
-    }
-
-    #[test]
-    fn a_payload_is_the_whole_text(text in text()) {
-        let (encoding, bodies) = bodies(&text, Marking::Payload, 1).unwrap();
-        prop_assert_eq!(bodies.len(), 1);
-        prop_assert_eq!(bodies[0].payload, measure(&text).segments > 1);
-        prop_assert_eq!(reassemble(encoding, &bodies), text);
+        promises::segmentation(&text, reference);
     }
 
     #[test]

@@ -82,6 +82,7 @@ fn what_a_channel_carries_in_another_form_is_told() {
         (Channel::Telegram, MessageType::List, None),
         (Channel::Instagram, MessageType::Image, None),
         (Channel::Instagram, MessageType::Location, Some("the place goes as its name and a link to a map")),
+        (Channel::Instagram, MessageType::List, Some("the choices go as a numbered list with quick replies")),
         (Channel::Email, MessageType::Contact, Some("the contact cards go as text and as a vCard file")),
         (Channel::Voice, MessageType::Audio, None),
         (Channel::Voice, MessageType::Location, Some("the place is read out by its name and address")),
@@ -95,5 +96,14 @@ fn what_a_channel_carries_in_another_form_is_told() {
     // Those that no channel but the apps takes are refused, not turned into something else.
     for channel in [Channel::Sms, Channel::SmsOneway, Channel::Email, Channel::Voice] {
         assert!(!carries(channel, MessageType::Sticker) && !carries(channel, MessageType::Reaction), "{channel}");
+    }
+}
+
+#[test]
+fn windows_are_those_of_whatsapp_and_instagram() {
+    for message_type in MessageType::ALL.iter().copied() {
+        assert_eq!(has_window(Channel::Whatsapp, message_type), message_type != MessageType::Template);
+        assert!(has_window(Channel::Instagram, message_type));
+        assert!(![Channel::Sms, Channel::Telegram, Channel::Email, Channel::Voice].into_iter().any(|c| has_window(c, message_type)));
     }
 }

@@ -138,6 +138,7 @@ async fn what_cannot_be_sent_is_refused_before_anything_goes_out() {
         verdict => panic!("{verdict:?}"),
     };
     assert_eq!(rejected(&message(MessageType::Image, None, json!({}))).await, FailureCode::ContentRejected);
+    assert_eq!(rejected(&message(MessageType::Template, Some(""), json!({}))).await, FailureCode::ContentRejected);
     let ours = json!({"emoji": "👍", "reactToMessageId": message(MessageType::Text, None, json!({})).id.to_string()});
     assert_eq!(rejected(&message(MessageType::Reaction, None, ours)).await, FailureCode::ContentRejected);
     for to in ["-1", "+34600111222", "", "1/2"] {

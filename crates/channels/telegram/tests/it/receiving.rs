@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
+use nuncio_channel::contract::arbitrary;
 use nuncio_channel::{Adapter, Answer, Call, CallError, ProviderEvent, Told, stop};
 use nuncio_domain::message::FailureCode;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use crate::support::{Act, NOW, Peer, Recorder, TOKEN, account, open};
@@ -258,4 +261,76 @@ async fn media_are_fetched_by_their_reference() {
     adapter.fetch_media("sly", 10).await.unwrap();
     let path = peer.seen().pop().unwrap().path;
     assert!(path.starts_with(&format!("/file/bot{TOKEN}/")) && !path.contains('?'), "{path}");
+}
+
+/// What updates are made of.
+const NAMES: &[&str] = &[
+    "update_id",
+    "message",
+    "message_id",
+    "date",
+    "chat",
+    "id",
+    "type",
+    "from",
+    "first_name",
+    "text",
+    "caption",
+    "photo",
+    "file_id",
+    "width",
+    "document",
+    "sticker",
+    "location",
+    "latitude",
+    "longitude",
+    "venue",
+    "title",
+    "address",
+    "contact",
+    "phone_number",
+    "callback_query",
+    "data",
+    "reply_markup",
+    "inline_keyboard",
+    "callback_data",
+    "message_reaction",
+    "old_reaction",
+    "new_reaction",
+    "emoji",
+    "my_chat_member",
+    "new_chat_member",
+    "status",
+    "kicked",
+    "reply_to_message",
+];
+
+#[tokio::test]
+async fn nothing_breaks_the_reader() {
+    let (adapter, secret) = called().await;
+    let values = (arbitrary::json(NAMES), arbitrary::json(NAMES), any::<Vec<u8>>());
+    TestRunner::new(arbitrary::config(512))
+        .run(&values, |(value, more, octets)| {
+            let chat = json!({"id": 77, "type": "private"});
+            let mut message = json!({"message_id": 5, "date": 1, "chat": chat, "from": {"id": 77, "is_bot": false, "first_name": "Ada"}});
+            for part in [&value, &more].into_iter().filter_map(Value::as_object) {
+                let fields = part.iter().map(|(name, value)| (name.clone(), value.clone()));
+                message
+                    .as_object_mut()
+                    .unwrap()
+                    .extend(fields.filter(|(name, _)| !["chat", "date", "from", "message_id"].contains(&name.as_str())));
+            }
+            let press = json!({"id": "1", "data": "y", "from": {"id": 77, "is_bot": false, "first_name": "Ada"}, "message": value});
+            let react = json!({"chat": chat, "message_id": 5, "date": 1, "old_reaction": [value], "new_reaction": [more]});
+            for body in [
+                value.to_string().into_bytes(),
+                json!({"update_id": 1, "message": message}).to_string().into_bytes(),
+                json!({"update_id": 1, "callback_query": press, "message_reaction": react}).to_string().into_bytes(),
+                octets,
+            ] {
+                prop_assert!(!matches!(post(&adapter, Some(&secret), &body), Err(CallError::Unproved(_))));
+            }
+            Ok(())
+        })
+        .unwrap();
 }

@@ -1,14 +1,16 @@
 //! What Meta posts: proof, statuses, messages of all kinds, and what is none of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::{HeaderMap, HeaderValue};
+use nuncio_channel::contract::arbitrary;
 use nuncio_channel::{Adapter, Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told, stop};
 use nuncio_channel_meta::scripted::Reply;
 pub(crate) use nuncio_channel_meta::scripted::sign;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{MessageType, TenantId, Timestamp};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::{NUMBER, SECRET, WORD, message, offline, open_with, start};
@@ -277,4 +279,54 @@ async fn what_comes_in_is_marked_as_read_if_that_is_wanted() {
     let mark =
         |id: &str| (format!("/v23.0/{NUMBER}/messages"), json!({"messaging_product": "whatsapp", "status": "read", "message_id": id}));
     assert_eq!(marked, [mark("wamid.IN"), mark("wamid.IN2")]);
+}
+
+/// What callbacks are made of.
+const NAMES: &[&str] = &[
+    "statuses",
+    "messages",
+    "contacts",
+    "id",
+    "status",
+    "delivered",
+    "failed",
+    "timestamp",
+    "errors",
+    "code",
+    "from",
+    "type",
+    "text",
+    "body",
+    "image",
+    "caption",
+    "interactive",
+    "button_reply",
+    "list_reply",
+    "reaction",
+    "message_id",
+    "context",
+    "profile",
+    "name",
+    "wa_id",
+    "34600111222",
+    "location",
+    "latitude",
+    "biz_opaque_callback_data",
+    "metadata",
+    "phone_number_id",
+    NUMBER,
+];
+
+proptest! {
+    #![proptest_config(arbitrary::config(512))]
+
+    #[test]
+    fn nothing_breaks_the_reader(value in arbitrary::json(NAMES), more in arbitrary::json(NAMES), octets: Vec<u8>) {
+        static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| offline(json!({})));
+        let any = json!({"entry": [{"changes": [{"field": "messages", "value": value}]}]}).to_string().into_bytes();
+        let lists = envelope(json!({"statuses": [more], "messages": [value, more], "contacts": [value]})).to_string().into_bytes();
+        for body in [any, lists, octets] {
+            prop_assert!(!matches!(post_signed(&ADAPTER, &sign(&body), &body), Err(CallError::Unproved(_))));
+        }
+    }
 }

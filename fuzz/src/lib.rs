@@ -1,0 +1,93 @@
+//! What the fuzz targets try. A target is a function here and a file of one line in `bin/`; each panics where a promise is broken.
+
+use std::sync::{Arc, LazyLock};
+
+use hmac::{Hmac, Mac as _};
+use http::{HeaderMap, HeaderName};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Call, CallError};
+use nuncio_channel_instagram::InstagramFactory;
+use nuncio_channel_meta::scripted::{SECRET, WORD, network, services, sign};
+use nuncio_channel_smpp::promises;
+use nuncio_channel_telegram::TelegramFactory;
+use nuncio_channel_whatsapp::WhatsappFactory;
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::{ConnectionId, Redacted, TenantId, Timestamp};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+/// Texts become parts.
+pub fn segmentation(data: &[u8]) {
+    let Some((reference, text)) = data.split_first_chunk::<2>() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    // NUL never comes through the API.
+    promises::segmentation(&text.replace('\0', ""), u16::from_le_bytes(*reference));
+}
+
+/// Receipts of SMSCs, as text.
+pub fn receipt(data: &[u8]) {
+    let Some(([esm_class, state], text)) = data.split_first_chunk::<2>() else { return };
+    promises::receipt(&String::from_utf8_lossy(text), (*state != 0).then_some(*state), *esm_class);
+}
+
+/// PDUs of SMSCs.
+pub fn pdu(data: &[u8]) {
+    promises::pdu(data);
+}
+
+/// Callbacks of Meta about WhatsApp.
+pub fn whatsapp(body: &[u8]) {
+    static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
+        let secrets = json!({"access_token": "t", "app_secret": SECRET, "verify_token": WORD});
+        open(&WhatsappFactory::new(network()), json!({"phone_number_id": "106540352242922"}), secrets)
+    });
+    callback(&ADAPTER, "x-hub-signature-256", &sign(body), body);
+}
+
+/// Callbacks of Meta about Instagram.
+pub fn instagram(body: &[u8]) {
+    static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
+        let secrets = json!({"access_token": "t", "app_secret": SECRET, "verify_token": WORD});
+        open(&InstagramFactory::new(network()), json!({"account_id": "17841405309211844"}), secrets)
+    });
+    callback(&ADAPTER, "x-hub-signature-256", &sign(body), body);
+}
+
+/// Updates of Telegram.
+pub fn telegram(body: &[u8]) {
+    const TOKEN: &str = "123456789:AAF";
+    static ADAPTER: LazyLock<Arc<dyn Adapter>> =
+        LazyLock::new(|| open(&TelegramFactory::new(network()), json!({"receive": "webhook"}), json!({"token": TOKEN})));
+    // What the adapter gives Telegram with the address.
+    static SECRET: LazyLock<String> = LazyLock::new(|| {
+        let mut mac = Hmac::<Sha256>::new_from_slice(TOKEN.as_bytes()).expect("any length");
+        mac.update(format!("nuncio webhook {}", connection()).as_bytes());
+        hex::encode(mac.finalize().into_bytes())
+    });
+    callback(&ADAPTER, "x-telegram-bot-api-secret-token", &SECRET, body);
+}
+
+fn connection() -> ConnectionId {
+    ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10]))
+}
+
+fn open(factory: &dyn AdapterFactory, settings: Value, secrets: Value) -> Arc<dyn Adapter> {
+    let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+    let account = Account {
+        id: connection(),
+        tenant: TenantId(3),
+        channel: factory.channels()[0],
+        settings: object(settings),
+        secrets: Redacted::new(object(secrets)),
+        trusted: false,
+    };
+    factory.open(&account, &services()).expect("good settings")
+}
+
+/// Posts a body with the proof that it comes from the provider. It is read or refused; `proof` is what the adapter must accept.
+fn callback(adapter: &Arc<dyn Adapter>, name: &'static str, proof: &str, body: &[u8]) {
+    let headers = HeaderMap::from_iter([(HeaderName::from_static(name), proof.parse().expect("a header"))]);
+    let now = Timestamp::from_millis(1_749_416_400_000);
+    let call = Call { method: "POST", url: "https://nuncio.example/", rest: "", query: "", headers: &headers, body, now };
+    let told = adapter.callback(&call);
+    assert!(!matches!(told, Err(CallError::Unproved(_) | CallError::NotCalled)), "the target tries nothing: {told:?}");
+}
