@@ -110,7 +110,7 @@ impl Adapter for Account1 {
                 sequence: number("part"),
                 total: number("of"),
                 alphabet: if told["units"].is_null() { Alphabet::Gsm7 } else { Alphabet::Ucs2 },
-                octets: told["units"].as_str().map_or_else(|| text("text").into_bytes(), |units| hex(units)),
+                octets: told["units"].as_str().map_or_else(|| text("text").into_bytes(), hex),
                 patience: Duration::from_secs(600),
                 at: call.now,
             }))
