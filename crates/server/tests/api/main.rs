@@ -16,6 +16,7 @@ mod contract;
 mod dispatch;
 mod erasure;
 mod idempotency;
+mod instagram;
 mod introspect;
 mod invitations;
 mod invite;
