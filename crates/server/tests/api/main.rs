@@ -17,6 +17,7 @@ mod dispatch;
 mod erasure;
 mod http_providers;
 mod idempotency;
+mod instagram;
 mod introspect;
 mod invitations;
 mod invite;
