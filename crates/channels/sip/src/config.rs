@@ -146,7 +146,7 @@ impl Config {
             settings.fault("settings.host", format!("{host:?} is neither a host name nor an IP address"));
         }
         let domain = settings.text("domain").unwrap_or(&host).to_owned();
-        if !domain.is_empty() && !is_host(&domain) {
+        if settings.text("domain").is_some() && !is_host(&domain) {
             settings.fault("settings.domain", format!("{domain:?} is neither a host name nor an IP address"));
         }
         let transport = match settings.text("transport") {
