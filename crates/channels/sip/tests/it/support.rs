@@ -143,10 +143,13 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(port: u16, more: Value) -> Self {
-        let account = account(port, more);
+        Self::of(&account(port, more))
+    }
+
+    pub(crate) fn of(account: &Account) -> Self {
         let (services, sink, events) = services();
-        let message = message(&account, TO, 0);
-        Self { adapter: factory().open(&account, &services).unwrap(), sink, events, message }
+        let message = message(account, TO, 0);
+        Self { adapter: factory().open(account, &services).unwrap(), sink, events, message }
     }
 
     /// Calls; the verdict must come within [`PATIENCE`].
