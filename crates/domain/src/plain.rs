@@ -44,18 +44,6 @@ pub fn text<'a>(message_type: MessageType, text: Option<&'a str>, content: Optio
     Cow::Owned(lines.join("\n"))
 }
 
-/// What is said of a message in a call: as [`text`], but a place is told by its name and address, for nobody listens to a link.
-pub fn spoken<'a>(message_type: MessageType, text: Option<&'a str>, content: Option<&Content>) -> Cow<'a, str> {
-    let Some(place) = content.filter(|_| message_type == MessageType::Location) else { return self::text(message_type, text, content) };
-    let mut lines: Vec<Cow<'_, str>> = text.filter(|text| !text.is_empty()).map(Cow::Borrowed).into_iter().collect();
-    let told = lines.len();
-    lines.extend([&place.location_name, &place.location_address].into_iter().flatten().map(|line| Cow::Borrowed(line.as_str())));
-    if let (true, Some(latitude), Some(longitude)) = (lines.len() == told, place.latitude, place.longitude) {
-        lines.push(Cow::Owned(format!("{latitude}, {longitude}")));
-    }
-    Cow::Owned(lines.join("\n"))
-}
-
 fn location<'a>(content: &'a Content, lines: &mut Vec<Cow<'a, str>>) {
     lines.extend(content.location_name.as_deref().map(Cow::Borrowed));
     lines.extend(content.location_address.as_deref().map(Cow::Borrowed));
@@ -92,20 +80,5 @@ mod tests {
         let content = Content { media_url: Some("https://example.com/a.png".into()), ..Content::default() };
         assert_eq!(text(MessageType::Image, None, Some(&content)), "https://example.com/a.png");
         assert_eq!(text(MessageType::Text, Some("x"), None), "x");
-    }
-
-    #[test]
-    fn a_place_is_said_without_its_link() {
-        let place = |name: Option<&str>, address: Option<&str>| Content {
-            location_name: name.map(Into::into),
-            location_address: address.map(Into::into),
-            latitude: Some(40.5),
-            longitude: Some(-3.0),
-            ..Content::default()
-        };
-        let said = |content: &Content| spoken(MessageType::Location, Some("We are here"), Some(content)).into_owned();
-        assert_eq!(said(&place(Some("Prado"), Some("Paseo del Prado"))), "We are here\nPrado\nPaseo del Prado");
-        assert_eq!(said(&place(None, None)), "We are here\n40.5, -3");
-        assert_eq!(spoken(MessageType::Text, Some("x"), None), "x");
     }
 }
