@@ -27,6 +27,7 @@ pub mod price;
 pub mod profile;
 pub mod redacted;
 pub mod sms;
+pub mod speech;
 pub mod template;
 pub mod tenant;
 pub mod time;
