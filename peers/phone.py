@@ -1,10 +1,11 @@
 """A telephone by PJSIP: takes calls on 127.0.0.1 and records what it hears.
 
-Usage: phone.py FILE [CODE [KEY [SECONDS]]]
+Usage: phone.py FILE [CODE [KEY [SECONDS [TLS]]]]
 
 Answers each call with CODE (200 unless told), writes what it hears to FILE
 (WAV, 16 kHz), presses KEY half a second after picking up, and hangs up SECONDS
-after picking up. `-` leaves KEY out. Writes a line of JSON with its port, and
+after picking up. `-` leaves KEY out, 0 SECONDS. TLS is a folder with server.pem
+and server.key: then it speaks SIP over TLS, else over UDP. Writes a line of JSON with its port, and
 one for each call that ends. Ends with its standard input.
 """
 
@@ -19,7 +20,8 @@ import pjsua2 as pj
 FILE = sys.argv[1]
 CODE = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 KEY = sys.argv[3] if len(sys.argv) > 3 and sys.argv[3] != "-" else None
-SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else None
+SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 0
+TLS = sys.argv[5] if len(sys.argv) > 5 else None
 
 
 def tell(**event):
@@ -81,7 +83,10 @@ def main():
     endpoint.audDevManager().setNullDev()
     transport = pj.TransportConfig()
     transport.boundAddress = "127.0.0.1"
-    number = endpoint.transportCreate(pj.PJSIP_TRANSPORT_UDP, transport)
+    if TLS:
+        transport.tlsConfig.certFile = f"{TLS}/server.pem"
+        transport.tlsConfig.privKeyFile = f"{TLS}/server.key"
+    number = endpoint.transportCreate(pj.PJSIP_TRANSPORT_TLS if TLS else pj.PJSIP_TRANSPORT_UDP, transport)
     endpoint.libStart()
     account = Account()
     settings = pj.AccountConfig()

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: PostgreSQL's server
-# programs, postfix (for its smtp-sink), Python with venv and a C compiler from
-# Debian, the peers' Python packages in .peers/venv, and, where there is node
-# with npm, their npm packages in .peers/node. When all is there it installs
-# nothing and needs no network. It starts no service, leaves none to start at
-# boot, and removes no package.
+# programs, postfix (for its smtp-sink), SIPp, espeak-ng, Python with venv and a
+# C compiler from Debian, the peers' Python packages in .peers/venv, and, where
+# there is node with npm, their npm packages in .peers/node. When all is there it
+# installs nothing and needs no network. It starts no service, leaves none to
+# start at boot, and removes no package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -17,6 +17,8 @@ die() {
 
 has_postgres() { scripts/postgres.sh bindir >/dev/null 2>&1; }
 has_smtp_sink() { command -v smtp-sink >/dev/null; }
+has_sipp() { command -v sipp >/dev/null; }
+has_espeak() { command -v espeak-ng >/dev/null; }
 has_compiler() {
     local out status=0
     out=$(mktemp)
@@ -42,6 +44,8 @@ python() {
 missing_packages() {
     has_postgres || echo postgresql
     has_smtp_sink || echo postfix
+    has_sipp || echo sip-tester
+    has_espeak || echo espeak-ng
     python >/dev/null || echo python3-venv
     has_compiler || echo gcc libc6-dev
 }

@@ -18,6 +18,7 @@ pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
     let net = Network::new(policy)?;
     Ok(Registry::new(vec![
         Arc::new(nuncio_channel_sim::SimFactory),
+        Arc::new(nuncio_channel_sip::SipFactory::new(net.clone())),
         Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
         Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone())),
         Arc::new(nuncio_channel_telegram::TelegramFactory::new(net.clone())),

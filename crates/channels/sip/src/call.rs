@@ -1,8 +1,8 @@
 //! One call, from ringing to hanging up.
 
-use nuncio_channel::{Scope, SendRequest, Verdict};
+use nuncio_channel::{SendRequest, Verdict};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::message::FailureCode;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until};
 
@@ -155,11 +155,10 @@ fn in_vain(cancelled: Cancelled, seconds: u64) -> Verdict {
 }
 
 fn stopped(cancelled: Cancelled) -> Verdict {
-    if cancelled == Cancelled::Silence {
-        return map::unknown("this server stopped before anybody picked up, and the trunk did not say that ringing stopped");
+    match cancelled {
+        Cancelled::InTime | Cancelled::TooLate => map::stopped(),
+        Cancelled::Silence => map::unknown("this server stopped, and the trunk did not say that ringing stopped"),
     }
-    let failure = Failure::own(FailureCode::Undeliverable, "this server stopped before anybody picked up");
-    Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
 }
 
 /// The verdict on a message of which the recipient heard a part at most.

@@ -53,7 +53,6 @@ pub(crate) static FIELDS: &[Field] = &[
     setting("rtp_port_high", FieldKind::Integer(1_024, 65_535), "last one; default 10999; two for each call"),
     setting("public_address", FieldKind::Text, "IP address under which the trunk reaches this server; default that of its network card"),
     setting("options_ping", FieldKind::Flag, "ask the trunk by OPTIONS whether it is there before calling; default true"),
-    setting("language", FieldKind::Text, "language of recipients whose country tells none, such as en-US (the default)"),
     setting(
         "tts_command",
         FieldKind::Text,
@@ -115,8 +114,6 @@ pub(crate) struct Config {
     pub(crate) public_address: Option<IpAddr>,
     /// Whether to look if the trunk is there.
     pub(crate) ping: bool,
-    /// Language where the country tells none.
-    pub(crate) language: String,
     /// What speaks.
     pub(crate) command: Command,
     /// The way out.
@@ -175,7 +172,6 @@ impl Config {
             rtp_ports: rtp_ports(&mut settings),
             public_address: public_address(&mut settings),
             ping: flag(&settings, "options_ping"),
-            language: settings.text("language").unwrap_or("en-US").to_owned(),
             command: command(&mut settings, account.trusted),
             net: net.clone(),
             trusted: account.trusted,

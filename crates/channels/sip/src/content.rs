@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{MessageType, plain};
+use nuncio_domain::{MessageType, speech};
 use nuncio_net::FetchLimits;
 
-use crate::{SipAdapter, audio, language, map, speechless};
+use crate::speech::Fault;
+use crate::{ENGLISH, SipAdapter, audio, map};
 
 /// Longest recording that is fetched: an hour of CD sound in one channel.
 const MOST_BYTES: u64 = 40_000_000;
@@ -38,12 +39,21 @@ impl SipAdapter {
 
     async fn spoken(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
         let message = request.message;
-        let text = plain::spoken(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
+        let text = speech::words(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
         if text.trim().is_empty() {
             return Err(map::rejected(FailureCode::ContentRejected, "there is nothing to say"));
         }
-        let tag = language::choose(message.request.voice_language.as_deref(), &message.to, &self.config.language);
-        self.speech.say(&self.config.command, &tag, &text).await.map_err(|fault| speechless(&fault))
+        let asked = message.request.voice_language.as_deref();
+        let command = &self.config.command;
+        let said = match self.speech.say(command, speech::language(asked, &message.to), &text).await {
+            // Of a country whose language has no voice, many understand English; who asked for a language wants no other.
+            Err(Fault::NoVoice(_)) if asked.is_none() => self.speech.say(command, ENGLISH, &text).await,
+            said => said,
+        };
+        said.map_err(|fault| match fault {
+            Fault::NoVoice(_) => map::rejected(FailureCode::ContentRejected, fault.to_string()),
+            Fault::Program(_) => map::unreachable(fault.to_string()),
+        })
     }
 
     /// What was attached, or what the message's link leads to.

@@ -16,7 +16,6 @@ use nuncio_channel::{
     Sessions, Stop, Verdict,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
-use nuncio_domain::message::FailureCode;
 use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
 use nuncio_net::Network;
 use parking_lot::Mutex;
@@ -24,7 +23,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::config::Config;
-use crate::speech::{Fault, Speech};
+use crate::speech::Speech;
 use crate::trunk::{Question, Trunk};
 
 mod audio;
@@ -42,6 +41,8 @@ mod trunk;
 
 /// Message types that can be said or played.
 static MESSAGE_TYPES: &[MessageType] = &[MessageType::Text, MessageType::Audio, MessageType::Location, MessageType::Template];
+/// The language of the check, and where no other has a voice.
+const ENGLISH: &str = "en-US";
 /// How often the trunk is asked whether it is there; so long its last answer counts.
 const EVERY: Duration = Duration::from_secs(30);
 /// How long calls may take to end when the server stops.
@@ -91,7 +92,7 @@ impl AdapterFactory for SipFactory {
             lines: Semaphore::new(lines),
             stop: nuncio_channel::stop(),
             trunk: tokio::sync::Mutex::default(),
-            answered_at: Mutex::default(),
+            looked: Mutex::default(),
             trouble: Mutex::default(),
         }))
     }
@@ -109,8 +110,8 @@ struct SipAdapter {
     /// Asks calls to end, and what hears it.
     stop: (watch::Sender<bool>, Stop),
     trunk: tokio::sync::Mutex<Option<Arc<Trunk>>>,
-    /// When the trunk last showed that it is there, on the monotonic clock.
-    answered_at: Mutex<Option<Duration>>,
+    /// When the trunk was last looked for, on the monotonic clock, and why it was not found.
+    looked: Mutex<Option<(Duration, Result<(), String>)>>,
     trouble: Mutex<Option<String>>,
 }
 
@@ -131,8 +132,11 @@ impl Adapter for SipAdapter {
             Ok(sound) => sound,
             Err(verdict) => return verdict,
         };
-        // The window keeps it from waiting; only while the adapter is stopped is there nothing to have.
+        // The window keeps it from waiting, unless the lines are being closed.
         let _line = self.lines.acquire().await;
+        if *self.stop.0.borrow() {
+            return map::stopped();
+        }
         let trunk = match self.reach(false).await {
             Ok(trunk) => trunk,
             Err(why) => return map::unreachable(why),
@@ -151,7 +155,7 @@ impl Adapter for SipAdapter {
             }
             (Some(_), Login::Unclear) => "it does not say whether the login is right: only a call will show".to_owned(),
         };
-        let said = self.speech.say(&self.config.command, &self.config.language, "Test").await;
+        let said = self.speech.say(&self.config.command, ENGLISH, "Test").await;
         said.map_err(|fault| {
             format!("the trunk {place} answers, but nothing can be said: {fault}; install espeak-ng, or set tts_command")
         })?;
@@ -197,26 +201,24 @@ impl SipAdapter {
         let found = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(|error| error.to_string())?;
         let mut slot = self.trunk.lock().await;
         let now = self.services.ids.clock.monotonic();
-        let fresh = self.answered_at.lock().is_some_and(|at| now.saturating_sub(at) < EVERY);
-        if let Some(trunk) = slot.as_ref().filter(|trunk| found.contains(&trunk.address)) {
-            let needless = !anew && (fresh || !config.ping);
-            if needless && trunk.connect(config.timeout).await.is_ok() {
-                return Ok(Arc::clone(trunk));
-            }
-        }
+        let known = self.looked.lock().clone().filter(|(at, _)| !anew && now.saturating_sub(*at) < EVERY);
         let current = slot.as_ref().map(|trunk| trunk.address).filter(|address| found.contains(address));
-        let mut why = String::new();
+        match (known, slot.as_ref().filter(|_| current.is_some())) {
+            // Calls that waited for the same answer need not wait for it again.
+            (Some((at, Err(why))), _) if now.saturating_sub(at) < config.timeout => return Err(why),
+            (Some((_, Ok(()))), Some(trunk)) if trunk.connect(config.timeout).await.is_ok() => return Ok(Arc::clone(trunk)),
+            _ => {}
+        }
+        let mut last = Err("the name has no address".to_owned());
         for address in current.into_iter().chain(found.iter().copied().filter(|a| Some(*a) != current)) {
-            match self.open(&mut slot, address).await {
-                Ok(trunk) => {
-                    *self.answered_at.lock() = Some(now);
-                    return Ok(trunk);
-                }
-                Err(fault) => why = fault,
+            last = self.open(&mut slot, address).await;
+            if last.is_ok() {
+                break;
             }
         }
-        *self.answered_at.lock() = None;
-        Err(why)
+        let looked = (self.services.ids.clock.monotonic(), last.as_ref().map(drop).map_err(Clone::clone));
+        *self.looked.lock() = Some(looked);
+        last
     }
 
     /// The trunk at one address, opened if need be, if it is there.
@@ -276,13 +278,5 @@ impl SipAdapter {
         let from = request.message.to.clone();
         let opted = OptedOut { tenant: self.tenant, connection: self.connection, channel: Channel::Voice, from };
         self.tell(ProviderEvent::OptedOut(opted)).await;
-    }
-}
-
-/// The verdict on a message that could not be put into words.
-fn speechless(fault: &Fault) -> Verdict {
-    match fault {
-        Fault::NoVoice(_) => map::rejected(FailureCode::ContentRejected, fault.to_string()),
-        Fault::Program(_) => map::unreachable(fault.to_string()),
     }
 }

@@ -122,6 +122,12 @@ pub(crate) fn rang_out(seconds: u64) -> Verdict {
     }
 }
 
+/// The verdict on a call that nobody picked up before the server stopped.
+pub(crate) fn stopped() -> Verdict {
+    let failure = Failure::own(FailureCode::Undeliverable, "this server stopped before anybody picked up");
+    Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
+}
+
 /// The verdict on a call that may have reached somebody.
 pub(crate) fn unknown(why: &str) -> Verdict {
     Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, why), refs: Vec::new() }

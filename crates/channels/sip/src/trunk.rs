@@ -426,6 +426,7 @@ impl Call {
         if let Some((id, _)) = &self.confirmed {
             // Else the library keeps it for ever.
             self.layer.remove_dialog(id);
+            debug_assert!(self.layer.get_dialog(id).is_none());
         }
     }
 }

@@ -305,6 +305,8 @@ pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
     }
     let what = match message_type {
         MessageType::Text | MessageType::Template => return None,
+        MessageType::Audio if channel == Channel::Voice => return None,
+        MessageType::Location if channel == Channel::Voice => "the place is read aloud as its name and address",
         MessageType::Image | MessageType::Video | MessageType::Audio | MessageType::Document | MessageType::Sticker => {
             "the media goes as a link"
         }

@@ -153,3 +153,19 @@ async fn heavy_a_phone_hangs_up() {
     let found = caller(&phone, json!({})).adapter.check().await;
     assert!(found.as_ref().is_ok_and(|text| text.contains("answers")), "{found:?}");
 }
+
+#[tokio::test]
+#[ignore = "needs PJSIP and espeak-ng"]
+async fn heavy_a_phone_is_called_over_tls() {
+    let keys = Path::new(env!("CARGO_MANIFEST_DIR")).join("../smpp/tests/keys");
+    let authority = std::fs::read_to_string(keys.join("ca.pem")).unwrap();
+    let mut phone = Phone::start("tls", &["200", "-", "0", keys.to_str().unwrap()]);
+    let stranger = caller(&phone, json!({ "host": "localhost", "transport": "tls", "timeout_seconds": 3 }));
+    let verdict = stranger.send().await;
+    assert_eq!(short(&verdict).0, "connection", "a certificate that nobody vouches for: {verdict:?}");
+    let caller = caller(&phone, json!({ "host": "localhost", "transport": "tls", "tls_ca": authority, "timeout_seconds": 3 }));
+    let verdict = caller.send().await;
+    assert!(matches!(verdict, Verdict::Accepted { .. }), "{verdict:?}");
+    assert_eq!(phone.seen()["event"], "ended");
+    assert!(phone.heard().lasts > 3.0);
+}

@@ -53,7 +53,7 @@ impl Sipp {
     }
 
     /// Whether the call went as the scenario says, to its end.
-    async fn is_content(mut self) -> bool {
+    async fn went_as_written(mut self) -> bool {
         spawn_blocking(move || self.process.wait().unwrap().success()).await.unwrap()
     }
 }
@@ -70,7 +70,7 @@ async fn heavy_sipp_takes_calls_over_udp_and_tcp() {
         let sipp = Sipp::start("answers", "-", tcp);
         let caller = Caller::new(sipp.port, json!({ "options_ping": false, "transport": if tcp { "tcp" } else { "udp" } }));
         assert_eq!(short(&caller.send().await), ("accepted", "", None, ""));
-        assert!(sipp.is_content().await, "tcp: {tcp}");
+        assert!(sipp.went_as_written().await, "tcp: {tcp}");
     }
 }
 
@@ -84,7 +84,7 @@ async fn heavy_sipp_knows_a_wrong_password() {
     let caller = Caller::of(&account);
     let verdict = caller.send().await;
     assert_eq!((short(&verdict).0, short(&verdict).1), ("connection", "credentials_invalid"));
-    assert!(sipp.is_content().await);
+    assert!(sipp.went_as_written().await);
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn heavy_sipp_refuses_calls() {
         let sipp = Sipp::start("refuses", status, false);
         let verdict = caller(sipp.port).send().await;
         assert_eq!((short(&verdict).0, short(&verdict).1), wanted, "{status}");
-        assert!(sipp.is_content().await, "{status}");
+        assert!(sipp.went_as_written().await, "{status}");
     }
 }
 
@@ -110,5 +110,5 @@ async fn heavy_sipp_rings_in_vain() {
     let sipp = Sipp::start("rings", "-", false);
     let verdict = caller(sipp.port).send().await;
     assert_eq!(short(&verdict), ("deferred", "undeliverable", Some(600), "nobody picked up within 5 seconds"));
-    assert!(sipp.is_content().await);
+    assert!(sipp.went_as_written().await);
 }
