@@ -137,7 +137,7 @@ impl Adapter for SipAdapter {
         if *self.stop.0.borrow() {
             return map::stopped();
         }
-        let trunk = match self.reach(false).await {
+        let trunk = match self.reach(Look::IfNeeded).await {
             Ok(trunk) => trunk,
             Err(why) => return map::unreachable(why),
         };
@@ -145,7 +145,7 @@ impl Adapter for SipAdapter {
     }
 
     async fn check(&self) -> Result<String, String> {
-        let trunk = self.reach(true).await?;
+        let trunk = self.reach(Look::Beside).await?;
         let place = self.config.place();
         let login = match (self.config.username(), self.log_in(&trunk).await) {
             (None, _) => "it knows this server by its address, if at all: only a call will show".to_owned(),
@@ -168,8 +168,8 @@ impl Adapter for SipAdapter {
 
     async fn run(&self, mut stop: Stop) {
         self.stop.0.send_replace(false);
-        loop {
-            *self.trouble.lock() = self.reach(true).await.err();
+        while let Some(found) = stop.or(self.reach(Look::Anew)).await {
+            *self.trouble.lock() = found.err();
             if stop.or(sleep(EVERY)).await.is_none() {
                 break;
             }
@@ -185,6 +185,17 @@ impl Adapter for SipAdapter {
     }
 }
 
+/// How the trunk is looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    /// Only if it was not found lately.
+    IfNeeded,
+    /// In any case.
+    Anew,
+    /// In any case, by a port of its own: another adapter of the same account may be using the one of the settings.
+    Beside,
+}
+
 /// What the trunk says of the login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Login {
@@ -194,14 +205,13 @@ enum Login {
 }
 
 impl SipAdapter {
-    /// A trunk that is there: the one in use, or the first of those that the name leads to. Asks it if `anew`, or if it has not shown so
-    /// for a while.
-    async fn reach(&self, anew: bool) -> Result<Arc<Trunk>, String> {
+    /// A trunk that is there: the one in use, or the first of those that the name leads to.
+    async fn reach(&self, look: Look) -> Result<Arc<Trunk>, String> {
         let config = &self.config;
         let found = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(|error| error.to_string())?;
         let mut slot = self.trunk.lock().await;
         let now = self.services.ids.clock.monotonic();
-        let known = self.looked.lock().clone().filter(|(at, _)| !anew && now.saturating_sub(*at) < EVERY);
+        let known = self.looked.lock().clone().filter(|(at, _)| look == Look::IfNeeded && now.saturating_sub(*at) < EVERY);
         let current = slot.as_ref().map(|trunk| trunk.address).filter(|address| found.contains(address));
         match (known, slot.as_ref().filter(|_| current.is_some())) {
             // Calls that waited for the same answer need not wait for it again.
@@ -211,7 +221,7 @@ impl SipAdapter {
         }
         let mut last = Err("the name has no address".to_owned());
         for address in current.into_iter().chain(found.iter().copied().filter(|a| Some(*a) != current)) {
-            last = self.open(&mut slot, address).await;
+            last = self.open(&mut slot, address, look).await;
             if last.is_ok() {
                 break;
             }
@@ -222,13 +232,14 @@ impl SipAdapter {
     }
 
     /// The trunk at one address, opened if need be, if it is there.
-    async fn open(&self, slot: &mut Option<Arc<Trunk>>, address: SocketAddr) -> Result<Arc<Trunk>, String> {
+    async fn open(&self, slot: &mut Option<Arc<Trunk>>, address: SocketAddr, look: Look) -> Result<Arc<Trunk>, String> {
         let config = &self.config;
         let trunk = match slot.as_ref().filter(|trunk| trunk.address == address) {
             Some(trunk) => Arc::clone(trunk),
             None => {
                 *slot = None;
-                let trunk = Arc::new(Trunk::open(config, address, self.services.ids.clone()).await?);
+                let port = if look == Look::Beside { 0 } else { config.local_port };
+                let trunk = Arc::new(Trunk::open(config, address, port, self.services.ids.clone()).await?);
                 Arc::clone(slot.insert(trunk))
             }
         };

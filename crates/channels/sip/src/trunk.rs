@@ -29,7 +29,8 @@ use rsipstack::transport::transport_layer::DomainResolver;
 use rsipstack::transport::udp::UdpConnection;
 use rsipstack::transport::{SipAddr, TlsConfig, TransportLayer};
 use tokio::net::UdpSocket;
-use tokio::time::timeout;
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, Transport};
 use crate::keys;
@@ -37,6 +38,10 @@ use crate::map::{self, Refusal};
 
 /// Longest wait for the answers to BYE and CANCEL.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// Longest time for which a way stays open after its last use: somewhat more than any transaction lasts (64*T1, RFC 3261 §17).
+const LINGER: Duration = Duration::from_secs(40);
+/// How often it is looked whether it may be closed.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A question outside of any call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +91,21 @@ impl DomainResolver for NoNames {
 
 impl Drop for Trunk {
     fn drop(&mut self) {
-        self.open.cancel();
+        let (endpoint, open) = (self.endpoint.clone(), self.open.clone());
+        let close = async move {
+            // The end of a call is confirmed again to a trunk that missed it. Transactions that are cut off are never freed.
+            let over = async {
+                while endpoint.get_running_transactions().is_some_and(|running| !running.is_empty()) {
+                    sleep(LOOK).await;
+                }
+            };
+            timeout(LINGER, over).await.ok();
+            open.cancel();
+        };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(close)),
+            Err(_) => self.open.cancel(),
+        }
     }
 }
 
@@ -100,11 +119,11 @@ async fn local_towards(to: SocketAddr) -> std::io::Result<IpAddr> {
 }
 
 impl Trunk {
-    /// Opens the UDP port; says nothing to the trunk yet.
-    pub(crate) async fn open(config: &Config, address: SocketAddr, ids: Ids) -> Result<Self, String> {
+    /// Opens the UDP port, any if it is 0; says nothing to the trunk yet.
+    pub(crate) async fn open(config: &Config, address: SocketAddr, port: u16, ids: Ids) -> Result<Self, String> {
         let local = local_towards(address).await.map_err(|error| format!("there is no way to {address}: {error}"))?;
         let open = CancellationToken::new();
-        let port = SocketAddr::new(local, config.local_port);
+        let port = SocketAddr::new(local, port);
         let mut udp = UdpConnection::create_connection(port, None, Some(open.child_token()))
             .await
             .map_err(|error| format!("port {port} of this server cannot be opened: {error}"))?;
@@ -142,7 +161,8 @@ impl Trunk {
         let layer = Arc::new(DialogLayer::new(endpoint.clone()));
         let serving = endpoint.clone();
         tokio::spawn(async move { serving.serve().await });
-        tokio::spawn(answer_requests(incoming, Arc::clone(&layer)));
+        let (answering, closed) = (answer_requests(incoming, Arc::clone(&layer)), open.clone());
+        tokio::spawn(async move { closed.run_until_cancelled(answering).await });
         let contact = uri(&format!("sip:nuncio@{}{suffix}", here.addr))?;
         let login = config.login.as_ref().map(|(username, password)| Credential {
             username: username.clone(),

@@ -1,10 +1,14 @@
 //! Calls that were not put through, and trunks that are not there.
 
+use std::time::Duration;
+
 use nuncio_domain::message::FailureCode;
 use serde_json::json;
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
 
 use crate::carrier::{Act, Carrier, Script, Talk, header, methods};
-use crate::support::{Caller, short};
+use crate::support::{Caller, PATIENCE, short};
 
 #[tokio::test]
 async fn refusals_have_their_verdicts() {
@@ -97,12 +101,19 @@ async fn what_the_check_says() {
 #[tokio::test]
 async fn a_session_tells_whether_the_trunk_is_there() {
     let mut carrier = Carrier::start(Script::new(Act::Silence)).await;
-    let caller = Caller::new(carrier.port, json!({}));
+    let port = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let caller = Caller::new(carrier.port, json!({ "local_port": port }));
     let (ask, run) = caller.run();
     carrier.until("OPTIONS").await;
     ask.send(true).unwrap();
     run.await.unwrap();
     assert_eq!(caller.adapter.trouble(), None);
+    let freed = async {
+        while UdpSocket::bind(("127.0.0.1", port)).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, freed).await.expect("a session that ended holds no port");
 
     let caller = Caller::new(1, json!({ "timeout_seconds": 1 }));
     let (ask, run) = caller.run();
@@ -111,8 +122,37 @@ async fn a_session_tells_whether_the_trunk_is_there() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::support::PATIENCE, troubled).await.expect("trouble");
+    timeout(PATIENCE, troubled).await.expect("trouble");
     assert!(caller.adapter.trouble().unwrap().contains("did not answer OPTIONS"));
     drop(ask);
     run.await.unwrap();
+}
+
+/// The check opens an adapter of its own, beside the one that carries messages.
+#[tokio::test]
+async fn a_fixed_port_is_no_hindrance_to_the_check() {
+    let carrier = Carrier::start(Script::new(Act::Answer(Talk::listens()))).await;
+    let taken = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let caller = Caller::new(carrier.port, json!({ "local_port": taken.local_addr().unwrap().port() }));
+    let verdict = caller.send().await;
+    assert_eq!((short(&verdict).0, short(&verdict).3.contains("cannot be opened")), ("connection", true), "{verdict:?}");
+    let beside = Caller::new(carrier.port, json!({ "local_port": taken.local_addr().unwrap().port() }));
+    beside.adapter.check().await.unwrap();
+}
+
+/// Half a minute after a call, for as long as its end may have to be confirmed again (RFC 6026 §7.2).
+#[tokio::test]
+#[ignore = "takes 35 seconds"]
+async fn heavy_a_session_that_ended_after_a_call_holds_no_port() {
+    let carrier = Carrier::start(Script::new(Act::Answer(Talk::listens()))).await;
+    let port = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let caller = Caller::new(carrier.port, json!({ "local_port": port }));
+    assert_eq!(short(&caller.send().await).0, "accepted");
+    drop(caller);
+    let freed = async {
+        while UdpSocket::bind(("127.0.0.1", port)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(Duration::from_secs(50), freed).await.expect("the port is free again");
 }
