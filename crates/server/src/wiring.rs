@@ -20,6 +20,7 @@ pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
         Arc::new(nuncio_channel_instagram::InstagramFactory::new(net.clone())),
         Arc::new(nuncio_channel_kannel::KannelFactory::new(net.clone())),
         Arc::new(nuncio_channel_sim::SimFactory),
+        Arc::new(nuncio_channel_sip::SipFactory::new(net.clone())),
         Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
         Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone())),
         Arc::new(nuncio_channel_telegram::TelegramFactory::new(net.clone())),

@@ -322,7 +322,7 @@ pub(crate) fn degraded(channel: Channel, message_type: MessageType) -> Option<St
         (Channel::Whatsapp, _) | (_, Type::Text) => return None,
         (Channel::Voice, Type::Template) => "the body of the template is spoken, without header, footer and buttons",
         (_, Type::Template) => "the template goes as its text",
-        (Channel::Voice, Type::Location) => "the place is read out by its name and address",
+        (Channel::Voice, Type::Location) => "the place is read aloud as its name and address",
         (Channel::Telegram, _) | (Channel::Voice, _) => return None,
         (_, Type::Location) => "the place goes as its name and a link to a map",
         (Channel::Email, Type::Contact) => "the contact cards go as text and as a vCard file",

@@ -85,7 +85,7 @@ fn what_a_channel_carries_in_another_form_is_told() {
         (Channel::Instagram, MessageType::List, Some("the choices go as a numbered list with quick replies")),
         (Channel::Email, MessageType::Contact, Some("the contact cards go as text and as a vCard file")),
         (Channel::Voice, MessageType::Audio, None),
-        (Channel::Voice, MessageType::Location, Some("the place is read out by its name and address")),
+        (Channel::Voice, MessageType::Location, Some("the place is read aloud as its name and address")),
         (Channel::Sms, MessageType::Video, Some("the media goes as a link")),
         (Channel::SmsOneway, MessageType::CtaUrl, Some("the button goes as a link")),
     ];

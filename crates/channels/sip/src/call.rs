@@ -1,0 +1,176 @@
+//! One call, from ringing to hanging up.
+
+use nuncio_channel::{SendRequest, Verdict};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::message::FailureCode;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep_until};
+
+use crate::keys::Script;
+use crate::map::Refusal;
+use crate::media::{End, Guard, Media};
+use crate::sdp::{Answer, Codec};
+use crate::trunk::{Call, Cancelled, Progress, Trunk};
+use crate::{Login, SipAdapter, map, rtp, sdp};
+
+/// How ringing ended.
+enum Rung {
+    Answered(Answer),
+    /// Somebody picked up, but nothing can be said to them.
+    Deaf(&'static str),
+    Refused(Refusal),
+    /// The trunk's answer makes no sense.
+    Broken(String),
+    /// The trunk said nothing at all.
+    Silent,
+    /// Nobody picked up.
+    InVain,
+    /// This server stops.
+    Stopped,
+}
+
+/// Our end of the sound of a call.
+struct Ear<'a> {
+    socket: UdpSocket,
+    trunk: &'a Trunk,
+    port: u16,
+    session: u64,
+}
+
+impl Ear<'_> {
+    fn describe(&self, codecs: &[Codec]) -> String {
+        sdp::describe(self.trunk.public, self.port, self.session, codecs)
+    }
+}
+
+impl SipAdapter {
+    /// Calls the recipient and plays `sound`.
+    pub(crate) async fn call(&self, trunk: &Trunk, request: &SendRequest<'_>, sound: &[i16]) -> Verdict {
+        let config = &self.config;
+        let ear = match self.ear(trunk).await {
+            Ok(ear) => ear,
+            Err(error) => {
+                return map::unreachable(format!("no port for sound is free on this server: {error}; widen the range of rtp_port_low"));
+            }
+        };
+        // The same in every call of this attempt, and in no other's.
+        let call_id = format!("nuncio-{}-{}", request.message.id.uuid(), request.attempt);
+        let from = config.from.as_deref().unwrap_or(&request.message.from);
+        let (to, from) = (config.dialled(&request.message.to), config.dialled(from));
+        let mut call = match trunk.invite(to, from, call_id.clone(), ear.describe(config.codecs)) {
+            Ok(call) => call,
+            Err(why) => return map::rejected(FailureCode::InvalidRecipient, why),
+        };
+        let answer = match self.ring(&mut call).await {
+            Rung::Answered(answer) => answer,
+            Rung::Deaf(why) => {
+                call.hang_up().await;
+                return deaf(why);
+            }
+            Rung::Refused(refusal) => return self.refused(trunk, &refusal).await,
+            Rung::Broken(why) => return map::unknown(&why),
+            Rung::Silent => return map::unknown(&format!("the trunk did not answer within {} s", config.timeout.as_secs())),
+            Rung::InVain => return in_vain(call.cancel().await, config.ring.as_secs()),
+            Rung::Stopped => return stopped(call.cancel().await),
+        };
+        let mut script = self.script(answer.codec, sound);
+        let end = self.talk(ear, &mut call, &answer, &mut script).await;
+        call.hang_up().await;
+        match end {
+            Ok(_) if script.was_heard() => self.heard(request, &script, call_id).await,
+            Ok(end) => unheard(end, &script, sound.len()),
+            Err(why) => deaf(&why),
+        }
+    }
+
+    async fn ear<'a>(&self, trunk: &'a Trunk) -> std::io::Result<Ear<'a>> {
+        let entropy = &*self.services.ids.entropy;
+        let socket = rtp::bind(trunk.local, self.config.rtp_ports, entropy).await?;
+        let port = socket.local_addr()?.port();
+        Ok(Ear { socket, trunk, port, session: entropy.below(1 << 62) })
+    }
+
+    /// Waits until somebody picks up.
+    async fn ring(&self, call: &mut Call) -> Rung {
+        let mut stop = self.stop.1.clone();
+        let (mut deadline, mut underway) = (Instant::now() + self.config.timeout, false);
+        loop {
+            let progress = tokio::select! {
+                progress = call.progress() => progress,
+                () = stop.asked() => return Rung::Stopped,
+                () = sleep_until(deadline) => return if underway { Rung::InVain } else { Rung::Silent },
+            };
+            match progress {
+                Progress::Underway if underway => {}
+                Progress::Underway => (deadline, underway) = (Instant::now() + self.config.ring, true),
+                Progress::Answered(description) => {
+                    return sdp::read(&description, self.config.codecs).map_or_else(Rung::Deaf, Rung::Answered);
+                }
+                Progress::Refused(refusal) => return Rung::Refused(refusal),
+                Progress::Broken(why) => return Rung::Broken(why),
+            }
+        }
+    }
+
+    /// The verdict on a refusal. Of "forbidden", trunks make use for wrong passwords too: only the login itself can tell.
+    async fn refused(&self, trunk: &Trunk, refusal: &Refusal) -> Verdict {
+        let login_refused = refusal.status == 403 && self.log_in(trunk).await == Login::Wrong;
+        map::refused(refusal, login_refused)
+    }
+
+    fn script(&self, codec: Codec, sound: &[i16]) -> Script {
+        let config = &self.config;
+        let silence = codec.encode(&[0])[0];
+        Script::new(codec.encode(sound), silence, config.repeat, config.listen, config.keys)
+    }
+
+    async fn talk(&self, ear: Ear<'_>, call: &mut Call, answer: &Answer, script: &mut Script) -> Result<End, String> {
+        let guard = Guard { net: self.config.net.clone(), trusted: self.config.trusted, trunk: ear.trunk.address };
+        let description = ear.describe(&[answer.codec]);
+        let mut media = Media::new(ear.socket, guard, answer, description, &*self.services.ids.entropy).await?;
+        let deadline = Instant::now() + self.config.longest;
+        Ok(media.talk(script, call, self.stop.1.clone(), deadline).await)
+    }
+
+    async fn heard(&self, request: &SendRequest<'_>, script: &Script, call_id: String) -> Verdict {
+        self.tell_delivered(request).await;
+        if script.is_opted_out() {
+            self.tell_opted_out(request).await;
+        }
+        Verdict::Accepted { refs: vec![call_id], cost: None }
+    }
+}
+
+/// The verdict on a call that somebody took, to whom nothing could be said.
+fn deaf(why: &str) -> Verdict {
+    map::rejected(FailureCode::ProviderRejected, format!("the call was taken, but nothing can be said: {why}"))
+}
+
+fn in_vain(cancelled: Cancelled, seconds: u64) -> Verdict {
+    match cancelled {
+        // Who picked up at that very moment heard nothing.
+        Cancelled::InTime | Cancelled::TooLate => map::rang_out(seconds),
+        Cancelled::Silence => map::unknown("it rang in vain, and the trunk did not say that it stopped"),
+    }
+}
+
+fn stopped(cancelled: Cancelled) -> Verdict {
+    match cancelled {
+        Cancelled::InTime | Cancelled::TooLate => map::stopped(),
+        Cancelled::Silence => map::unknown("this server stopped, and the trunk did not say that ringing stopped"),
+    }
+}
+
+/// The verdict on a message of which the recipient heard a part at most.
+fn unheard(end: End, script: &Script, samples: usize) -> Verdict {
+    let (tenths, all) = (script.tenths(), samples / 800);
+    match end {
+        // Not called again: they know that we called, and did not want it.
+        End::HungUp => map::rejected(
+            FailureCode::Undeliverable,
+            format!("the recipient hung up after {}.{} s of {}.{} s", tenths / 10, tenths % 10, all / 10, all % 10),
+        ),
+        End::Stopped => map::unknown("this server stopped while the message was said"),
+        End::TooLong | End::Said => map::unknown("the call took too long to say the message"),
+    }
+}

@@ -1,0 +1,305 @@
+//! The settings of a SIP trunk: their description, and what becomes of them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_channel::{Account, Field, FieldKind, Settings};
+use nuncio_domain::{FieldError, Redacted};
+use nuncio_net::Network;
+
+use crate::sdp::Codec;
+use crate::speech::{self, Command};
+
+const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
+    Field { name, kind, secret: false, required: false, help }
+}
+
+/// Every setting and secret of kind `sip`.
+pub(crate) static FIELDS: &[Field] = &[
+    Field { required: true, ..setting("host", FieldKind::Text, "name or address of the trunk, such as sip.example.org") },
+    setting("port", FieldKind::Integer(1, 65_535), "its port; default 5060, or 5061 with tls"),
+    setting(
+        "transport",
+        FieldKind::OneOf(&["udp", "tcp", "tls"]),
+        "how SIP goes there: udp (the default), tcp, tls; sound goes as plain RTP",
+    ),
+    setting("tls_ca", FieldKind::Text, "PEM certificates to trust besides those of the system, for a trunk with a private authority"),
+    setting("username", FieldKind::Text, "user name; leave it out if the trunk knows this server by its address"),
+    Field { name: "password", kind: FieldKind::Text, secret: true, required: false, help: "password; needed with username" },
+    setting("domain", FieldKind::Text, "domain in SIP addresses; default host"),
+    setting("from", FieldKind::Text, "number or name that calls; default the sender's own number"),
+    setting(
+        "number_format",
+        FieldKind::OneOf(&["plus", "digits"]),
+        "how numbers are dialled: plus (the default: +34600111222), digits (34600111222)",
+    ),
+    setting("lines", FieldKind::Integer(1, 1_000), "calls at once from each node of nuncio; default 10"),
+    setting("ring_seconds", FieldKind::Integer(5, 180), "how long it rings; default 30"),
+    setting("timeout_seconds", FieldKind::Integer(1, 30), "longest wait for the trunk's first answer; default 10"),
+    setting("repeat", FieldKind::Integer(1, 5), "how often the message is said; default 1"),
+    setting("listen_seconds", FieldKind::Integer(0, 30), "silence after the message, for keys; default 3"),
+    setting("keys", FieldKind::Flag, "1 says the message again, 9 asks for no more calls; default true"),
+    setting("max_call_seconds", FieldKind::Integer(10, 3_600), "longest call, from picking up; default 600"),
+    setting(
+        "codecs",
+        FieldKind::OneOf(&["pcmu_pcma", "pcma_pcmu", "pcmu", "pcma"]),
+        "codecs offered, best first; default pcmu_pcma (G.711 of both kinds)",
+    ),
+    setting("local_port", FieldKind::Integer(0, 65_535), "UDP port of this server for SIP; default 0: any"),
+    setting("rtp_port_low", FieldKind::Integer(1_024, 65_535), "first UDP port of this server for sound; default 10000"),
+    setting("rtp_port_high", FieldKind::Integer(1_024, 65_535), "last one; default 10999; two for each call"),
+    setting("public_address", FieldKind::Text, "IP address under which the trunk reaches this server; default that of its network card"),
+    setting("options_ping", FieldKind::Flag, "ask the trunk by OPTIONS whether it is there before calling; default true"),
+    setting(
+        "tts_command",
+        FieldKind::Text,
+        "program that reads text from its standard input and writes a WAV file to its standard output, with {voice} and {language} filled in; \
+         for the operator's accounts only; default espeak-ng -b 1 --stdin --stdout -v {voice}",
+    ),
+];
+
+/// How SIP goes to the trunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transport {
+    /// Datagrams.
+    Udp,
+    /// A connection.
+    Tcp,
+    /// An encrypted one.
+    Tls,
+}
+
+/// Checked settings.
+pub(crate) struct Config {
+    /// Host as given.
+    pub(crate) host: String,
+    /// Port.
+    pub(crate) port: u16,
+    /// How SIP goes there.
+    pub(crate) transport: Transport,
+    /// Whom to trust, in PEM; empty without TLS.
+    pub(crate) roots: Vec<u8>,
+    /// User name and password.
+    pub(crate) login: Option<(String, Redacted<String>)>,
+    /// Domain in SIP addresses.
+    pub(crate) domain: String,
+    /// Who calls, if always the same.
+    pub(crate) from: Option<String>,
+    /// Whether numbers begin with `+`.
+    pub(crate) plus: bool,
+    /// Calls at once.
+    pub(crate) lines: u32,
+    /// How long it rings.
+    pub(crate) ring: Duration,
+    /// Longest wait for a first answer.
+    pub(crate) timeout: Duration,
+    /// How often the message is said.
+    pub(crate) repeat: u32,
+    /// Seconds of silence after it.
+    pub(crate) listen: u64,
+    /// Whether keys do anything.
+    pub(crate) keys: bool,
+    /// Longest call.
+    pub(crate) longest: Duration,
+    /// Codecs, best first.
+    pub(crate) codecs: &'static [Codec],
+    /// Port for SIP; 0 for any.
+    pub(crate) local_port: u16,
+    /// Ports for sound, both ends included.
+    pub(crate) rtp_ports: (u16, u16),
+    /// Our address as the trunk sees it, if not that of the network card.
+    pub(crate) public_address: Option<IpAddr>,
+    /// Whether to look if the trunk is there.
+    pub(crate) ping: bool,
+    /// What speaks.
+    pub(crate) command: Command,
+    /// The way out.
+    pub(crate) net: Network,
+    /// Whether it may lead into the operator's own network.
+    pub(crate) trusted: bool,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("transport", &self.transport)
+            .field("username", &self.login.as_ref().map(|(name, _)| name))
+            .field("lines", &self.lines)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, if TLS is on.
+    pub(crate) fn read(account: &Account, net: &Network) -> Result<Self, Vec<FieldError>> {
+        let mut settings = Settings::new(FIELDS, account);
+        let host = settings.text("host").unwrap_or_default().to_owned();
+        if !host.is_empty() && !is_host(&host) {
+            settings.fault("settings.host", format!("{host:?} is neither a host name nor an IP address"));
+        }
+        let domain = settings.text("domain").unwrap_or(&host).to_owned();
+        if settings.text("domain").is_some() && !is_host(&domain) {
+            settings.fault("settings.domain", format!("{domain:?} is neither a host name nor an IP address"));
+        }
+        let transport = match settings.text("transport") {
+            Some("tcp") => Transport::Tcp,
+            Some("tls") => Transport::Tls,
+            _ => Transport::Udp,
+        };
+        let flag = |settings: &Settings<'_>, name| settings.flag(name).unwrap_or(true);
+        let seconds = |settings: &Settings<'_>, name, default| Duration::from_secs(number(settings, name, default));
+        let config = Self {
+            port: number(&settings, "port", if transport == Transport::Tls { 5061 } else { 5060 }),
+            roots: if transport == Transport::Tls { roots(&mut settings) } else { Vec::new() },
+            transport,
+            login: login(&mut settings),
+            from: from(&mut settings),
+            plus: settings.text("number_format") != Some("digits"),
+            lines: number(&settings, "lines", 10),
+            ring: seconds(&settings, "ring_seconds", 30),
+            timeout: seconds(&settings, "timeout_seconds", 10),
+            repeat: number(&settings, "repeat", 1),
+            listen: number(&settings, "listen_seconds", 3),
+            keys: flag(&settings, "keys"),
+            longest: seconds(&settings, "max_call_seconds", 600),
+            codecs: codecs(&settings),
+            local_port: number(&settings, "local_port", 0),
+            rtp_ports: rtp_ports(&mut settings),
+            public_address: public_address(&mut settings),
+            ping: flag(&settings, "options_ping"),
+            command: command(&mut settings, account.trusted),
+            net: net.clone(),
+            trusted: account.trusted,
+            host,
+            domain,
+        };
+        settings.finish().map(|()| config)
+    }
+
+    /// The user name.
+    pub(crate) fn username(&self) -> Option<&str> {
+        self.login.as_ref().map(|(name, _)| name.as_str())
+    }
+
+    /// A number as the trunk wants it. `number` is canonical, or a name.
+    pub(crate) fn dialled<'a>(&self, number: &'a str) -> &'a str {
+        if self.plus { number } else { number.trim_start_matches('+') }
+    }
+
+    /// What is shown of where the trunk is.
+    pub(crate) fn place(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
+/// A name or an address as it may stand in a SIP address (RFC 3261 §25.1).
+fn is_host(text: &str) -> bool {
+    let named = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-')) && !text.starts_with(['.', '-']);
+    named || text.parse::<IpAddr>().is_ok()
+}
+
+/// The user part of a SIP address that needs no escapes.
+fn is_user(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 64
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'_' | b'.' | b'*' | b'#'))
+}
+
+fn number<T: TryFrom<i64>>(settings: &Settings<'_>, name: &str, default: T) -> T {
+    settings.integer(name).and_then(|n| T::try_from(n).ok()).unwrap_or(default)
+}
+
+fn login(settings: &mut Settings<'_>) -> Option<(String, Redacted<String>)> {
+    let (username, password) = (settings.text("username"), settings.text("password"));
+    if let Some(name) = username
+        && !is_user(name)
+    {
+        settings.fault("settings.username", "is wrong; must be up to 64 letters, digits or + - _ . * #");
+    }
+    match (username, password) {
+        (Some(name), Some(password)) => Some((name.to_owned(), Redacted::new(password.to_owned()))),
+        (Some(_), None) => {
+            settings.fault("secrets.password", "is required with a username");
+            None
+        }
+        (None, Some(_)) => {
+            settings.fault("settings.username", "is required with a password");
+            None
+        }
+        (None, None) => None,
+    }
+}
+
+fn from(settings: &mut Settings<'_>) -> Option<String> {
+    let from = settings.text("from")?;
+    if !is_user(from) {
+        settings.fault("settings.from", "is wrong; must be a number such as +34600111222, or up to 64 letters, digits or + - _ . * #");
+    }
+    Some(from.to_owned())
+}
+
+fn codecs(settings: &Settings<'_>) -> &'static [Codec] {
+    match settings.text("codecs") {
+        Some("pcma_pcmu") => &[Codec::Pcma, Codec::Pcmu],
+        Some("pcmu") => &[Codec::Pcmu],
+        Some("pcma") => &[Codec::Pcma],
+        _ => &[Codec::Pcmu, Codec::Pcma],
+    }
+}
+
+fn rtp_ports(settings: &mut Settings<'_>) -> (u16, u16) {
+    let low = number(settings, "rtp_port_low", 10_000);
+    let high = number(settings, "rtp_port_high", 10_999);
+    if high <= low {
+        settings.fault("settings.rtp_port_high", format!("is {high}; must be above rtp_port_low, which is {low}"));
+    }
+    (low, high)
+}
+
+fn public_address(settings: &mut Settings<'_>) -> Option<IpAddr> {
+    let text = settings.text("public_address")?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        settings.fault("settings.public_address", format!("{text:?} is not an IP address"));
+    }
+    address
+}
+
+/// A program runs as this server does: who only has the API must not choose it.
+fn command(settings: &mut Settings<'_>, trusted: bool) -> Command {
+    let line = settings.text("tts_command");
+    if line.is_some() && !trusted {
+        settings.fault("settings.tts_command", "can be set by the operator only, with `nuncio connections set`");
+    }
+    let parsed = Command::parse(line.unwrap_or(speech::ESPEAK));
+    if parsed.is_none() {
+        settings.fault("settings.tts_command", "names no program");
+    }
+    parsed.unwrap_or_else(|| Command::parse(speech::ESPEAK).expect("it is not empty"))
+}
+
+/// The system's certificates and those of the settings, in PEM.
+fn roots(settings: &mut Settings<'_>) -> Vec<u8> {
+    let mut roots = String::new();
+    for certificate in rustls_native_certs::load_native_certs().certs {
+        roots.push_str(&format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(certificate)));
+    }
+    if let Some(pem) = settings.text("tls_ca") {
+        if !pem.contains("-----BEGIN CERTIFICATE-----") {
+            settings.fault("settings.tls_ca", "holds no certificate that can be read; must be PEM with -----BEGIN CERTIFICATE-----");
+        }
+        roots.push_str(pem);
+    }
+    if roots.is_empty() {
+        settings.fault(
+            "settings.transport",
+            "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca",
+        );
+    }
+    roots.into_bytes()
+}

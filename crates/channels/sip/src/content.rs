@@ -1,0 +1,98 @@
+//! What a message sounds like.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::{MessageType, speech};
+use nuncio_net::FetchLimits;
+
+use crate::speech::Fault;
+use crate::{ENGLISH, SipAdapter, audio, map};
+
+/// Longest recording that is fetched: an hour of CD sound in one channel.
+const MOST_BYTES: u64 = 40_000_000;
+/// Longest time that fetching it may take.
+const FETCH: Duration = Duration::from_secs(60);
+
+impl SipAdapter {
+    /// The message as samples of the line, short enough for a call.
+    pub(crate) async fn sound(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
+        let sound = match request.message.message_type {
+            MessageType::Audio => self.recording(request).await?,
+            MessageType::Text | MessageType::Template | MessageType::Location => self.spoken(request).await?,
+            other => {
+                let why = format!("a call cannot carry a message of type {other}");
+                return Err(map::rejected(FailureCode::ContentRejected, why));
+            }
+        };
+        let (lasts, most) = (sound.len() as u64 / u64::from(audio::RATE), self.config.longest.as_secs());
+        if sound.is_empty() {
+            return Err(map::rejected(FailureCode::ContentRejected, "there is nothing to say"));
+        }
+        if lasts + 1 > most {
+            return Err(map::rejected(FailureCode::ContentRejected, format!("saying it takes {lasts} s; a call may last {most} s")));
+        }
+        Ok(sound)
+    }
+
+    async fn spoken(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
+        let message = request.message;
+        let text = speech::words(message.message_type, message.request.text.as_deref(), message.request.content.as_deref());
+        if text.trim().is_empty() {
+            return Err(map::rejected(FailureCode::ContentRejected, "there is nothing to say"));
+        }
+        let asked = message.request.voice_language.as_deref();
+        let command = &self.config.command;
+        let said = match self.speech.say(command, speech::language(asked, &message.to), &text).await {
+            // Of a country whose language has no voice, many understand English; who asked for a language wants no other.
+            Err(Fault::NoVoice(_)) if asked.is_none() => self.speech.say(command, ENGLISH, &text).await,
+            said => said,
+        };
+        said.map_err(|fault| match fault {
+            Fault::NoVoice(_) => map::rejected(FailureCode::ContentRejected, fault.to_string()),
+            Fault::Program(_) => map::unreachable(fault.to_string()),
+        })
+    }
+
+    /// What was attached, or what the message's link leads to.
+    async fn recording(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
+        let fetched;
+        let recording = match request.attachments.first() {
+            Some(attached) => attached,
+            None => {
+                fetched = self.fetch(request).await?;
+                &fetched
+            }
+        };
+        let (content_type, bytes) = (recording.content_type.clone(), recording.bytes.clone());
+        let read = tokio::task::spawn_blocking(move || audio::read(&content_type, &bytes)).await;
+        let read = read.map_err(|error| map::rejected(FailureCode::Internal, error.to_string()))?;
+        read.map(Into::into).map_err(|why| map::rejected(FailureCode::ContentRejected, why))
+    }
+
+    async fn fetch(&self, request: &SendRequest<'_>) -> Result<ResolvedAttachment, Verdict> {
+        let url = request.message.request.content.as_ref().and_then(|content| content.media_url.as_deref());
+        let Some(url) = url else {
+            return Err(map::rejected(FailureCode::AttachmentUnavailable, "the message has no recording"));
+        };
+        // The link is the caller's, whoever set the account up.
+        match self.config.net.client(false).fetch(url, FetchLimits { max_bytes: MOST_BYTES, timeout: FETCH }).await {
+            Ok(fetched) => Ok(ResolvedAttachment {
+                filename: String::new(),
+                content_type: fetched.content_type.unwrap_or_default(),
+                content_id: None,
+                bytes: fetched.bytes,
+            }),
+            Err(error) => {
+                let failure = Failure::own(FailureCode::AttachmentUnavailable, format!("the recording: {error}"));
+                Err(if error.is_transient() {
+                    Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
+                } else {
+                    Verdict::Rejected { failure }
+                })
+            }
+        }
+    }
+}

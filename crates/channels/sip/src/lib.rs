@@ -1,0 +1,293 @@
+//! Voice calls over a SIP trunk: a message is read aloud, or a recording played, to whoever picks up.
+//!
+//! An attempt lasts as long as its call: [`Adapter::send`] returns when the call is over, so that the window of the connection bounds the
+//! calls at once. A message is accepted, and delivered, when somebody (or a voicemail) picked up and the message was played to its end.
+//! Before the INVITE leaves, failures are deferrals; a final answer of the trunk says for certain that nobody was reached; if none comes,
+//! or the server stops within a call, the outcome is [`Verdict::Unknown`].
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Capabilities, Field, OptedOut, ProviderEvent, ReceiptTarget, Receipts, SendRequest, Services,
+    Sessions, Stop, Verdict,
+};
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
+use nuncio_net::Network;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::config::Config;
+use crate::speech::Speech;
+use crate::trunk::{Question, Trunk};
+
+mod audio;
+mod call;
+mod config;
+mod content;
+mod keys;
+mod language;
+mod map;
+mod media;
+mod rtp;
+mod sdp;
+mod speech;
+mod trunk;
+
+/// Message types that can be said or played.
+static MESSAGE_TYPES: &[MessageType] = &[MessageType::Text, MessageType::Audio, MessageType::Location, MessageType::Template];
+/// The language of the check, and where no other has a voice.
+const ENGLISH: &str = "en-US";
+/// How often the trunk is asked whether it is there; so long its last answer counts.
+const EVERY: Duration = Duration::from_secs(30);
+/// How long calls may take to end when the server stops.
+const LAST_WORDS: Duration = Duration::from_secs(8);
+
+/// Makes adapters of kind `sip`. They share what was read aloud.
+#[derive(Clone, Debug)]
+pub struct SipFactory {
+    net: Network,
+    speech: Arc<Speech>,
+}
+
+impl SipFactory {
+    /// A factory whose adapters leave by `net`.
+    pub fn new(net: Network) -> Self {
+        Self { net, speech: Arc::default() }
+    }
+}
+
+impl AdapterFactory for SipFactory {
+    fn kind(&self) -> &'static str {
+        "sip"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        &[Channel::Voice]
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        config::FIELDS
+    }
+
+    fn has_sessions(&self) -> bool {
+        true
+    }
+
+    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        let config = Config::read(account, &self.net)?;
+        let lines = config.lines as usize;
+        Ok(Arc::new(SipAdapter {
+            capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::ByAttempt, window: lines },
+            config,
+            speech: Arc::clone(&self.speech),
+            services: services.clone(),
+            tenant: account.tenant,
+            connection: account.id,
+            lines: Semaphore::new(lines),
+            stop: nuncio_channel::stop(),
+            trunk: tokio::sync::Mutex::default(),
+            looked: Mutex::default(),
+            trouble: Mutex::default(),
+        }))
+    }
+}
+
+struct SipAdapter {
+    capabilities: Capabilities,
+    config: Config,
+    speech: Arc<Speech>,
+    services: Services,
+    tenant: TenantId,
+    connection: ConnectionId,
+    /// One for each call.
+    lines: Semaphore,
+    /// Asks calls to end, and what hears it.
+    stop: (watch::Sender<bool>, Stop),
+    trunk: tokio::sync::Mutex<Option<Arc<Trunk>>>,
+    /// When the trunk was last looked for, on the monotonic clock, and why it was not found.
+    looked: Mutex<Option<(Duration, Result<(), String>)>>,
+    trouble: Mutex<Option<String>>,
+}
+
+impl fmt::Debug for SipAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SipAdapter").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Adapter for SipAdapter {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+        let sound = match self.sound(request).await {
+            Ok(sound) => sound,
+            Err(verdict) => return verdict,
+        };
+        // The window keeps it from waiting, unless the lines are being closed.
+        let _line = self.lines.acquire().await;
+        if *self.stop.0.borrow() {
+            return map::stopped();
+        }
+        let trunk = match self.reach(Look::IfNeeded).await {
+            Ok(trunk) => trunk,
+            Err(why) => return map::unreachable(why),
+        };
+        self.call(&trunk, request, &sound).await
+    }
+
+    async fn check(&self) -> Result<String, String> {
+        let trunk = self.reach(Look::Beside).await?;
+        let place = self.config.place();
+        let login = match (self.config.username(), self.log_in(&trunk).await) {
+            (None, _) => "it knows this server by its address, if at all: only a call will show".to_owned(),
+            (Some(name), Login::Right) => format!("logged in as {name}"),
+            (Some(name), Login::Wrong) => {
+                return Err(format!("the trunk {place} refuses the login of {name}: correct username and password"));
+            }
+            (Some(_), Login::Unclear) => "it does not say whether the login is right: only a call will show".to_owned(),
+        };
+        let said = self.speech.say(&self.config.command, ENGLISH, "Test").await;
+        said.map_err(|fault| {
+            format!("the trunk {place} answers, but nothing can be said: {fault}; install espeak-ng, or set tts_command")
+        })?;
+        Ok(format!("the trunk {place} answers; {login}"))
+    }
+
+    fn sessions(&self) -> Sessions {
+        Sessions::EveryNode
+    }
+
+    async fn run(&self, mut stop: Stop) {
+        self.stop.0.send_replace(false);
+        while let Some(found) = stop.or(self.reach(Look::Anew)).await {
+            *self.trouble.lock() = found.err();
+            if stop.or(sleep(EVERY)).await.is_none() {
+                break;
+            }
+        }
+        self.stop.0.send_replace(true);
+        // Calls hang up; when all lines are free, they are over.
+        timeout(LAST_WORDS, self.lines.acquire_many(self.config.lines)).await.ok();
+        *self.trunk.lock().await = None;
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+}
+
+/// How the trunk is looked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    /// Only if it was not found lately.
+    IfNeeded,
+    /// In any case.
+    Anew,
+    /// In any case, by a port of its own: another adapter of the same account may be using the one of the settings.
+    Beside,
+}
+
+/// What the trunk says of the login.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Login {
+    Right,
+    Wrong,
+    Unclear,
+}
+
+impl SipAdapter {
+    /// A trunk that is there: the one in use, or the first of those that the name leads to.
+    async fn reach(&self, look: Look) -> Result<Arc<Trunk>, String> {
+        let config = &self.config;
+        let found = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(|error| error.to_string())?;
+        let mut slot = self.trunk.lock().await;
+        let now = self.services.ids.clock.monotonic();
+        let known = self.looked.lock().clone().filter(|(at, _)| look == Look::IfNeeded && now.saturating_sub(*at) < EVERY);
+        let current = slot.as_ref().map(|trunk| trunk.address).filter(|address| found.contains(address));
+        match (known, slot.as_ref().filter(|_| current.is_some())) {
+            // Calls that waited for the same answer need not wait for it again.
+            (Some((at, Err(why))), _) if now.saturating_sub(at) < config.timeout => return Err(why),
+            (Some((_, Ok(()))), Some(trunk)) if trunk.connect(config.timeout).await.is_ok() => return Ok(Arc::clone(trunk)),
+            _ => {}
+        }
+        let mut last = Err("the name has no address".to_owned());
+        for address in current.into_iter().chain(found.iter().copied().filter(|a| Some(*a) != current)) {
+            last = self.open(&mut slot, address, look).await;
+            if last.is_ok() {
+                break;
+            }
+        }
+        let looked = (self.services.ids.clock.monotonic(), last.as_ref().map(drop).map_err(Clone::clone));
+        *self.looked.lock() = Some(looked);
+        last
+    }
+
+    /// The trunk at one address, opened if need be, if it is there.
+    async fn open(&self, slot: &mut Option<Arc<Trunk>>, address: SocketAddr, look: Look) -> Result<Arc<Trunk>, String> {
+        let config = &self.config;
+        let trunk = match slot.as_ref().filter(|trunk| trunk.address == address) {
+            Some(trunk) => Arc::clone(trunk),
+            None => {
+                *slot = None;
+                let port = if look == Look::Beside { 0 } else { config.local_port };
+                let trunk = Arc::new(Trunk::open(config, address, port, self.services.ids.clone()).await?);
+                Arc::clone(slot.insert(trunk))
+            }
+        };
+        trunk.connect(config.timeout).await.map_err(|why| format!("no connection to the trunk {}: {why}", config.place()))?;
+        if config.ping && trunk.ask(Question::Presence, config.timeout).await.is_none() {
+            let seconds = config.timeout.as_secs();
+            return Err(format!(
+                "the trunk {} ({address}) did not answer OPTIONS within {seconds} s: correct host, port and transport, let UDP through, or \
+                 turn options_ping off if it never does",
+                config.place()
+            ));
+        }
+        Ok(trunk)
+    }
+
+    /// Whether the login is right.
+    async fn log_in(&self, trunk: &Trunk) -> Login {
+        if self.config.login.is_none() {
+            return Login::Unclear;
+        }
+        match trunk.ask(Question::Login, self.config.timeout).await {
+            Some(reply) if reply.challenged && matches!(reply.status, 200..=299) => Login::Right,
+            Some(reply) if reply.challenged && matches!(reply.status, 401 | 403 | 407) => Login::Wrong,
+            _ => Login::Unclear,
+        }
+    }
+
+    /// Tells what the recipient heard and wants. Written before the attempt ends, if it can be.
+    async fn tell(&self, event: ProviderEvent) {
+        if self.services.events.record(event.clone()).await.is_err() {
+            self.services.events.push(event, Duration::ZERO);
+        }
+    }
+
+    async fn tell_delivered(&self, request: &SendRequest<'_>) {
+        let target = ReceiptTarget::Attempt {
+            tenant: self.tenant,
+            message: request.message.id,
+            attempt: Some(request.attempt),
+            connection: self.connection,
+        };
+        let at = self.services.ids.clock.now();
+        self.tell(ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, at, raw: None }).await;
+    }
+
+    async fn tell_opted_out(&self, request: &SendRequest<'_>) {
+        let from = request.message.to.clone();
+        let opted = OptedOut { tenant: self.tenant, connection: self.connection, channel: Channel::Voice, from };
+        self.tell(ProviderEvent::OptedOut(opted)).await;
+    }
+}

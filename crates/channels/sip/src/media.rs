@@ -1,0 +1,134 @@
+//! The sound of a call: sent at its own pace, while key presses and requests are listened to.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nuncio_channel::Stop;
+use nuncio_domain::Entropy;
+use nuncio_net::Network;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, interval, sleep_until};
+
+use crate::keys::Script;
+use crate::rtp::{Keys, Packet, Stream};
+use crate::sdp::{self, Answer, Codec};
+use crate::trunk::{Call, Event};
+
+/// Every so often a packet goes out.
+const PACE: Duration = Duration::from_millis(20);
+
+/// How a conversation ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// All was said.
+    Said,
+    /// The other side hung up.
+    HungUp,
+    /// This server stops.
+    Stopped,
+    /// It took too long.
+    TooLong,
+}
+
+/// Which addresses sound may go to.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    /// The way out.
+    pub(crate) net: Network,
+    /// Whether it may lead into the operator's own network.
+    pub(crate) trusted: bool,
+    /// The trunk, which is meant where an answer names no address of its own (`0.0.0.0`).
+    pub(crate) trunk: SocketAddr,
+}
+
+impl Guard {
+    /// The address for sound, if it may go there.
+    pub(crate) async fn permit(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
+        let trunk = self.trunk.ip().to_string();
+        let host = if matches!(host, "0.0.0.0" | "::") { &trunk } else { host };
+        let found = self.net.resolve(self.trusted, host, port).await.map_err(|error| error.to_string())?;
+        found.into_iter().find(|to| to.is_ipv4() == self.trunk.is_ipv4()).ok_or_else(|| format!("{host} is out of reach"))
+    }
+}
+
+/// The sound of one call.
+#[derive(Debug)]
+pub(crate) struct Media {
+    socket: UdpSocket,
+    guard: Guard,
+    to: SocketAddr,
+    codec: Codec,
+    stream: Stream,
+    keys: Option<Keys>,
+    /// Whether the other side was heard, so that its address is known for sure.
+    heard: bool,
+    /// What we say of our sound, should it be asked for again.
+    description: String,
+}
+
+impl Media {
+    /// Sound as both sides agreed, once it may go where the answer says.
+    pub(crate) async fn new(
+        socket: UdpSocket,
+        guard: Guard,
+        answer: &Answer,
+        description: String,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, String> {
+        let to = guard.permit(&answer.host, answer.port).await?;
+        let stream = Stream::new(answer.codec.payload_type(), entropy);
+        Ok(Self { socket, guard, to, codec: answer.codec, stream, keys: answer.keys.map(Keys::new), heard: false, description })
+    }
+
+    /// Plays `script` until it ends, the other side hangs up, or `stop` or `deadline` come.
+    pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, mut stop: Stop, deadline: Instant) -> End {
+        let mut pace = interval(PACE);
+        let mut datagram = [0; 2_048];
+        loop {
+            tokio::select! {
+                _ = pace.tick() => {
+                    let Some(frame) = script.next_frame() else { return End::Said };
+                    let packet = self.stream.packet(frame);
+                    // What is lost is lost, as it would be on the way.
+                    self.socket.send_to(&packet, self.to).await.ok();
+                }
+                received = self.socket.recv_from(&mut datagram) => {
+                    if let Some(key) = self.listen(received, &datagram).await {
+                        script.press(key);
+                    }
+                }
+                event = call.event() => match event {
+                    Event::HungUp => return End::HungUp,
+                    Event::Key(key) => script.press(key),
+                    Event::Moved(description, answering) => match self.follow(&description).await {
+                        Ok(()) => answering.agree(self.description.clone()).await,
+                        Err(_) => answering.refuse().await,
+                    },
+                },
+                () = stop.asked() => return End::Stopped,
+                () = sleep_until(deadline) => return End::TooLong,
+            }
+        }
+    }
+
+    /// The key that a datagram tells. The first sound from the other side shows where it really is, behind whatever translates addresses.
+    async fn listen(&mut self, received: io::Result<(usize, SocketAddr)>, datagram: &[u8]) -> Option<char> {
+        let (length, from) = received.ok()?;
+        let packet = Packet::read(&datagram[..length])?;
+        if !self.heard {
+            self.heard = true;
+            if let Ok(permitted) = self.guard.permit(&from.ip().to_string(), from.port()).await {
+                self.to = permitted;
+            }
+        }
+        self.keys.as_mut()?.press(&packet)
+    }
+
+    async fn follow(&mut self, description: &str) -> Result<(), String> {
+        let answer = sdp::read(description, &[self.codec])?;
+        self.to = self.guard.permit(&answer.host, answer.port).await?;
+        (self.heard, self.keys) = (false, answer.keys.map(Keys::new));
+        Ok(())
+    }
+}

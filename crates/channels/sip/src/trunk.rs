@@ -1,0 +1,461 @@
+//! SIP as this crate needs it. Nothing else knows the library behind it.
+//!
+//! All requests go to the one address that the trunk's name led to, those within a call too: what the trunk writes into its headers never
+//! makes us send anywhere else.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_domain::Ids;
+use rsipstack::dialog::DialogId;
+use rsipstack::dialog::authenticate::{Credential, handle_client_authenticate};
+use rsipstack::dialog::dialog::{DialogState, DialogStateReceiver, TransactionHandle};
+use rsipstack::dialog::dialog_layer::DialogLayer;
+use rsipstack::dialog::invitation::{DialogGuard, InviteAsyncResult, InviteOption};
+use rsipstack::dialog::invite_dialog::InviteDialog;
+use rsipstack::platform::{CancellationToken, JoinHandle};
+use rsipstack::sip::headers::CallId;
+use rsipstack::sip::message::HasHeaders;
+use rsipstack::sip::{
+    Header, HeadersExt as _, Method, Request, Response, SipMessage, StatusCode, StatusCodeKind, Transport as Wire, Uri, typed,
+};
+use rsipstack::transaction::endpoint::EndpointInnerRef;
+use rsipstack::transaction::key::{TransactionKey, TransactionRole};
+use rsipstack::transaction::transaction::Transaction;
+use rsipstack::transaction::{EndpointBuilder, TransactionReceiver, make_tag};
+use rsipstack::transport::transport_layer::DomainResolver;
+use rsipstack::transport::udp::UdpConnection;
+use rsipstack::transport::{SipAddr, TlsConfig, TransportLayer};
+use tokio::net::UdpSocket;
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+
+use crate::config::{Config, Transport};
+use crate::keys;
+use crate::map::{self, Refusal};
+
+/// Longest wait for the answers to BYE and CANCEL.
+const FAREWELL: Duration = Duration::from_secs(3);
+/// Longest time for which a way stays open after its last use: somewhat more than any transaction lasts (64*T1, RFC 3261 §17).
+const LINGER: Duration = Duration::from_secs(40);
+/// How often it is looked whether it may be closed.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A question outside of any call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Question {
+    /// Whether anybody is there.
+    Presence,
+    /// Whether the login is right: a REGISTER that registers nothing (RFC 3261 §10.2.3).
+    Login,
+}
+
+/// The answer to a question.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Reply {
+    /// Its final status.
+    pub(crate) status: u16,
+    /// Whether the login was asked for, and given.
+    pub(crate) challenged: bool,
+}
+
+/// A way to a trunk: a UDP port of ours and, with TCP or TLS, a connection.
+pub(crate) struct Trunk {
+    /// The trunk's address.
+    pub(crate) address: SocketAddr,
+    /// Our address as the trunk sees it.
+    pub(crate) public: IpAddr,
+    /// Our address on this machine.
+    pub(crate) local: IpAddr,
+    contact: Uri,
+    domain: String,
+    login: Option<Credential>,
+    target: SipAddr,
+    layer: Arc<DialogLayer>,
+    endpoint: EndpointInnerRef,
+    ids: Ids,
+    open: CancellationToken,
+}
+
+/// The library looks up no names: addresses come from our own, guarded lookup.
+struct NoNames;
+
+#[async_trait]
+impl DomainResolver for NoNames {
+    async fn resolve(&self, target: &SipAddr) -> rsipstack::Result<SipAddr> {
+        Err(rsipstack::Error::DnsResolutionError(target.to_string()))
+    }
+}
+
+impl Drop for Trunk {
+    fn drop(&mut self) {
+        let (endpoint, open) = (self.endpoint.clone(), self.open.clone());
+        let close = async move {
+            // The end of a call is confirmed again to a trunk that missed it. Transactions that are cut off are never freed.
+            let over = async {
+                while endpoint.get_running_transactions().is_some_and(|running| !running.is_empty()) {
+                    sleep(LOOK).await;
+                }
+            };
+            timeout(LINGER, over).await.ok();
+            open.cancel();
+        };
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(close)),
+            Err(_) => self.open.cancel(),
+        }
+    }
+}
+
+/// The address of this machine from which `to` is reached.
+async fn local_towards(to: SocketAddr) -> std::io::Result<IpAddr> {
+    let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    // Sends nothing: it only asks the table of routes.
+    socket.connect(to).await?;
+    Ok(socket.local_addr()?.ip())
+}
+
+impl Trunk {
+    /// Opens the UDP port, any if it is 0; says nothing to the trunk yet.
+    pub(crate) async fn open(config: &Config, address: SocketAddr, port: u16, ids: Ids) -> Result<Self, String> {
+        let local = local_towards(address).await.map_err(|error| format!("there is no way to {address}: {error}"))?;
+        let open = CancellationToken::new();
+        let port = SocketAddr::new(local, port);
+        let mut udp = UdpConnection::create_connection(port, None, Some(open.child_token()))
+            .await
+            .map_err(|error| format!("port {port} of this server cannot be opened: {error}"))?;
+        let public = config.public_address.unwrap_or(local);
+        let mut here = udp.get_addr().clone();
+        here.addr.host = public.into();
+        if public != local {
+            udp.external = Some(here.clone());
+        }
+        let (wire, suffix) = match config.transport {
+            Transport::Udp => (Wire::Udp, ""),
+            Transport::Tcp => (Wire::Tcp, ";transport=tcp"),
+            Transport::Tls => (Wire::Tls, ";transport=tls"),
+        };
+        let target = SipAddr::new(wire, address.into());
+        let mut transport = TransportLayer::new_with_domain_resolver(open.clone(), Box::new(NoNames));
+        transport.outbound = Some(target.clone());
+        transport.set_tls_config(TlsConfig {
+            ca_certs: Some(config.roots.clone()),
+            sni_hostname: Some(config.host.clone()),
+            ..TlsConfig::default()
+        });
+        if !config.trusted {
+            let trunk = address.ip();
+            transport.set_whitelist(move |from: IpAddr| async move { from == trunk });
+        }
+        transport.add_transport(udp.into());
+        let endpoint = EndpointBuilder::new()
+            .with_user_agent(concat!("nuncio/", env!("CARGO_PKG_VERSION")))
+            .with_transport_layer(transport)
+            .with_cancel_token(open.clone())
+            .build();
+        let incoming = endpoint.incoming_transactions().map_err(|error| error.to_string())?;
+        let endpoint = endpoint.inner.clone();
+        let layer = Arc::new(DialogLayer::new(endpoint.clone()));
+        let serving = endpoint.clone();
+        tokio::spawn(async move { serving.serve().await });
+        let (answering, closed) = (answer_requests(incoming, Arc::clone(&layer)), open.clone());
+        tokio::spawn(async move { closed.run_until_cancelled(answering).await });
+        let contact = uri(&format!("sip:nuncio@{}{suffix}", here.addr))?;
+        let login = config.login.as_ref().map(|(username, password)| Credential {
+            username: username.clone(),
+            password: password.expose().clone(),
+            realm: None,
+            auth_username: None,
+        });
+        let domain = bracketed(&config.domain);
+        Ok(Self { address, public, local, contact, domain, login, target, layer, endpoint, ids, open })
+    }
+
+    /// Opens the connection, with TCP and TLS, unless it is open.
+    pub(crate) async fn connect(&self, within: Duration) -> Result<(), String> {
+        match timeout(within, self.endpoint.transport_layer.lookup(&self.target, None)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("no connection in time".to_owned()),
+        }
+    }
+
+    /// Asks the trunk; nothing if it does not answer in time.
+    pub(crate) async fn ask(&self, question: Question, within: Duration) -> Option<Reply> {
+        let request = self.question(question).ok()?;
+        timeout(within, self.exchange(request)).await.ok()?.ok()?
+    }
+
+    fn question(&self, question: Question) -> Result<Request, String> {
+        let method = if question == Question::Login { Method::Register } else { Method::Options };
+        let user = self.login.as_ref().map_or("nuncio", |login| &login.username);
+        let own = uri(&format!("sip:{user}@{}", self.domain))?;
+        let server = uri(&format!("sip:{}", self.domain))?;
+        let mut here = self.endpoint.transport_layer.get_listen_addrs().into_iter().next();
+        if let Some(here) = &mut here {
+            here.r#type = self.target.r#type;
+        }
+        let via = self.endpoint.get_via(here, None).map_err(|error| error.to_string())?;
+        let from = typed::From { display_name: None, uri: own.clone(), params: Vec::new() }.with_tag(make_tag());
+        let to = typed::To { display_name: None, uri: if question == Question::Login { own } else { server.clone() }, params: Vec::new() };
+        let id = self.random();
+        let call = CallId::from(format!("nuncio-{:032x}", u128::from_be_bytes(id)));
+        Ok(self.endpoint.make_request(method, server, via, from, to, 1, Some(call)))
+    }
+
+    fn random(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        self.ids.entropy.fill(&mut bytes);
+        bytes
+    }
+
+    async fn exchange(&self, request: Request) -> rsipstack::Result<Option<Reply>> {
+        let key = TransactionKey::from_request(&request, TransactionRole::Client)?;
+        let mut transaction = Transaction::new_client(key, request, self.endpoint.clone(), None);
+        transaction.send().await?;
+        let mut challenged = false;
+        while let Some(message) = transaction.receive().await {
+            let SipMessage::Response(response) = message else { continue };
+            match (&response.status_code, &self.login) {
+                (status, _) if status.kind() == StatusCodeKind::Provisional => {}
+                (StatusCode::Unauthorized | StatusCode::ProxyAuthenticationRequired, Some(login)) if !challenged => {
+                    transaction = handle_client_authenticate(2, &transaction, response, login).await?;
+                    transaction.send().await?;
+                    challenged = true;
+                }
+                (status, _) => return Ok(Some(Reply { status: status.code(), challenged })),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Begins a call: from now on the trunk may put it through.
+    pub(crate) fn invite(&self, to: &str, from: &str, call_id: String, offer: String) -> Result<Call, String> {
+        let (sender, states) = self.layer.new_dialog_state_channel();
+        let option = InviteOption {
+            caller: uri(&format!("sip:{from}@{}", self.domain))?,
+            callee: uri(&format!("sip:{to}@{}", self.domain))?,
+            // Over UDP, the way out is that of all requests.
+            destination: (self.target.r#type != Some(Wire::Udp)).then(|| self.target.clone()),
+            contact: self.contact.clone(),
+            content_type: Some("application/sdp".to_owned()),
+            offer: Some(offer.into_bytes()),
+            credential: self.login.clone(),
+            call_id: Some(call_id),
+            ..InviteOption::default()
+        };
+        let (dialog, invitation) = self.layer.do_invite_async(option, sender).map_err(|error| error.to_string())?;
+        Ok(Call { dialog, invitation: Some(invitation), states, early: String::new(), layer: Arc::clone(&self.layer), confirmed: None })
+    }
+}
+
+fn uri(text: &str) -> Result<Uri, String> {
+    Uri::try_from(text).map_err(|error| format!("{text:?} is no SIP address: {error}"))
+}
+
+/// An IPv6 address stands in brackets (RFC 3261 §25.1).
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+/// Hands requests of the other side to their calls. Calls to us are not taken.
+async fn answer_requests(mut incoming: TransactionReceiver, layer: Arc<DialogLayer>) {
+    while let Some(mut transaction) = incoming.recv().await {
+        let dialog = layer.match_dialog(&transaction);
+        tokio::spawn(async move {
+            let answered = match (dialog, &transaction.original.method) {
+                (Some(mut dialog), _) => dialog.handle(&mut transaction).await,
+                (None, Method::Ack) => Ok(()),
+                (None, Method::Options) => transaction.reply(StatusCode::OK).await,
+                (None, Method::Invite) => transaction.reply(StatusCode::TemporarilyUnavailable).await,
+                (None, _) => transaction.reply(StatusCode::CallTransactionDoesNotExist).await,
+            };
+            // The other side asks again, or gives up; there is nothing to be done about it here.
+            drop(answered);
+        });
+    }
+}
+
+/// How a call comes along until it is answered.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// The trunk has it; it may ring.
+    Underway,
+    /// Somebody, or something, picked up. The description of the sound is that of the answer, or of the last one before it.
+    Answered(String),
+    /// It was not put through.
+    Refused(Refusal),
+    /// The trunk's answer makes no sense.
+    Broken(String),
+}
+
+/// What happens in a call that was answered.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The other side hung up.
+    HungUp,
+    /// A key was pressed, told by a request of its own.
+    Key(char),
+    /// Sound goes elsewhere from now on, as this description says. To be answered with ours.
+    Moved(String, Answering),
+}
+
+/// Answers a request with a description.
+pub(crate) struct Answering(TransactionHandle);
+
+impl std::fmt::Debug for Answering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answering")
+    }
+}
+
+impl Answering {
+    pub(crate) async fn agree(self, description: String) {
+        let headers = vec![Header::ContentType("application/sdp".into())];
+        // It fails only if the request is gone.
+        self.0.respond(StatusCode::OK, Some(headers), Some(description.into_bytes())).await.ok();
+    }
+
+    pub(crate) async fn refuse(self) {
+        self.0.reply(StatusCode::NotAcceptableHere).await.ok();
+    }
+}
+
+/// How cancelling ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cancelled {
+    /// Nobody had picked up.
+    InTime,
+    /// Somebody picked up at the same moment; they were hung up on.
+    TooLate,
+    /// The trunk says nothing more.
+    Silence,
+}
+
+/// A call. Dropping it hangs up.
+pub(crate) struct Call {
+    dialog: InviteDialog,
+    invitation: Option<JoinHandle<InviteAsyncResult>>,
+    states: DialogStateReceiver,
+    early: String,
+    layer: Arc<DialogLayer>,
+    /// Hangs up when it is dropped.
+    confirmed: Option<(DialogId, DialogGuard)>,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // The library cancels an invitation whose task is aborted, as soon as that is allowed.
+        if let Some(invitation) = &self.invitation {
+            invitation.abort();
+        }
+    }
+}
+
+impl Call {
+    /// Waits for what comes next before the call is answered. Not to be called again after anything but [`Progress::Underway`].
+    pub(crate) async fn progress(&mut self) -> Progress {
+        let Some(invitation) = &mut self.invitation else { return Progress::Broken("the call is over".to_owned()) };
+        loop {
+            let ended = tokio::select! {
+                biased;
+                Some(state) = self.states.recv() => {
+                    match state {
+                        DialogState::Early(_, response) => {
+                            if !response.body.is_empty() {
+                                self.early = String::from_utf8_lossy(&response.body).into_owned();
+                            }
+                            return Progress::Underway;
+                        }
+                        DialogState::Trying(_) => return Progress::Underway,
+                        _ => continue,
+                    }
+                }
+                ended = &mut *invitation => ended,
+            };
+            self.invitation = None;
+            return match ended {
+                Ok(Ok((id, Some(response)))) => self.ended(id, &response),
+                Ok(Ok((_, None))) => Progress::Broken("the trunk gave no final answer".to_owned()),
+                Ok(Err(error)) => Progress::Broken(format!("the trunk's answer cannot be used: {error}")),
+                Err(error) => Progress::Broken(error.to_string()),
+            };
+        }
+    }
+
+    fn ended(&mut self, id: DialogId, response: &Response) -> Progress {
+        if response.status_code.kind() != StatusCodeKind::Successful {
+            return Progress::Refused(refusal(response));
+        }
+        self.confirmed = Some((id.clone(), DialogGuard::new(&self.layer, id)));
+        let body = String::from_utf8_lossy(&response.body).into_owned();
+        Progress::Answered(if body.is_empty() { std::mem::take(&mut self.early) } else { body })
+    }
+
+    /// Stops ringing.
+    pub(crate) async fn cancel(mut self) -> Cancelled {
+        let dialog = self.dialog.clone();
+        // It waits for an answer that nobody needs.
+        tokio::spawn(async move { dialog.cancel().await });
+        let last = async {
+            loop {
+                match self.progress().await {
+                    Progress::Underway => {}
+                    Progress::Refused(_) => return Cancelled::InTime,
+                    Progress::Answered(_) => return Cancelled::TooLate,
+                    Progress::Broken(_) => return Cancelled::Silence,
+                }
+            }
+        };
+        timeout(FAREWELL, last).await.unwrap_or(Cancelled::Silence)
+    }
+
+    /// Waits for what happens in the call.
+    pub(crate) async fn event(&mut self) -> Event {
+        loop {
+            match self.states.recv().await {
+                None | Some(DialogState::Terminated(..)) => return Event::HungUp,
+                Some(DialogState::Info(_, request, handle)) => {
+                    handle.reply(StatusCode::OK).await.ok();
+                    let content_type = request.header_value("Content-Type").unwrap_or_default();
+                    if let Some(key) = keys::of_info(&content_type, &String::from_utf8_lossy(&request.body)) {
+                        return Event::Key(key);
+                    }
+                }
+                Some(DialogState::Updated(_, request, handle)) if request.body.is_empty() => {
+                    // Without a body it only asks whether the call still stands (RFC 4028).
+                    handle.reply(StatusCode::OK).await.ok();
+                }
+                Some(DialogState::Updated(_, request, handle)) => {
+                    return Event::Moved(String::from_utf8_lossy(&request.body).into_owned(), Answering(handle));
+                }
+                Some(DialogState::Options(_, _, handle)) => {
+                    handle.reply(StatusCode::OK).await.ok();
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Hangs up, and waits a moment for the answer.
+    pub(crate) async fn hang_up(self) {
+        timeout(FAREWELL, self.dialog.bye()).await.ok();
+        if let Some((id, _)) = &self.confirmed {
+            // Else the library keeps it for ever.
+            self.layer.remove_dialog(id);
+            debug_assert!(self.layer.get_dialog(id).is_none());
+        }
+    }
+}
+
+fn refusal(response: &Response) -> Refusal {
+    let reasons = response.headers().iter().filter(|h| h.name().eq_ignore_ascii_case("Reason"));
+    Refusal {
+        status: response.status_code.code(),
+        cause: reasons.filter_map(|h| map::cause(h.value())).next(),
+        retry_after: response.header_value("Retry-After").and_then(|value| map::retry_after(&value)),
+    }
+}

@@ -1,0 +1,282 @@
+//! What goes over the line, and what the other side can do about it.
+
+use std::sync::atomic::Ordering;
+
+use nuncio_channel::{OptedOut, ProviderEvent, ReceiptTarget, ResolvedAttachment, SendRequest, Verdict};
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::Content;
+use nuncio_domain::{Channel, MessageType};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
+
+use crate::carrier::{Act, Carrier, Deed, Got, SDP, Script, Talk, header, methods, sounds};
+use crate::support::{Caller, NOW, PATIENCE, TO, short, tone};
+
+fn answering(talk: Talk) -> Script {
+    Script::new(Act::Answer(talk))
+}
+
+fn is_delivered(event: Option<ProviderEvent>, caller: &Caller) -> bool {
+    let Some(ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, raw: None, .. }) = event else { return false };
+    let ReceiptTarget::Attempt { message, attempt, .. } = target else { return false };
+    message == caller.message.id && attempt == Some(2)
+}
+
+/// Samples of µ-law or A-law that are not silence, in packets of sound.
+fn loud(packets: &[(usize, &[u8])]) -> usize {
+    packets.iter().filter(|(_, packet)| packet[12..].iter().collect::<std::collections::BTreeSet<_>>().len() > 10).count()
+}
+
+#[tokio::test]
+async fn a_message_is_said_and_delivered() {
+    let mut carrier = Carrier::start(answering(Talk::listens())).await;
+    let mut caller = Caller::new(carrier.port, json!({ "from": "+34910000000" }));
+    let verdict = caller.send().await;
+    let Verdict::Accepted { refs, cost: None } = &verdict else { panic!("{verdict:?}") };
+    assert!(is_delivered(caller.told(), &caller));
+    assert_eq!(caller.told(), None);
+    let bye = carrier.until("BYE").await;
+    assert_eq!(header(&bye, "Call-ID"), refs[0]);
+    assert!(refs[0].starts_with("nuncio-") && refs[0].ends_with("-2") && !refs[0].contains('@'), "{refs:?}");
+}
+
+#[tokio::test]
+async fn the_sound_keeps_its_pace_and_its_numbers() {
+    let mut carrier = Carrier::start(answering(Talk::listens())).await;
+    let caller = Caller::new(carrier.port, json!({ "repeat": 2, "number_format": "digits" }));
+    let began = std::time::Instant::now();
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    let lasted = began.elapsed().as_millis();
+    let got = carrier.got();
+    assert_eq!(methods(&got), ["OPTIONS", "INVITE", "ACK", "INVITE", "ACK", "BYE"], "the first INVITE is asked for the login");
+    let Got::Sip(invite) = got.iter().rev().find(|g| matches!(g, Got::Sip(text) if text.starts_with("INVITE"))).unwrap() else { panic!() };
+    assert!(invite.starts_with("INVITE sip:34600111222@127.0.0.1 SIP/2.0\r\n"), "{invite}");
+    assert!(invite.contains("m=audio 3") && invite.contains("RTP/AVP 0 8 101\r\n"), "{invite}");
+    let packets = sounds(&got);
+    // Half a second of silence, 0.3 s of sound, a second of silence, 0.3 s of sound.
+    assert_eq!((packets.len(), loud(&packets)), (25 + 15 + 50 + 15, 30));
+    assert!((2_080..4_000).contains(&lasted), "the call took {lasted} ms");
+    let numbers: Vec<_> =
+        packets.iter().map(|(_, p)| (u16::from_be_bytes([p[2], p[3]]), u32::from_be_bytes([p[4], p[5], p[6], p[7]]))).collect();
+    assert!(numbers.windows(2).all(|n| n[1] == (n[0].0.wrapping_add(1), n[0].1.wrapping_add(160))), "{numbers:?}");
+    assert!(packets.iter().all(|(_, p)| p.len() == 172 && p[1] & 0x7F == 8), "20 ms of the codec that the answer chose");
+    assert_eq!(packets.iter().filter(|(_, p)| p[1] & 0x80 != 0).count(), 1, "one marker");
+}
+
+#[tokio::test]
+async fn a_description_that_comes_before_the_answer_counts() {
+    let mut carrier = Carrier::start(answering(Talk { early: true, ..Talk::listens() })).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert_eq!(loud(&sounds(&carrier.got())), 15);
+}
+
+#[tokio::test]
+async fn who_hangs_up_early_did_not_get_the_message_and_who_does_later_did() {
+    let carrier = Carrier::start(answering(Talk::does(32, Deed::HangUp))).await;
+    let mut caller = Caller::new(carrier.port, json!({}));
+    let verdict = caller.send().await;
+    let (kind, code, _, text) = short(&verdict);
+    assert_eq!((kind, code), ("rejected", "undeliverable"), "{verdict:?}");
+    assert!(text.starts_with("the recipient hung up after 0.") && text.ends_with(" s of 0.3 s"), "{text}");
+    assert_eq!(caller.told(), None);
+
+    let carrier = Carrier::start(answering(Talk::does(60, Deed::HangUp))).await;
+    let mut caller = Caller::new(carrier.port, json!({ "repeat": 3 }));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(is_delivered(caller.told(), &caller));
+}
+
+#[tokio::test]
+async fn one_says_it_again_and_nine_asks_for_no_more_calls() {
+    for deed in [Deed::Press(1), Deed::Info('1')] {
+        let mut carrier = Carrier::start(answering(Talk::does(30, deed))).await;
+        let caller = Caller::new(carrier.port, json!({}));
+        assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+        let heard = loud(&sounds(&carrier.got()));
+        assert!((19..=24).contains(&heard), "{deed:?}: 5 or so, and then 15; heard {heard}");
+    }
+    for deed in [Deed::Press(9), Deed::Info('9')] {
+        let carrier = Carrier::start(answering(Talk::does(10, deed))).await;
+        let mut caller = Caller::new(carrier.port, json!({}));
+        assert!(matches!(caller.send().await, Verdict::Accepted { .. }), "{deed:?}");
+        assert!(is_delivered(caller.told(), &caller));
+        let Some(ProviderEvent::OptedOut(OptedOut { channel, from, .. })) = caller.told() else { panic!("{deed:?}") };
+        assert_eq!((channel, from.as_str()), (Channel::Voice, TO));
+    }
+    let carrier = Carrier::start(answering(Talk::does(10, Deed::Press(9)))).await;
+    let mut caller = Caller::new(carrier.port, json!({ "keys": false }));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(is_delivered(caller.told(), &caller));
+    assert_eq!(caller.told(), None);
+}
+
+#[tokio::test]
+async fn sound_follows_the_call_when_it_is_moved() {
+    let mut carrier = Carrier::start(answering(Talk::does(5, Deed::Move))).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    let got = carrier.got();
+    let moved = sounds(&got).iter().filter(|(at, _)| *at == 1).count();
+    assert!((25..=35).contains(&moved), "{moved} of 40 packets came to the second port");
+}
+
+#[tokio::test]
+async fn an_answer_without_a_codec_of_ours_ends_the_call() {
+    const G729: &str = "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio PORT RTP/AVP 18\r\n";
+    let mut carrier = Carrier::start(answering(Talk { sdp: G729, ..Talk::listens() })).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    let verdict = caller.send().await;
+    assert_eq!(short(&verdict).3, "the call was taken, but nothing can be said: it takes neither of the codecs offered");
+    carrier.until("BYE").await;
+}
+
+/// Whoever only has the API may use a trunk of theirs, but not to send packets into the operator's network.
+#[tokio::test]
+async fn sound_of_untrusted_accounts_goes_only_where_they_may_lead() {
+    use crate::support::{account, services};
+    use nuncio_channel::AdapterFactory as _;
+    use nuncio_channel_sip::SipFactory;
+    use nuncio_net::{GuardPolicy, Network};
+
+    const INSIDE: &str = "v=0\r\nc=IN IP4 10.1.2.3\r\nm=audio PORT RTP/AVP 0\r\n";
+    let policy = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
+    let factory = SipFactory::new(Network::new(policy).unwrap());
+    let mut carrier = Carrier::start(answering(Talk { sdp: INSIDE, ..Talk::listens() })).await;
+    let mut untrusted = account(carrier.port, json!({ "tts_command": null }));
+    untrusted.trusted = false;
+    let adapter = factory.open(&untrusted, &services().0).unwrap();
+    let message = recording();
+    let attachments = [attachment()];
+    let request = SendRequest { message: &message, attempt: 0, channel: Channel::Voice, attachments: &attachments, now: NOW };
+    let verdict = adapter.send(&request).await;
+    let (kind, code, _, text) = short(&verdict);
+    assert_eq!((kind, code), ("rejected", "provider_rejected"), "{verdict:?}");
+    assert!(text.contains("10.1.2.3"), "{text}");
+    carrier.until("BYE").await;
+}
+
+fn recording() -> nuncio_domain::message::Message {
+    let mut message = Caller::new(1, json!({})).message;
+    message.message_type = MessageType::Audio;
+    message
+}
+
+fn attachment() -> ResolvedAttachment {
+    ResolvedAttachment { filename: "a.wav".into(), content_type: "audio/wav".into(), content_id: None, bytes: tone(200) }
+}
+
+/// Serves one file, once.
+async fn serve(content_type: &'static str, body: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/sound", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4_096];
+        assert!(stream.read(&mut request).await.unwrap() > 0);
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+    });
+    url
+}
+
+#[tokio::test]
+async fn recordings_are_played() {
+    let mut carrier = Carrier::start(answering(Talk::listens())).await;
+    let mut caller = Caller::new(carrier.port, json!({ "tts_command": "/nonexistent" }));
+    caller.message = recording();
+    caller.message.request.content =
+        Some(Box::new(Content { media_url: Some(serve("audio/x-wav", tone(200)).await), ..Content::default() }));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert_eq!(loud(&sounds(&carrier.got())), 10);
+
+    let attachments = [attachment()];
+    let request = SendRequest { message: &caller.message, attempt: 3, channel: Channel::Voice, attachments: &attachments, now: NOW };
+    assert!(matches!(caller.adapter.send(&request).await, Verdict::Accepted { .. }), "an attachment goes before a link");
+    assert_eq!(loud(&sounds(&carrier.got())), 10);
+}
+
+#[tokio::test]
+async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
+    let mut carrier = Carrier::start(answering(Talk::listens())).await;
+    let mut caller = Caller::new(carrier.port, json!({ "max_call_seconds": 10 }));
+    let link = |url| Some(Box::new(Content { media_url: Some(url), ..Content::default() }));
+    for (content_type, body, text) in [
+        ("audio/mpeg", b"ID3".to_vec(), "\"audio/mpeg\" cannot be played"),
+        ("audio/wav", tone(10_000), "saying it takes 10 s; a call may last 10 s"),
+    ] {
+        caller.message = recording();
+        caller.message.request.content = link(serve(content_type, body).await);
+        let verdict = caller.send().await;
+        assert_eq!(short(&verdict).1, "content_rejected");
+        assert!(short(&verdict).3.starts_with(text), "{verdict:?}");
+    }
+    caller.message.request.content = None;
+    assert_eq!(short(&caller.send().await).1, "attachment_unavailable");
+    caller.message.message_type = MessageType::Buttons;
+    assert_eq!(short(&caller.send().await).3, "a call cannot carry a message of type buttons");
+    caller.message.message_type = MessageType::Text;
+    caller.message.request.text = Some(" ".into());
+    assert_eq!(short(&caller.send().await).3, "there is nothing to say");
+    assert_eq!(carrier.got(), []);
+
+    let voices = Caller::new(carrier.port, json!({ "tts_command": "cat {voice}" }));
+    let mut message = voices.message.clone();
+    message.request.voice_language = Some("fil-PH".into());
+    let request = SendRequest { message: &message, attempt: 0, channel: Channel::Voice, attachments: &[], now: NOW };
+    assert_eq!(short(&voices.adapter.send(&request).await).3, "no voice speaks \"fil-PH\"");
+}
+
+#[tokio::test]
+async fn stopping_ends_calls_and_tells_what_became_of_them() {
+    let mut carrier = Carrier::start(answering(Talk::listens())).await;
+    let caller = Caller::new(carrier.port, json!({ "repeat": 5 }));
+    let (ask, run) = caller.run();
+    carrier.until("OPTIONS").await;
+    let (verdict, ()) = tokio::join!(caller.send(), async {
+        carrier.until_sound().await;
+        ask.send(true).unwrap();
+    });
+    assert_eq!(short(&verdict), ("unknown", "unknown_outcome", None, "this server stopped while the message was said"));
+    carrier.until("BYE").await;
+    timeout(PATIENCE, run).await.expect("the session ends when its calls have").unwrap();
+    carrier.got();
+    assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
+    assert!(!methods(&carrier.got()).contains(&"INVITE"));
+
+    let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    let (ask, run) = caller.run();
+    let (verdict, ()) = tokio::join!(caller.send(), async {
+        carrier.until("ACK").await;
+        carrier.until("INVITE").await;
+        ask.send(true).unwrap();
+    });
+    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "this server stopped before anybody picked up"));
+    carrier.until("CANCEL").await;
+    timeout(PATIENCE, run).await.expect("the session ends").unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_now_is_handed_over() {
+    let carrier = Carrier::start(answering(Talk::listens())).await;
+    let mut caller = Caller::new(carrier.port, json!({}));
+    caller.sink.refuses.store(true, Ordering::SeqCst);
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(is_delivered(caller.told(), &caller));
+}
+
+/// A description says `0.0.0.0` where the sound goes to the trunk itself.
+#[tokio::test]
+async fn an_answer_that_names_no_address_means_the_trunk() {
+    assert!(SDP.contains("PORT"));
+    const NOWHERE: &str = "v=0\r\nc=IN IP4 0.0.0.0\r\nm=audio PORT RTP/AVP 0\r\n";
+    let mut carrier = Carrier::start(answering(Talk { sdp: NOWHERE, ..Talk::listens() })).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert_eq!(loud(&sounds(&carrier.got())), 15);
+}

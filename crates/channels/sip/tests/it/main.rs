@@ -1,0 +1,11 @@
+//! The adapter against trunks: scripted ones, and foreign software.
+
+mod carrier;
+mod support;
+
+mod calls;
+mod contract;
+mod phone;
+mod refusals;
+mod settings;
+mod sipp;

@@ -1,0 +1,184 @@
+//! What the tests stand on: a sink that writes down, a clock that stands still, accounts, adapters and a program that "speaks".
+
+use std::f64::consts::PI;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+use nuncio_channel::contract::message;
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, Scope, SendRequest, Services, Unrecorded, Verdict, stop,
+};
+use nuncio_channel_sip::SipFactory;
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::message::Message;
+use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, Ids, Redacted, TenantId, Timestamp};
+use nuncio_net::{GuardPolicy, Network};
+use serde_json::{Map, Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+pub(crate) const TO: &str = "+34600111222";
+/// After this long a test has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PASSWORD: &str = "correct-horse-battery";
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000);
+
+/// Hands every event to the test.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    events: mpsc::UnboundedSender<ProviderEvent>,
+    /// Whether it cannot write now.
+    pub(crate) refuses: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl EventSink for Sink {
+    fn push(&self, event: ProviderEvent, after: Duration) {
+        assert_eq!(after, Duration::ZERO);
+        self.events.send(event).expect("a test that listens");
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
+        if self.refuses.load(Ordering::SeqCst) {
+            return Err(Unrecorded);
+        }
+        self.events.send(event).map_err(|_| Unrecorded)
+    }
+}
+
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Each call gives other bytes than the one before.
+#[derive(Debug, Default)]
+struct Counting(AtomicU8);
+
+impl Entropy for Counting {
+    fn fill(&self, out: &mut [u8]) {
+        out.fill(self.0.fetch_add(37, Ordering::SeqCst));
+    }
+}
+
+pub(crate) fn services() -> (Services, Arc<Sink>, mpsc::UnboundedReceiver<ProviderEvent>) {
+    let (events, told) = mpsc::unbounded_channel();
+    let sink = Arc::new(Sink { events, refuses: AtomicBool::new(false) });
+    let ids = Ids { clock: Arc::new(Still), entropy: Arc::new(Counting::default()) };
+    (Services { events: sink.clone(), ids, public_url: "https://nuncio.example".into() }, sink, told)
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}
+
+/// A WAV file of a tone, 8 kHz, that lasts as long as asked.
+pub(crate) fn tone(millis: u64) -> Vec<u8> {
+    let samples = (0..millis * 8).map(|n| (f64::sin(n as f64 * 2.0 * PI * 440.0 / 8_000.0) * 12_000.0) as i16);
+    let data: Vec<u8> = samples.flat_map(i16::to_le_bytes).collect();
+    let mut file = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data".to_vec();
+    file.extend((data.len() as u32).to_le_bytes());
+    file.extend(data);
+    file
+}
+
+/// A program that says a tone of 300 ms, whatever the text.
+pub(crate) fn speaker() -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tone-{}.wav", std::process::id()));
+    if !path.exists() {
+        // Written apart first: another test may be reading it.
+        let apart = path.with_extension(format!("{:?}", std::thread::current().id()));
+        fs::write(&apart, tone(300)).unwrap();
+        fs::rename(apart, &path).unwrap();
+    }
+    format!("cat {}", path.display())
+}
+
+/// An account at the trunk on `port`.
+pub(crate) fn account(port: u16, more: Value) -> Account {
+    let mut settings = object(json!({
+        "host": "127.0.0.1", "port": port, "username": "acme", "timeout_seconds": 5, "listen_seconds": 0, "tts_command": speaker(),
+        "rtp_port_low": 30_000, "rtp_port_high": 39_999
+    }));
+    settings.extend(object(more));
+    settings.retain(|_, value| !value.is_null());
+    let mut secrets = object(json!({ "password": PASSWORD }));
+    if !settings.contains_key("username") {
+        secrets.clear();
+    }
+    Account {
+        id: ConnectionId::from_uuid(uuid_v7(NOW, [7; 10])),
+        tenant: TenantId(3),
+        channel: Channel::Voice,
+        settings,
+        secrets: Redacted::new(secrets),
+        trusted: true,
+    }
+}
+
+pub(crate) fn factory() -> SipFactory {
+    // Recordings come from servers on this machine.
+    SipFactory::new(Network::new(GuardPolicy::open()).expect("a way out"))
+}
+
+/// An adapter and what it tells.
+pub(crate) struct Caller {
+    pub(crate) adapter: Arc<dyn Adapter>,
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) events: mpsc::UnboundedReceiver<ProviderEvent>,
+    pub(crate) message: Message,
+}
+
+impl Caller {
+    pub(crate) fn new(port: u16, more: Value) -> Self {
+        Self::of(&account(port, more))
+    }
+
+    pub(crate) fn of(account: &Account) -> Self {
+        let (services, sink, events) = services();
+        let message = message(account, TO, 0);
+        Self { adapter: factory().open(account, &services).unwrap(), sink, events, message }
+    }
+
+    /// Calls; the verdict must come within [`PATIENCE`].
+    pub(crate) async fn send(&self) -> Verdict {
+        let request = SendRequest { message: &self.message, attempt: 2, channel: Channel::Voice, attachments: &[], now: NOW };
+        timeout(PATIENCE, self.adapter.send(&request)).await.expect("a verdict")
+    }
+
+    /// Keeps the session until the sender is told or dropped.
+    pub(crate) fn run(&self) -> (watch::Sender<bool>, JoinHandle<()>) {
+        let (ask, asked) = stop();
+        let adapter = Arc::clone(&self.adapter);
+        (ask, tokio::spawn(async move { adapter.run(asked).await }))
+    }
+
+    /// The next event, which is there already.
+    pub(crate) fn told(&mut self) -> Option<ProviderEvent> {
+        self.events.try_recv().ok()
+    }
+}
+
+/// Kind, code, seconds to wait, and text of a verdict.
+pub(crate) fn short(verdict: &Verdict) -> (&'static str, &str, Option<u64>, &str) {
+    let (kind, failure, wait) = match verdict {
+        Verdict::Accepted { .. } => return ("accepted", "", None, ""),
+        Verdict::Deferred { failure, scope: Scope::Message, retry_after } => ("deferred", failure, *retry_after),
+        Verdict::Deferred { failure, scope: Scope::Connection, retry_after } => ("connection", failure, *retry_after),
+        Verdict::Rejected { failure } => ("rejected", failure, None),
+        Verdict::Unknown { failure, .. } => ("unknown", failure, None),
+    };
+    (kind, failure.code.as_str(), wait.map(|wait| wait.as_secs()), &failure.message)
+}
