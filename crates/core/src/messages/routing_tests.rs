@@ -71,3 +71,10 @@ fn exploring_is_rare_and_only_among_good_channels() {
     assert_eq!(tried((0, 9), (0, 0), true), 0, "never by a channel that fails");
     assert_eq!(tried((0, 0), (0, 9), true), 6_400, "the only good one");
 }
+
+#[test]
+fn a_call_plays_recordings_and_names_places() {
+    assert_eq!(degraded(Channel::Voice, MessageType::Audio), None);
+    assert_eq!(degraded(Channel::Voice, MessageType::Location).as_deref(), Some("voice: the place is read aloud as its name and address"));
+    assert_eq!(degraded(Channel::Sms, MessageType::Audio).as_deref(), Some("sms: the media goes as a link"));
+}
