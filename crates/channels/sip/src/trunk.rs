@@ -201,15 +201,10 @@ impl Trunk {
         let via = self.endpoint.get_via(here, None).map_err(|error| error.to_string())?;
         let from = typed::From { display_name: None, uri: own.clone(), params: Vec::new() }.with_tag(make_tag());
         let to = typed::To { display_name: None, uri: if question == Question::Login { own } else { server.clone() }, params: Vec::new() };
-        let id = self.random();
+        let mut id = [0; 16];
+        self.ids.entropy.fill(&mut id);
         let call = CallId::from(format!("nuncio-{:032x}", u128::from_be_bytes(id)));
         Ok(self.endpoint.make_request(method, server, via, from, to, 1, Some(call)))
-    }
-
-    fn random(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        self.ids.entropy.fill(&mut bytes);
-        bytes
     }
 
     async fn exchange(&self, request: Request) -> rsipstack::Result<Option<Reply>> {
@@ -280,7 +275,6 @@ async fn answer_requests(mut incoming: TransactionReceiver, layer: Arc<DialogLay
 }
 
 /// How a call comes along until it is answered.
-#[derive(Debug)]
 pub(crate) enum Progress {
     /// The trunk has it; it may ring.
     Underway,
@@ -293,7 +287,6 @@ pub(crate) enum Progress {
 }
 
 /// What happens in a call that was answered.
-#[derive(Debug)]
 pub(crate) enum Event {
     /// The other side hung up.
     HungUp,
@@ -305,12 +298,6 @@ pub(crate) enum Event {
 
 /// Answers a request with a description.
 pub(crate) struct Answering(TransactionHandle);
-
-impl std::fmt::Debug for Answering {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Answering")
-    }
-}
 
 impl Answering {
     pub(crate) async fn agree(self, description: String) {
