@@ -39,11 +39,11 @@ pub(crate) async fn receive(
 
 /// What a stray receipt's message became, if it is known by now.
 async fn apply(store: &dyn Store, ids: &Ids, stray: &StrayReceipt) -> Result<Option<Transitioned>> {
-    let found = store.read().await?.find_reference(stray.tenant, stray.receipt.connection, &stray.receipt.reference).await?;
-    let Some((message, attempt, part)) = found else { return Ok(None) };
-    let step = Step::Receipt { attempt: Some(attempt), part, kind: stray.kind.clone(), at: stray.at };
-    let raw = Some(Box::new(stray.receipt.clone()));
-    store.transition(Transition { raw, ..Transition::new(stray.tenant, message, step, ids.clock.now()) }).await.map(Some)
+    let StrayReceipt { tenant, receipt, kind, at, .. } = stray.clone();
+    match store.transition(Transition::of_reference(tenant, receipt, kind, at, ids.clock.now())).await? {
+        Transitioned::Missing => Ok(None),
+        found => Ok(Some(found)),
+    }
 }
 
 /// A receipt whose message was found, with what became of it.

@@ -7,7 +7,7 @@ use nuncio_domain::broadcast::{ContactStatus, Counts, Part};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
-use nuncio_domain::{AddressId, ContactId, TenantId, limits};
+use nuncio_domain::{AddressId, ContactId, MessageId, TenantId, limits};
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, RawReceipt, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -217,6 +217,34 @@ pub(crate) struct Reference<'a> {
     pub(crate) part: i16,
 }
 
+/// A transition whose message is named.
+pub(crate) type Item<'a> = Cow<'a, Transition>;
+/// What a provider's id stands for: the message, its attempt and part.
+pub(crate) type Named = (Uuid, i16, i16);
+
+/// The provider's id by which a transition names its message.
+pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {
+    item.raw.as_deref().filter(|_| item.by_reference)
+}
+
+/// The transitions of a batch, with what `find` knows of the provider's ids. One that it does not know is of no message.
+pub(crate) fn items(ops: &[TransitionOp], find: impl Fn(i64, &RawReceipt) -> Result<Option<Named>>) -> Result<Vec<Item<'_>>> {
+    let named = |op: &'_ TransitionOp| {
+        let found = by_reference(&op.item).map(|receipt| find(op.item.tenant.0, receipt)).transpose()?.flatten();
+        Ok(found.map(|found| name(op.item.clone(), found)))
+    };
+    ops.iter().map(|op| Ok(named(op)?.map_or(Cow::Borrowed(&op.item), Cow::Owned))).collect()
+}
+
+fn name(mut item: Transition, (message, made, number): Named) -> Transition {
+    item.id = MessageId::from_uuid(message);
+    if let Step::Receipt { attempt, part, .. } = &mut item.step {
+        *attempt = Some(usize::from(made.unsigned_abs()));
+        *part = number as u8;
+    }
+    item
+}
+
 /// The messages of one batch of transitions: each is loaded once, changed by its steps in order, and written once.
 #[derive(Debug, Default)]
 pub(crate) struct Fold {
@@ -328,9 +356,9 @@ impl Fold {
     }
 
     /// The provider's ids that the batch's answers brought.
-    pub(crate) fn references<'a>(&self, ops: &'a [TransitionOp]) -> Vec<Reference<'a>> {
+    pub(crate) fn references<'a>(&self, items: &'a [Item<'_>]) -> Vec<Reference<'a>> {
         let mut references = Vec::new();
-        for item in ops.iter().map(|op| &op.item) {
+        for item in items.iter().map(|item| &**item) {
             let Step::Settle { attempt, outcome, .. } = &item.step else { continue };
             let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
             let Some(made) = loaded.state.detail.attempts.get(*attempt) else { continue };
@@ -348,10 +376,10 @@ impl Fold {
     }
 
     /// The receipts as they came, with their world and message.
-    pub(crate) fn receipts<'a>(&self, ops: &'a [TransitionOp]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
+    pub(crate) fn receipts<'a>(&self, items: &'a [Item<'_>]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
         // Of a message that was erased nothing is kept that came from outside.
         let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.state.detail.erased);
-        let known = ops.iter().map(|op| &op.item).filter(is_kept);
+        let known = items.iter().map(|item| &**item).filter(is_kept);
         known.filter_map(|item| item.raw.as_deref().map(|raw| (item.tenant.0, item.id.uuid(), raw))).collect()
     }
 

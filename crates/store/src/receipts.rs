@@ -54,14 +54,6 @@ pub fn next_look(tries: u16) -> Option<Duration> {
 /// References of providers, and receipts.
 #[async_trait]
 pub trait ReceiptRepo {
-    /// What a reference stands for: the message, the attempt and its part, each from 0.
-    async fn find_reference(
-        &mut self,
-        tenant: TenantId,
-        connection: ConnectionId,
-        reference: &str,
-    ) -> Result<Option<(MessageId, usize, u8)>>;
-
     /// Keeps a receipt whose message is not known yet, to be looked for at `due`.
     async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()>;
 

@@ -15,13 +15,17 @@ use uuid::Uuid;
 use super::lanes::Trouble;
 use super::recent::{Known, Recent};
 use crate::SqlxResult as _;
-use crate::hot::{AcceptOp, Birth, Fold, Loaded, Moves, Prepared, Reference, TransitionOp, shard, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Item, Loaded, Moves, Prepared, Reference, TransitionOp, by_reference, items, shard, unspool};
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
 use crate::till::{Till, is_open, sets_aside};
 
 const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) \
      SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[]) ON CONFLICT DO NOTHING RETURNING resource_id";
 
+const FIND_REFERENCES: &str = "SELECT r.tenant_id, r.connection_id, r.reference, r.message_id, r.attempt, r.part \
+     FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS asked (tenant_id, connection_id, reference) \
+     JOIN provider_refs r ON r.tenant_id = asked.tenant_id AND r.connection_id = asked.connection_id \
+     AND r.reference = asked.reference COLLATE \"C\"";
 const INSERT_REFERENCES: &str = "INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[]) ON CONFLICT DO NOTHING";
 const INSERT_RECEIPTS: &str = "INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw) \
@@ -688,9 +692,10 @@ pub(super) async fn facts_at_once(
 }
 
 async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(Vec<Transitioned>, Vec<((i64, Uuid), Known)>)> {
+    let items = named_items(conn, ops).await?;
     let mut keys: BTreeMap<(i64, Uuid), bool> = BTreeMap::new();
-    for op in ops {
-        *keys.entry(Fold::key(&op.item)).or_default() |= matches!(op.item.step, Step::Start { .. });
+    for item in &items {
+        *keys.entry(Fold::key(item)).or_default() |= matches!(item.step, Step::Start { .. });
     }
     let keys: Vec<_> = keys.into_iter().collect();
     let rows: Vec<LoadRow> = sqlx::query_as(LOAD)
@@ -710,9 +715,9 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
         fold.insert(key, Loaded::new(0, fixed.address_id, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
     }
     mark_cancelled(conn, &mut fold).await?;
-    let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
-    keep_references(conn, &fold.references(ops)).await?;
-    keep_receipts(conn, &fold.receipts(ops)).await?;
+    let answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
+    keep_references(conn, &fold.references(&items)).await?;
+    keep_receipts(conn, &fold.receipts(&items)).await?;
     let touched = fold.touched();
     let written = write(conn, &touched, |_| None).await.map_err(Trouble::into_store)?;
     let mut till = Till::default();
@@ -721,6 +726,26 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
     write_moves(conn, &fold.moves()).await?;
     book(conn, &till).await?;
     Ok((answers, known))
+}
+
+/// The transitions of a batch; what stands behind the provider's ids in it is read at once.
+async fn named_items<'a>(conn: &mut PgConnection, ops: &'a [TransitionOp]) -> Result<Vec<Item<'a>>> {
+    let asked: Vec<_> = ops.iter().filter_map(|op| by_reference(&op.item).map(|receipt| (op.item.tenant.0, receipt))).collect();
+    let mut known = HashMap::new();
+    if !asked.is_empty() {
+        let rows: Vec<(i64, Uuid, String, Uuid, i16, i16)> = sqlx::query_as(FIND_REFERENCES)
+            .bind(column(&asked, |(tenant, _)| *tenant))
+            .bind(column(&asked, |(_, receipt)| receipt.connection.uuid()))
+            .bind(column(&asked, |(_, receipt)| receipt.reference.as_str()))
+            .fetch_all(conn)
+            .await
+            .store()?;
+        known.extend(
+            rows.into_iter()
+                .map(|(tenant, connection, reference, id, attempt, part)| ((tenant, connection, reference), (id, attempt, part))),
+        );
+    }
+    items(ops, |tenant, receipt| Ok(known.get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied()))
 }
 
 async fn keep_references(conn: &mut PgConnection, references: &[Reference<'_>]) -> Result<()> {

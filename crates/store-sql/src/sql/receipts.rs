@@ -43,24 +43,6 @@ fn raw(id: Uuid, connection: Uuid, reference: String, raw: String) -> RawReceipt
 
 #[async_trait]
 impl ReceiptRepo for SqlTx {
-    async fn find_reference(
-        &mut self,
-        tenant: TenantId,
-        connection: ConnectionId,
-        reference: &str,
-    ) -> Result<Option<(MessageId, usize, u8)>> {
-        let row: Option<(Uuid, i16, i16)> = sqlx::query_as(
-            "SELECT message_id, attempt, part FROM provider_refs WHERE tenant_id = $1 AND connection_id = $2 AND reference = $3",
-        )
-        .bind(tenant.0)
-        .bind(connection.uuid())
-        .bind(reference)
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(row.map(|(id, attempt, part)| (MessageId::from_uuid(id), usize::from(attempt.unsigned_abs()), part as u8)))
-    }
-
     async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()> {
         sqlx::query(
             "INSERT INTO stray_receipts (tenant_id, id, connection_id, reference, kind, happened_at, tries, due_at, raw) \

@@ -5,12 +5,12 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{MessageId, Micros, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Operation, Result, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Operation, RawReceipt, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::rusqlite_error as failed;
-use crate::hot::{AcceptOp, Birth, Fold, Loaded, Move, Moves, Prepared, Reference, TransitionOp, tenants, unspool};
+use crate::hot::{AcceptOp, Birth, Fold, Item, Loaded, Move, Moves, Named, Prepared, Reference, TransitionOp, items, tenants, unspool};
 use crate::row::{FixedRow, StateRow, first_sequence, json};
 use crate::till::{Till, sets_aside};
 
@@ -41,6 +41,8 @@ const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id,
      EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = messages.tenant_id AND s.identifier = messages.recipient \
      AND s.kind = CASE messages.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END AND (+s.sender_id = zeroblob(16) OR +s.sender_id = messages.sender_id)) \
      FROM messages WHERE rowid = ?1";
+const FIND_REFERENCE: &str =
+    "SELECT message_id, attempt, part FROM provider_refs WHERE tenant_id = ?1 AND connection_id = ?2 AND reference = ?3";
 const INSERT_REFERENCE: &str = "INSERT OR IGNORE INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const INSERT_RECEIPT: &str =
@@ -388,21 +390,22 @@ fn insert(conn: &Connection, birth: &Birth<'_>) -> rusqlite::Result<()> {
 
 /// Applies a batch of steps. The answers must not be given before the commit.
 pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+    let items = items(ops, |tenant, receipt| find_reference(conn, tenant, receipt).map_err(failed))?;
     let mut fold = Fold::default();
-    for op in ops {
-        let key = Fold::key(&op.item);
-        let starts = ops.len() == 1 || !fold.contains(&key);
-        if starts && let Some(loaded) = load(conn, key, ops)? {
+    for item in &items {
+        let key = Fold::key(item);
+        let starts = items.len() == 1 || !fold.contains(&key);
+        if starts && let Some(loaded) = load(conn, key, &items)? {
             fold.insert(key, loaded);
         }
     }
-    let answers = ops.iter().map(|op| fold.apply(&op.item)).collect::<Result<Vec<_>>>()?;
-    for reference in fold.references(ops) {
+    let answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
+    for reference in fold.references(&items) {
         let Reference { tenant, connection, reference, message, attempt, part } = reference;
         let values = params![tenant, connection.as_bytes(), reference, message.as_bytes(), attempt, part];
         conn.prepare_cached(INSERT_REFERENCE).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
     }
-    for (tenant, message, receipt) in fold.receipts(ops) {
+    for (tenant, message, receipt) in fold.receipts(&items) {
         let (id, connection) = (receipt.id.uuid(), receipt.connection.uuid());
         let values = params![tenant, id.as_bytes(), message.as_bytes(), connection.as_bytes(), receipt.reference, receipt.raw];
         conn.prepare_cached(INSERT_RECEIPT).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
@@ -419,7 +422,14 @@ pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<
     Ok(answers)
 }
 
-fn load(conn: &Connection, (tenant, id): (i64, Uuid), ops: &[TransitionOp]) -> Result<Option<Loaded>> {
+fn find_reference(conn: &Connection, tenant: i64, receipt: &RawReceipt) -> rusqlite::Result<Option<Named>> {
+    let connection = receipt.connection.uuid();
+    let key = params![tenant, connection.as_bytes(), receipt.reference];
+    let read = |row: &rusqlite::Row<'_>| Ok((uuid(row.get(0)?), row.get(1)?, row.get(2)?));
+    conn.prepare_cached(FIND_REFERENCE)?.query_row(key, read).optional()
+}
+
+fn load(conn: &Connection, (tenant, id): (i64, Uuid), items: &[Item<'_>]) -> Result<Option<Loaded>> {
     let row = conn
         .prepare_cached(LOAD)
         .and_then(|mut statement| {
@@ -446,7 +456,7 @@ fn load(conn: &Connection, (tenant, id): (i64, Uuid), ops: &[TransitionOp]) -> R
         })
         .map_err(failed)?;
     let Some((rowid, state, idempotency_key, address)) = row else { return Ok(None) };
-    let starting = ops.iter().any(|op| matches!(op.item.step, Step::Start { .. }) && Fold::key(&op.item) == (tenant, id));
+    let starting = items.iter().any(|item| matches!(item.step, Step::Start { .. }) && Fold::key(item) == (tenant, id));
     let (fixed, suppressed) = if starting { load_fixed(conn, rowid, tenant, id)? } else { (None, false) };
     let mut loaded = Loaded::new(rowid, address, state.decode()?, idempotency_key, fixed, suppressed);
     if starting && let Some(broadcast) = loaded.broadcast() {

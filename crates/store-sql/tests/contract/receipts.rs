@@ -2,8 +2,8 @@
 
 use nuncio_domain::lifecycle::{Outcome, ReceiptKind, Receipts, Step};
 use nuncio_domain::message::{FailureCode, Status};
-use nuncio_domain::{ConnectionId, MessageId};
-use nuncio_store::{RawReceipt, StrayReceipt, Transition, next_look};
+use nuncio_domain::{ConnectionId, MessageId, TenantId};
+use nuncio_store::{RawReceipt, StrayReceipt, Transition, Transitioned, next_look};
 
 use crate::harness::Harness;
 use crate::make::{failure, settle};
@@ -12,11 +12,12 @@ fn raw(h: &Harness, connection: ConnectionId, reference: &str) -> RawReceipt {
     RawReceipt { id: h.id(), connection, reference: reference.to_owned(), raw: format!("id:{reference} stat:DELIVRD \u{1F4E8}") }
 }
 
-async fn tell(h: &Harness, message: MessageId, part: u8, raw: RawReceipt) -> Status {
-    let step = Step::Receipt { attempt: Some(0), part, kind: ReceiptKind::Delivered, at: h.tick() };
-    let transition = Transition { raw: Some(Box::new(raw)), ..h.transition(message, step) };
-    h.store.transition(transition).await.unwrap();
-    h.lookup(message).await.state.status
+async fn tell(h: &Harness, tenant: TenantId, raw: RawReceipt) -> Option<Status> {
+    let transition = Transition::of_reference(tenant, raw, ReceiptKind::Delivered, h.tick(), h.tick());
+    match h.store.transition(transition).await.unwrap() {
+        Transitioned::Found { state, .. } => Some(state.status),
+        Transitioned::Missing => None,
+    }
 }
 
 pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Harness) {
@@ -30,21 +31,22 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     let twin = Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec!["80".to_owned(), "81".to_owned()] };
     h.store.transition(taken).await.unwrap();
     h.step(other.id, settle(0, 1, twin)).await;
-    let mut tx = h.read().await;
-    assert_eq!(tx.find_reference(tenant, connection, "7F").await.unwrap(), Some((message.id, 0, 0)));
-    assert_eq!(tx.find_reference(tenant, connection, "80").await.unwrap(), Some((message.id, 0, 1)));
-    assert_eq!(tx.find_reference(tenant, connection, "81").await.unwrap(), Some((other.id, 0, 1)));
-    assert_eq!(tx.find_reference(tenant, connection, "7f").await.unwrap(), None);
-    assert_eq!(tx.find_reference(tenant, h.id(), "7F").await.unwrap(), None);
-    assert_eq!(tx.find_reference(h.other.tenant, connection, "7F").await.unwrap(), None);
-
+    for (tenant, connection, reference) in [(tenant, connection, "7f"), (tenant, h.id(), "7F"), (h.other.tenant, connection, "7F")] {
+        assert_eq!(tell(h, tenant, raw(h, connection, reference)).await, None, "{reference}");
+    }
+    // Those of one batch find theirs, each.
     let (one, two) = (raw(h, connection, "7F"), raw(h, connection, "80"));
-    assert_eq!(tell(h, message.id, 0, one.clone()).await, Status::Sent, "the other part is missing");
-    assert_eq!(tell(h, message.id, 1, two.clone()).await, Status::Delivered);
+    let together =
+        tokio::join!(tell(h, tenant, one.clone()), tell(h, tenant, raw(h, connection, "81")), tell(h, tenant, raw(h, connection, "82")));
+    assert_eq!((together.0, together.2), (Some(Status::Sent), None), "the other part is missing");
+    assert!(together.1.is_some(), "the other message's");
+    let others = h.read().await.list_receipts(tenant, other.id).await.unwrap();
+    assert_eq!(others.iter().map(|r| r.receipt.reference.as_str()).collect::<Vec<_>>(), ["81"]);
+    assert_eq!(tell(h, tenant, two.clone()).await, Some(Status::Delivered));
     // Also one that changes nothing is kept, and one told twice is kept once.
     let again = raw(h, connection, "80");
-    tell(h, message.id, 1, again.clone()).await;
-    tell(h, message.id, 1, again.clone()).await;
+    tell(h, tenant, again.clone()).await;
+    tell(h, tenant, again.clone()).await;
     let kept: Vec<_> = h.read().await.list_receipts(tenant, message.id).await.unwrap().into_iter().map(|r| r.receipt).collect();
     assert_eq!(kept, [one, two, again]);
     assert_eq!(h.read().await.list_receipts(h.other.tenant, message.id).await.unwrap(), []);
