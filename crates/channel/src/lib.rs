@@ -25,6 +25,7 @@ mod profile;
 mod registry;
 mod session;
 mod settings;
+mod tokens;
 
 pub use nuncio_domain::lifecycle::Receipts;
 
@@ -34,6 +35,7 @@ pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::Registry;
 pub use session::{Sessions, Stop, stop};
 pub use settings::{Field, FieldKind, Settings};
+pub use tokens::Tokens;
 
 /// One attempt to send one message.
 #[derive(Debug)]

@@ -38,6 +38,7 @@ mod stream;
 mod suppressions;
 mod templates;
 mod templates_polled;
+mod unsubscribe;
 mod validation;
 mod webhook;
 mod webhooks;

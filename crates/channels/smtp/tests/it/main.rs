@@ -4,5 +4,7 @@ mod message;
 mod support;
 
 mod conversation;
+mod envelope;
+mod failover;
 mod peer;
 mod settings;
