@@ -153,6 +153,11 @@ pub trait Adapter: Debug + Send + Sync {
         Err(CallError::NotCalled)
     }
 
+    /// The address that people write to, when mail for it comes by the server's own listener; in small letters.
+    fn mailbox(&self) -> Option<String> {
+        None
+    }
+
     /// Fetches media of an inbound message by its [`Media::reference`]; at most `most` bytes.
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
         let _ = (reference, most);

@@ -19,6 +19,7 @@ pub mod invitations;
 mod keys;
 mod list;
 mod mac;
+mod mailboxes;
 mod marks;
 pub mod messages;
 pub mod numbers;

@@ -25,10 +25,13 @@ mod config;
 mod degrade;
 mod dkim;
 mod html;
+pub mod inlet;
+pub mod mail;
 mod map;
 mod message;
 mod pool;
 mod relays;
+mod report;
 #[cfg(test)]
 #[path = "../tests/it/message.rs"]
 mod testing;
@@ -50,6 +53,11 @@ static MESSAGE_TYPES: &[MessageType] = &[
 
 /// Building a mail with more content than this, in bytes, must not hold up other tasks.
 const HEAVY: usize = 256 * 1024;
+
+/// An address in the form in which those of connections are compared: in small letters, its domain in ASCII.
+pub fn mailbox_address(text: &str) -> Option<String> {
+    message::wire_address(text).map(|address| address.to_lowercase())
+}
 
 /// Makes adapters of kind `smtp`.
 #[derive(Clone, Debug)]
@@ -130,6 +138,10 @@ impl Adapter for SmtpAdapter {
         let return_path = self.return_path(request);
         let from = return_path.as_deref().unwrap_or(&self.config.from.address);
         self.relays.deliver(&self.config, &Post { from, letter: &letter }).await
+    }
+
+    fn mailbox(&self) -> Option<String> {
+        mailbox_address(&self.config.from.address)
     }
 
     async fn check(&self) -> Result<String, String> {

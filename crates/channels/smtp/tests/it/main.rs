@@ -6,5 +6,6 @@ mod support;
 mod conversation;
 mod envelope;
 mod failover;
+mod inlet;
 mod peer;
 mod settings;

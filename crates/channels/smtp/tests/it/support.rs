@@ -231,6 +231,12 @@ pub(crate) fn key_text(name: &str) -> String {
     std::fs::read_to_string(key(name)).unwrap()
 }
 
+/// The interpreter of the peers.
+pub(crate) fn python() -> PathBuf {
+    let own = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../.peers/venv/bin/python");
+    std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(own, PathBuf::from)
+}
+
 /// The SMTP peer: a foreign server and foreign verifiers of MIME and DKIM.
 pub(crate) struct Sink {
     process: Child,
@@ -242,8 +248,7 @@ impl Sink {
     /// Starts it with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
-        let mut process = Command::new(python)
+        let mut process = Command::new(python())
             .arg(root.join("peers/smtp_sink.py"))
             .args(arguments)
             .stdin(Stdio::piped())
