@@ -51,6 +51,13 @@ pub enum ProviderEvent {
         /// The message complained about.
         message: MessageId,
     },
+    /// There is no such recipient: later messages cannot arrive either. What became of this one is told by a receipt.
+    Bounced {
+        /// Whose connection.
+        tenant: TenantId,
+        /// The message that came back.
+        message: MessageId,
+    },
     /// Somebody told the provider that they want nothing more from the account, as by blocking it.
     OptedOut(OptedOut),
     /// What became of a template that was handed in.

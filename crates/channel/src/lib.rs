@@ -28,6 +28,7 @@ pub mod scripted;
 mod session;
 mod settings;
 pub mod sms;
+mod tokens;
 
 pub use nuncio_domain::lifecycle::Receipts;
 
@@ -37,6 +38,7 @@ pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::Registry;
 pub use session::{Sessions, Stop, stop};
 pub use settings::{Field, FieldKind, Settings};
+pub use tokens::Tokens;
 
 /// One attempt to send one message.
 #[derive(Debug)]
@@ -152,6 +154,11 @@ pub trait Adapter: Debug + Send + Sync {
     fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
         let _ = call;
         Err(CallError::NotCalled)
+    }
+
+    /// The address that people write to, when mail for it comes by the server's own listener; in small letters.
+    fn mailbox(&self) -> Option<String> {
+        None
     }
 
     /// Fetches media of an inbound message by its [`Media::reference`]; at most `most` bytes.

@@ -79,8 +79,9 @@ impl Core {
             ));
         }
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
-        let connection = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
+        let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await.or_fail()?;
+        tx.claim_mailbox(tenant, connection.id, mailbox.as_deref(), trusted).await.or_fail()?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
@@ -107,7 +108,11 @@ impl Core {
     /// Reaches for the provider and logs in, without sending anything. The text says what was found, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
         match self.open_adapter(tenant, connection)? {
-            Ok(adapter) => Ok(adapter.check().await),
+            Ok(adapter) => {
+                let found = adapter.check().await;
+                let rival = self.rival(tenant, connection, adapter.mailbox()).await?;
+                Ok(found.map(|found| found + &rival))
+            }
             Err(why) => Ok(Err(why)),
         }
     }
@@ -120,7 +125,7 @@ impl Core {
         Ok(opened.map_err(told))
     }
 
-    /// The connection that `put` describes, which takes the place of `before`. Its settings and secrets are held against what its adapter
+    /// The connection that `put` describes, which takes the place of `before`, and the address that people write to. Its settings and secrets are held against what its adapter
     /// says of them, and nobody is called.
     fn connection(
         &self,
@@ -128,7 +133,7 @@ impl Core {
         before: Option<&Connection>,
         put: PutConnection,
         trusted: bool,
-    ) -> Result<Connection> {
+    ) -> Result<(Connection, Option<String>)> {
         let mut secrets = match before.filter(|connection| connection.kind == put.kind) {
             Some(connection) => self.open_secrets(tenant, connection)?,
             None => Map::new(),
@@ -152,10 +157,15 @@ impl Core {
         let mut errors = Vec::new();
         check_throttle(connection.throttle, &mut errors);
         let account = Account::new(&connection, tenant, secrets);
-        if let Err(faults) = self.inner.registry.open(&connection.kind, &account, &self.inner.services) {
-            errors.extend(faults);
-        }
-        if errors.is_empty() { Ok(connection) } else { Err(Error::invalid(errors)) }
+        let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
+        let mailbox = opened.map_or_else(
+            |faults| {
+                errors.extend(faults);
+                None
+            },
+            |adapter| adapter.mailbox(),
+        );
+        if errors.is_empty() { Ok((connection, mailbox)) } else { Err(Error::invalid(errors)) }
     }
 
     pub(crate) fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {

@@ -35,7 +35,12 @@ pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderE
         ProviderEvent::TemplateDecided { tenant, template, decision } => {
             crate::templates::decided(store, tenant, template, &decision, now).await.map(|()| None)
         }
-        ProviderEvent::Complaint { tenant, message } => complain(store, ids, tenant, message, now).await.map(|()| None),
+        ProviderEvent::Complaint { tenant, message } => {
+            suppress(store, ids, (tenant, message), SuppressionReason::Complaint, now).await.map(|()| None)
+        }
+        ProviderEvent::Bounced { tenant, message } => {
+            suppress(store, ids, (tenant, message), SuppressionReason::Bounce, now).await.map(|()| None)
+        }
     }
 }
 
@@ -74,6 +79,7 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
         },
     };
     let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
+    let wished = compliance::read(own_words(&inbound), &sender.name);
     let new = NewInbound {
         mark: marks.of(inbound.tenant, &from),
         message,
@@ -83,7 +89,6 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
         new_contact: ids.next(),
         provider_message_id: inbound.provider_message_id,
     };
-    let wished = compliance::read(&inbound.text, &sender.name);
     let prices = if wished.is_some() { prices(store, &world).await? } else { PriceBook::default() };
     let mut tx = store.begin().await?;
     if tx.insert_inbound(&new).await? {
@@ -99,6 +104,25 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
         }
     }
     tx.commit().await
+}
+
+/// What somebody wrote themselves. Under their words an email repeats what it answers, or has a signature; one without words may say all in
+/// its subject.
+fn own_words(inbound: &Inbound) -> &str {
+    if inbound.channel != Channel::Email {
+        return &inbound.text;
+    }
+    let ends = |line: &str| {
+        let line = line.trim();
+        line.starts_with('>') || line == "--" || line.starts_with("-----") || line.starts_with("_____")
+    };
+    let own = inbound.text.split_inclusive('\n').take_while(|line| !ends(line)).map(str::len).sum();
+    let mut words = inbound.text[..own].trim();
+    if own < inbound.text.len() && words.ends_with(':') {
+        // "On Saturday, Acme wrote:", which may be broken into lines
+        words = words.rsplit_once("\n\n").or(words.rsplit_once('\n')).map_or("", |(words, _)| words).trim();
+    }
+    if words.is_empty() { inbound.subject.as_deref().unwrap_or_default() } else { words }
 }
 
 /// The name that a messaging app tells, on the contact.
@@ -288,8 +312,14 @@ async fn opt_out(store: &dyn Store, ids: &Ids, opted: OptedOut, now: Timestamp) 
     tx.commit().await
 }
 
-/// A complaint suppresses the recipient in the whole world, for good.
-async fn complain(store: &dyn Store, ids: &Ids, tenant: TenantId, id: MessageId, now: Timestamp) -> Result<()> {
+/// A complaint or a bounce suppresses the recipient in the whole world, for good.
+async fn suppress(
+    store: &dyn Store,
+    ids: &Ids,
+    (tenant, id): (TenantId, MessageId),
+    reason: SuppressionReason,
+    now: Timestamp,
+) -> Result<()> {
     let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
     let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
         return Ok(());
@@ -298,8 +328,8 @@ async fn complain(store: &dyn Store, ids: &Ids, tenant: TenantId, id: MessageId,
         id: ids.next(),
         recipient,
         sender: None,
-        reason: SuppressionReason::Complaint,
-        source: format!("complaint about {id}"),
+        reason,
+        source: if reason == SuppressionReason::Bounce { format!("bounce of {id}") } else { format!("complaint about {id}") },
     };
     let mut tx = store.begin().await?;
     tx.insert_suppression(tenant, &suppression, now).await?;
@@ -308,3 +338,35 @@ async fn complain(store: &dyn Store, ids: &Ids, tenant: TenantId, id: MessageId,
 
 /// How long a failed application of an event waits before it is tried again.
 pub const RETRY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use nuncio_domain::ConnectionId;
+    use nuncio_domain::id::uuid_v7;
+
+    use super::*;
+
+    #[test]
+    fn the_own_words_of_an_email() {
+        let now = Timestamp::from_millis(0);
+        let read = |channel, text: &str, subject: &str| {
+            let place = (TenantId(1), ConnectionId::from_uuid(uuid_v7(now, [0; 10])), channel);
+            let mut inbound = Inbound::text(place, String::new(), String::new(), text.to_owned(), now);
+            inbound.subject = Some(subject.to_owned());
+            own_words(&inbound).to_owned()
+        };
+        for text in [
+            "STOP",
+            "STOP\nOn Sat, 21 Nov 2026, Acme wrote:\n> Buy\n",
+            "STOP\n\nOn Sat, 21 Nov 2026, Acme <hello@example.org>\nwrote:\n\n> Buy\n",
+            "STOP\n> Buy",
+            "\nSTOP\n-- \nAda",
+            "STOP\n-----Original Message-----\nBuy",
+        ] {
+            assert_eq!(read(Channel::Email, text, "Re: Buy"), "STOP", "{text}");
+        }
+        assert_eq!(read(Channel::Email, "\n\n> Buy", "unsubscribe"), "unsubscribe");
+        assert_eq!(read(Channel::Email, "please stop:\nthe noise", "x"), "please stop:\nthe noise");
+        assert_eq!(read(Channel::Telegram, "> STOP", "x"), "> STOP");
+    }
+}

@@ -19,6 +19,7 @@ pub mod invitations;
 mod keys;
 mod list;
 mod mac;
+mod mailboxes;
 mod marks;
 pub mod messages;
 pub mod numbers;
@@ -35,11 +36,12 @@ pub mod senders;
 mod store_error;
 pub mod suppressions;
 pub mod templates;
+pub mod unsubscribe;
 pub mod webhooks;
 
 use std::sync::Arc;
 
-use nuncio_channel::{Registry, Services};
+use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
@@ -82,6 +84,7 @@ struct Inner {
     cursors: Cursors,
     marks: Marks,
     links: messages::Links,
+    tokens: Tokens,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
@@ -123,6 +126,11 @@ pub(crate) fn parse_id<T: std::str::FromStr>(text: &str, what: &str) -> Result<T
     text.parse().map_err(|_| nuncio_domain::Error::not_found(what))
 }
 
+/// Makes and reads the signed names that mails carry, whose key follows from the sealer's oldest.
+pub fn mail_tokens(sealer: &Sealer) -> Tokens {
+    Tokens::new(sealer.derive(b"mail tokens"))
+}
+
 /// What a [`Core`] is made of.
 #[derive(Debug)]
 pub struct Parts {
@@ -149,6 +157,7 @@ impl Core {
         let cursors = Cursors::new(sealer.derive(b"cursors"));
         let marks = Marks::new(&sealer);
         let links = messages::Links::new(sealer.derive(b"attachments"));
+        let tokens = mail_tokens(&sealer);
         let inner = Inner {
             store,
             outbound,
@@ -160,6 +169,7 @@ impl Core {
             cursors,
             marks,
             links,
+            tokens,
             keys: cache::Cache::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),

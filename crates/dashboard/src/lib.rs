@@ -5,6 +5,8 @@
 mod form;
 mod headers;
 mod invite;
+mod page;
+mod unsubscribe;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -32,6 +34,7 @@ pub fn router(core: Core) -> axum::Router {
     let guesses = Arc::new(Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)));
     axum::Router::new()
         .route("/invite/{token}", get(invite::show).post(invite::act))
+        .route("/unsubscribe/{token}", get(unsubscribe::show).post(unsubscribe::act))
         .layer(axum::middleware::map_response(headers::protect))
         .route("/assets/invite.css", get(style))
         .with_state(App { core, guesses })

@@ -106,6 +106,7 @@ impl Shared {
         let tenant = match &event {
             ProviderEvent::Receipt { target: ReceiptTarget::Attempt { tenant, .. } | ReceiptTarget::Reference { tenant, .. }, .. }
             | ProviderEvent::Complaint { tenant, .. }
+            | ProviderEvent::Bounced { tenant, .. }
             | ProviderEvent::TemplateDecided { tenant, .. } => *tenant,
             ProviderEvent::Inbound(inbound) => inbound.tenant,
             ProviderEvent::Part(part) => part.tenant,

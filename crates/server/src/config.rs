@@ -20,6 +20,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// Sending.
     pub dispatch: DispatchConfig,
+    /// Email that comes in.
+    pub email: EmailConfig,
     /// What URLs that users give may lead to.
     pub net: NetConfig,
     /// Log lines.
@@ -117,6 +119,23 @@ impl Default for DispatchConfig {
     }
 }
 
+/// Email that comes in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EmailConfig {
+    /// Address and port where a mail server brings mail by SMTP or LMTP, such as `127.0.0.1:2525`; empty for nowhere. It asks for no
+    /// password and knows no TLS: only that mail server may reach it.
+    pub listen: String,
+    /// The largest mail that is taken, in octets.
+    pub max_message_bytes: usize,
+}
+
+impl Default for EmailConfig {
+    fn default() -> Self {
+        Self { listen: String::new(), max_message_bytes: 25 * 1024 * 1024 }
+    }
+}
+
 /// What URLs that users give may lead to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -189,6 +208,12 @@ impl Config {
         }
         if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
             problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
+        }
+        if !self.email.listen.is_empty() && self.email.listen.parse::<std::net::SocketAddr>().is_err() {
+            problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.email.listen));
+        }
+        if !(65_536..=104_857_600).contains(&self.email.max_message_bytes) {
+            problems.push(format!("email.max_message_bytes: is {}; must be 65536 to 104857600", self.email.max_message_bytes));
         }
         if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
             problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());

@@ -7,6 +7,7 @@ mod data;
 mod doctor;
 mod inventory;
 mod money;
+pub mod post_room;
 mod quickstart;
 mod reviews;
 mod serve;

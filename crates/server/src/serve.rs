@@ -23,6 +23,7 @@ use tower::Service as _;
 
 use crate::config::Config;
 use crate::data::{DataDir, Lock};
+use crate::post_room::PostRoom;
 use crate::wiring::{self, Node};
 use crate::{admin, system};
 
@@ -39,6 +40,7 @@ pub(crate) struct Server {
     http: JoinHandle<()>,
     loops: JoinHandle<()>,
     socket: Option<JoinHandle<()>>,
+    post_room: Option<PostRoom>,
     patience: Duration,
     _lock: Option<Lock>,
 }
@@ -59,7 +61,7 @@ impl Server {
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
         let node = Node::new(
             store,
-            wiring::registry(config.guard().map_err(anyhow::Error::msg)?)?,
+            wiring::registry(config.guard().map_err(anyhow::Error::msg)?, nuncio_core::mail_tokens(&sealer))?,
             sealer,
             ids,
             wiring::dispatch_config(config)?,
@@ -73,6 +75,7 @@ impl Server {
             async move { dispatch.run().await }
         });
         let socket = lock.is_some().then(|| serve_admin(&node, &data));
+        let post_room = PostRoom::open(&node, &config.email).await?;
         let limits = ApiLimits {
             per_minute: config.api.rate_limit.per_minute,
             burst: config.api.rate_limit.burst,
@@ -82,7 +85,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let http = tokio::spawn(serve_http(listener, wiring::router(state), HEAD, stopped));
         let patience = Duration::from_secs(config.server.shutdown_seconds);
-        Ok(Self { node, address, data, stop, http, loops, socket, patience, _lock: lock })
+        Ok(Self { node, address, data, stop, http, loops, socket, post_room, patience, _lock: lock })
     }
 
     /// Stops accepting, finishes what is under way, and closes the database. Requests that are not done in time are cut off.
@@ -90,7 +93,12 @@ impl Server {
         let began = Instant::now();
         self.node.core.end_streams();
         self.stop.send_replace(true);
-        match tokio::time::timeout(self.patience, &mut self.http).await {
+        if let Some(post_room) = self.post_room.take()
+            && tokio::time::timeout(self.patience, post_room.close()).await.is_err()
+        {
+            tracing::warn!("mail is still coming in at shutdown; it is cut off, and will be brought again");
+        }
+        match tokio::time::timeout(self.patience.saturating_sub(began.elapsed()), &mut self.http).await {
             Ok(served) => served?,
             Err(_) => {
                 tracing::warn!("requests are still under way at shutdown; they are cut off");

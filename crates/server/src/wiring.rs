@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_api::ApiState;
-use nuncio_channel::Registry;
+use nuncio_channel::{Registry, Tokens};
 use nuncio_core::{Core, Parts, Sealer};
 use nuncio_dispatch::{Dispatch, DispatchConfig};
 use nuncio_domain::Ids;
@@ -14,7 +14,8 @@ use nuncio_store::Store;
 use crate::config::Config;
 
 /// Every kind of provider that this server knows. A new one is one line here. Accounts that callers set up go only where `policy` permits.
-pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
+/// What mails bring back is recognised by `tokens`.
+pub fn registry(policy: GuardPolicy, tokens: Tokens) -> anyhow::Result<Registry> {
     let net = Network::new(policy)?;
     Ok(Registry::new(vec![
         Arc::new(nuncio_channel_instagram::InstagramFactory::new(net.clone())),
@@ -22,7 +23,7 @@ pub fn registry(policy: GuardPolicy) -> anyhow::Result<Registry> {
         Arc::new(nuncio_channel_sim::SimFactory),
         Arc::new(nuncio_channel_sip::SipFactory::new(net.clone())),
         Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
-        Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone())),
+        Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone(), tokens)),
         Arc::new(nuncio_channel_telegram::TelegramFactory::new(net.clone())),
         Arc::new(nuncio_channel_twilio::TwilioFactory::new(net.clone())),
         Arc::new(nuncio_channel_whatsapp::WhatsappFactory::new(net)),

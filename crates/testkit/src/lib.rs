@@ -81,7 +81,7 @@ impl Default for Options {
             per_minute: 0,
             burst: 10,
             max_in_flight_bytes: 64 * 1024 * 1024,
-            registry: nuncio::wiring::registry(guard.clone()).expect("a way out"),
+            registry: nuncio::wiring::registry(guard.clone(), nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
         }
     }

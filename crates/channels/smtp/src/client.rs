@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
-use crate::config::{Config, Login, Tls};
+use crate::config::{Config, Login, Relay, Tls};
 use crate::map::{Failed, Fault, Reply, Stage};
 use crate::message::Letter;
 
@@ -91,13 +91,13 @@ async fn within<T>(limit: Duration, stage: Stage, step: impl Future<Output = Res
 
 impl Connection {
     /// Connects, protects the line as the settings say, and logs in; all within the time of one step.
-    pub(crate) async fn open(config: &Config) -> Result<Self, Failed> {
-        within(config.timeout, Stage::Greeting, Self::establish(config)).await
+    pub(crate) async fn open(config: &Config, relay: &Relay) -> Result<Self, Failed> {
+        within(config.timeout, Stage::Greeting, Self::establish(config, relay)).await
     }
 
-    async fn establish(config: &Config) -> Result<Self, Failed> {
+    async fn establish(config: &Config, relay: &Relay) -> Result<Self, Failed> {
         let greeting = at(Stage::Greeting);
-        let tcp = connect(config).await.map_err(&greeting)?;
+        let tcp = connect(config, relay).await.map_err(&greeting)?;
         let helo = match (&config.helo, tcp.local_addr()) {
             (Some(name), _) => name.clone(),
             (None, Ok(SocketAddr::V4(local))) => format!("[{}]", local.ip()),
@@ -106,14 +106,14 @@ impl Connection {
         };
         let mut connection = Self::over(Box::new(tcp));
         if config.tls == Tls::Implicit {
-            connection = connection.encrypt(config).await.map_err(&greeting)?;
+            connection = connection.encrypt(config, relay).await.map_err(&greeting)?;
         }
         connection.expect(220).await.map_err(&greeting)?;
         connection.hello(&helo).await.map_err(&greeting)?;
         match config.tls {
             Tls::Required if !connection.offers.starttls => return Err(greeting(Fault::NoStartTls)),
             Tls::Required | Tls::Opportunistic if connection.offers.starttls => {
-                connection = connection.starttls(config).await.map_err(&greeting)?;
+                connection = connection.starttls(config, relay).await.map_err(&greeting)?;
                 connection.hello(&helo).await.map_err(&greeting)?;
             }
             _ => {}
@@ -141,19 +141,19 @@ impl Connection {
     }
 
     /// Starts TLS on the bare stream.
-    async fn encrypt(self, config: &Config) -> Result<Self, Fault> {
-        let Some((name, trust)) = &config.trust else { return Err(Fault::NoStartTls) };
+    async fn encrypt(self, config: &Config, relay: &Relay) -> Result<Self, Fault> {
+        let Some(trust) = &config.trust else { return Err(Fault::NoStartTls) };
         if !self.stream.buffer().is_empty() {
             return Err(Fault::Garbled("it sent more before TLS began; somebody may be tampering with the line".to_owned()));
         }
-        let stream = TlsConnector::from(trust.clone()).connect(name.clone(), self.stream.into_inner()).await.map_err(Fault::Tls)?;
+        let stream = TlsConnector::from(trust.clone()).connect(relay.name.clone(), self.stream.into_inner()).await.map_err(Fault::Tls)?;
         Ok(Self { encrypted: true, ..Self::over(Box::new(stream)) })
     }
 
-    async fn starttls(mut self, config: &Config) -> Result<Self, Fault> {
+    async fn starttls(mut self, config: &Config, relay: &Relay) -> Result<Self, Fault> {
         self.command("STARTTLS").await?;
         self.expect(220).await?;
-        self.encrypt(config).await
+        self.encrypt(config, relay).await
     }
 
     async fn hello(&mut self, name: &str) -> Result<(), Fault> {
@@ -353,8 +353,8 @@ fn reply_line(line: &[u8]) -> Option<(u16, bool, String)> {
 }
 
 /// Connects to the first address of the host that answers. No address may use up all the time.
-async fn connect(config: &Config) -> Result<TcpStream, Fault> {
-    let addresses = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(Fault::Name)?;
+async fn connect(config: &Config, relay: &Relay) -> Result<TcpStream, Fault> {
+    let addresses = config.net.resolve(config.trusted, &relay.host, relay.port).await.map_err(Fault::Name)?;
     let limit = (config.timeout / 2).min(Duration::from_secs(10));
     let mut last = Fault::TimedOut(limit);
     for address in addresses {

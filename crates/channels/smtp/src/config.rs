@@ -32,12 +32,27 @@ pub(crate) static FIELDS: &[Field] = &[
         "required (STARTTLS or nothing; the default), implicit (TLS from the first byte), opportunistic (STARTTLS if offered), none",
     ),
     setting("tls_ca", FieldKind::Text, "PEM certificates to trust besides those of the system, for a relay with a private authority"),
+    setting(
+        "relays",
+        FieldKind::Text,
+        "more relays, as host or host:port with commas between; each is used while those before it fail, with the same tls and login",
+    ),
     Field { required: true, ..setting("from", FieldKind::Text, "sender, such as Acme <hello@example.org> or hello@example.org") },
     setting("username", FieldKind::Text, "login name; needs the secret password"),
     secret("password", "login password; needs username"),
     setting("connections", FieldKind::Integer(1, 100), "most connections, and mails under way, at once; default 8"),
     setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for each step of a conversation; default 60"),
     setting("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
+    setting(
+        "bounce_domain",
+        FieldKind::Text,
+        "domain whose mail comes to this server ([email] listen): mails are sent from an address of it that names the attempt, so that bounces are known",
+    ),
+    setting(
+        "list_unsubscribe",
+        FieldKind::OneOf(&["broadcasts", "always", "never"]),
+        "which mails offer one-click unsubscribing in their head: those of broadcasts (the default), all, or none; needs server.public_url with https",
+    ),
     setting("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
     setting("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key stands at SELECTOR._domainkey.DOMAIN"),
     secret(
@@ -77,16 +92,46 @@ pub(crate) struct Login {
     pub(crate) password: Redacted<String>,
 }
 
-/// Checked settings.
-pub(crate) struct Config {
+/// One relay.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Relay {
     /// Host as given.
     pub(crate) host: String,
     /// Port.
     pub(crate) port: u16,
+    /// Whose certificate is expected.
+    pub(crate) name: ServerName<'static>,
+}
+
+impl fmt::Display for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Which mails offer one-click unsubscribing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Offer {
+    /// Those of broadcasts.
+    Broadcasts,
+    /// All but answers to STOP, START and HELP.
+    Always,
+    /// None.
+    Never,
+}
+
+/// Checked settings.
+pub(crate) struct Config {
+    /// The relays, in the order of preference; at least one.
+    pub(crate) relays: Vec<Relay>,
     /// Protection.
     pub(crate) tls: Tls,
-    /// Whose certificate is expected, and whom to trust; absent with `tls=none`.
-    pub(crate) trust: Option<(ServerName<'static>, Arc<ClientConfig>)>,
+    /// Whom to trust; absent with `tls=none`.
+    pub(crate) trust: Option<Arc<ClientConfig>>,
+    /// Domain of the addresses that bounces go to.
+    pub(crate) bounce_domain: Option<String>,
+    /// Which mails offer to unsubscribe.
+    pub(crate) offer: Offer,
     /// Sender.
     pub(crate) from: Sender,
     /// Login, if the relay wants one.
@@ -108,8 +153,7 @@ pub(crate) struct Config {
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
-            .field("host", &self.host)
-            .field("port", &self.port)
+            .field("relays", &self.relays)
             .field("tls", &self.tls)
             .field("from", &self.from)
             .field("dkim", &self.dkim)
@@ -127,24 +171,25 @@ impl Config {
             Some("none") => Tls::None,
             _ => Tls::Required,
         };
-        let host = settings.text("host").unwrap_or_default().to_owned();
-        let trust = trust(&mut settings, &host, tls);
+        let trust = trust(&mut settings, tls);
+        let relays = relays(&mut settings, tls);
         let from = sender(&mut settings);
         let login = login(&mut settings, tls);
         let helo = helo(&mut settings);
         let dkim = dkim(&mut settings);
-        let default_port = match tls {
-            Tls::Implicit => 465,
-            Tls::None => 25,
-            Tls::Required | Tls::Opportunistic => 587,
+        let bounce_domain = domain(&mut settings, "bounce_domain");
+        let offer = match settings.text("list_unsubscribe") {
+            Some("always") => Offer::Always,
+            Some("never") => Offer::Never,
+            _ => Offer::Broadcasts,
         };
-        let port = number(&settings, "port", default_port);
         let connections = number(&settings, "connections", 8);
         let timeout = Duration::from_secs(number(&settings, "timeout_seconds", 60));
         settings.finish()?;
         // Without a sender there was a fault, which has been told.
         let Some(from) = from else { return Err(Vec::new()) };
-        Ok(Self { host, port, tls, trust, from, login, connections, timeout, helo, dkim, net: net.clone(), trusted: account.trusted })
+        let (net, trusted) = (net.clone(), account.trusted);
+        Ok(Self { relays, tls, trust, bounce_domain, offer, from, login, connections, timeout, helo, dkim, net, trusted })
     }
 }
 
@@ -152,11 +197,35 @@ fn number<T: TryFrom<i64>>(settings: &Settings<'_>, name: &str, default: T) -> T
     settings.integer(name).and_then(|n| T::try_from(n).ok()).unwrap_or(default)
 }
 
-fn trust(settings: &mut Settings<'_>, host: &str, tls: Tls) -> Option<(ServerName<'static>, Arc<ClientConfig>)> {
-    let name = ServerName::try_from(host.to_owned());
-    if name.is_err() && !host.is_empty() {
-        settings.fault("settings.host", format!("{host:?} is neither a host name nor an IP address"));
+/// `host` with `port`, and then `relays`.
+fn relays(settings: &mut Settings<'_>, tls: Tls) -> Vec<Relay> {
+    let default_port = match tls {
+        Tls::Implicit => 465,
+        Tls::None => 25,
+        Tls::Required | Tls::Opportunistic => 587,
+    };
+    let port = number(settings, "port", default_port);
+    let first = settings.text("host").map(|host| ("settings.host", host, port));
+    let more = settings.text("relays").unwrap_or_default().split(',').map(str::trim).filter(|text| !text.is_empty());
+    let more = more.map(|text| match text.rsplit_once(':') {
+        // The last colon of an IPv6 address without brackets stands before no port.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => ("settings.relays", host, port.parse().unwrap_or(0)),
+        _ => ("settings.relays", text, default_port),
+    });
+    let mut relays = Vec::new();
+    for (path, host, port) in first.into_iter().chain(more).collect::<Vec<_>>() {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        match ServerName::try_from(host.to_owned()) {
+            Ok(name) if port > 0 => relays.push(Relay { host: host.to_owned(), port, name }),
+            Ok(_) if path == "settings.host" => {} // the port's own fault was told
+            Ok(_) => settings.fault(path, format!("the port of {host:?} is wrong; must be a whole number from 1 to 65535")),
+            Err(_) => settings.fault(path, format!("{host:?} is neither a host name nor an IP address")),
+        }
     }
+    relays
+}
+
+fn trust(settings: &mut Settings<'_>, tls: Tls) -> Option<Arc<ClientConfig>> {
     if tls == Tls::None {
         return None;
     }
@@ -176,7 +245,7 @@ fn trust(settings: &mut Settings<'_>, host: &str, tls: Tls) -> Option<(ServerNam
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider())).with_safe_default_protocol_versions();
     match builder {
-        Ok(builder) => Some((name.ok()?, Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))),
+        Ok(builder) => Some(Arc::new(builder.with_root_certificates(roots).with_no_client_auth())),
         Err(error) => {
             settings.fault("settings.tls", error.to_string());
             None
@@ -239,16 +308,13 @@ fn helo(settings: &mut Settings<'_>) -> Option<String> {
 
 fn dkim(settings: &mut Settings<'_>) -> Option<Signer> {
     let parts = (settings.text("dkim_domain"), settings.text("dkim_selector"), settings.text("dkim_key"));
-    let (Some(domain), Some(selector), Some(key)) = parts else {
+    let (Some(_), Some(selector), Some(key)) = parts else {
         if parts != (None, None, None) {
             settings.fault("settings.dkim_domain", "dkim_domain, dkim_selector and the secret dkim_key must be given together");
         }
         return None;
     };
-    let ascii = idna::domain_to_ascii(domain).ok().filter(|d| is_dns_name(d));
-    if ascii.is_none() {
-        settings.fault("settings.dkim_domain", format!("{domain:?} is no domain"));
-    }
+    let ascii = domain(settings, "dkim_domain");
     if !is_dns_name(selector) {
         settings.fault("settings.dkim_selector", format!("{selector:?} is wrong; must be letters, digits, dots and hyphens"));
     }
@@ -259,6 +325,16 @@ fn dkim(settings: &mut Settings<'_>) -> Option<Signer> {
             None
         }
     }
+}
+
+/// A domain, in ASCII.
+fn domain(settings: &mut Settings<'_>, setting: &str) -> Option<String> {
+    let text = settings.text(setting)?;
+    let ascii = idna::domain_to_ascii(text).ok().filter(|d| is_dns_name(d));
+    if ascii.is_none() {
+        settings.fault(&format!("settings.{setting}"), format!("{text:?} is no domain"));
+    }
+    ascii
 }
 
 fn is_dns_name(text: &str) -> bool {

@@ -16,8 +16,21 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 
 /// The header fields that are signed, when present.
-const SIGNED: &[&str] =
-    &["from", "to", "subject", "date", "message-id", "mime-version", "content-type", "reply-to", "content-transfer-encoding"];
+const SIGNED: &[&str] = &[
+    "from",
+    "to",
+    "subject",
+    "date",
+    "message-id",
+    "mime-version",
+    "content-type",
+    "reply-to",
+    "content-transfer-encoding",
+    "auto-submitted",
+    // RFC 8058 §4: mailboxes heed them only when they are signed.
+    "list-unsubscribe",
+    "list-unsubscribe-post",
+];
 
 enum Key {
     Rsa(Box<RsaKeyPair>),

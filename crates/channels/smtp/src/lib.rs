@@ -1,4 +1,4 @@
-//! Email over SMTP: one relay (smarthost) per connection, with STARTTLS or TLS, AUTH and DKIM.
+//! Email over SMTP: by a relay (smarthost), or by the next one while it fails, with STARTTLS or TLS, AUTH and DKIM.
 //!
 //! A mail is `accepted` when the relay answered its content with 2xx. Whatever happens before the dot that ends the content was
 //! written is a deferral or a rejection; a lost answer after it is [`Verdict::Unknown`]. Every attempt of a message bears the same
@@ -8,28 +8,30 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Verdict};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Receipts, Scope, SendRequest, Services, Tokens, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
 use nuncio_net::Network;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::client::Connection;
-use crate::config::Config;
-use crate::map::Failed;
+use crate::config::{Config, Offer};
 use crate::message::Letter;
-use crate::pool::Pool;
+use crate::relays::{Post, Relays};
 
 mod client;
 mod config;
 mod degrade;
 mod dkim;
 mod html;
+pub mod inlet;
+pub mod mail;
 mod map;
 mod message;
 mod pool;
+mod relays;
+mod report;
 #[cfg(test)]
 #[path = "../tests/it/message.rs"]
 mod testing;
@@ -52,16 +54,22 @@ static MESSAGE_TYPES: &[MessageType] = &[
 /// Building a mail with more content than this, in bytes, must not hold up other tasks.
 const HEAVY: usize = 256 * 1024;
 
+/// An address in the form in which those of connections are compared: in small letters, its domain in ASCII.
+pub fn mailbox_address(text: &str) -> Option<String> {
+    message::wire_address(text).map(|address| address.to_lowercase())
+}
+
 /// Makes adapters of kind `smtp`.
 #[derive(Clone, Debug)]
 pub struct SmtpFactory {
     net: Network,
+    tokens: Tokens,
 }
 
 impl SmtpFactory {
-    /// A factory whose adapters leave by `net`.
-    pub const fn new(net: Network) -> Self {
-        Self { net }
+    /// A factory whose adapters leave by `net`. What their mails bring back is recognised by `tokens`.
+    pub const fn new(net: Network, tokens: Tokens) -> Self {
+        Self { net, tokens }
     }
 }
 
@@ -78,12 +86,16 @@ impl AdapterFactory for SmtpFactory {
         config::FIELDS
     }
 
-    fn open(&self, account: &Account, _services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let config = Config::read(account, &self.net)?;
         Ok(Arc::new(SmtpAdapter {
             capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::Never, window: config.connections },
             permits: Semaphore::new(config.connections),
-            pool: Arc::default(),
+            relays: Relays::new(&config),
+            // Mailboxes post to https only (RFC 8058 §3.1), and the default is an address of this machine.
+            public_url: Some(&services.public_url).filter(|url| url.starts_with("https://")).cloned(),
+            tokens: self.tokens.clone(),
+            place: (account.tenant, account.id),
             config,
         }))
     }
@@ -92,8 +104,11 @@ impl AdapterFactory for SmtpFactory {
 struct SmtpAdapter {
     config: Config,
     capabilities: Capabilities,
-    pool: Arc<Pool>,
+    relays: Relays,
     permits: Semaphore,
+    tokens: Tokens,
+    place: (TenantId, ConnectionId),
+    public_url: Option<Arc<str>>,
 }
 
 impl fmt::Debug for SmtpAdapter {
@@ -114,56 +129,67 @@ impl Adapter for SmtpAdapter {
             Err(failure) => return Verdict::Rejected { failure },
         };
         let Ok(_permit) = timeout(self.config.timeout, self.permits.acquire()).await else {
-            let failure =
-                Failure::own(FailureCode::RateLimited, format!("all {} connections to {} are busy", self.config.connections, self.relay()));
+            let failure = Failure::own(
+                FailureCode::RateLimited,
+                format!("all {} connections to {} are busy", self.config.connections, self.config.relays[0]),
+            );
             return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
         };
-        self.deliver(&letter).await.unwrap_or_else(|failed| map::verdict(&failed, &self.relay()))
+        let return_path = self.return_path(request);
+        let from = return_path.as_deref().unwrap_or(&self.config.from.address);
+        self.relays.deliver(&self.config, &Post { from, letter: &letter }).await
+    }
+
+    fn mailbox(&self) -> Option<String> {
+        mailbox_address(&self.config.from.address)
     }
 
     async fn check(&self) -> Result<String, String> {
-        let explain = |failed: Failed| map::explain(&failed, &self.relay());
-        let mut connection = Connection::open(&self.config).await.map_err(explain)?;
-        connection.noop(self.config.timeout).await.map_err(explain)?;
-        let name = connection.name.clone();
-        let line = if connection.encrypted { "encrypted" } else { "in clear text" };
-        let login = self.config.login.as_ref().map(|l| format!(", logged in as {}", l.username)).unwrap_or_default();
-        let limit = connection.size_limit().map(|n| format!("; it takes mails of up to {n} bytes")).unwrap_or_default();
-        connection.quit().await;
-        Ok(format!("connected to {} ({name}), {line}{login}{limit}", self.relay()))
+        let mut found = self.relays.check(&self.config).await?;
+        if let Some(domain) = &self.config.bounce_domain {
+            let (tenant, connection) = self.place;
+            found.push_str(&format!("; complaints (feedback loops) belong to {}@{domain}", self.tokens.feedback(tenant, connection)));
+        }
+        if self.config.offer != Offer::Never && self.public_url.is_none() {
+            found.push_str("; no mail offers one-click unsubscribing, since server.public_url does not begin with https://");
+        }
+        Ok(found)
     }
 }
 
 impl SmtpAdapter {
-    fn relay(&self) -> String {
-        format!("{}:{}", self.config.host, self.config.port)
+    /// The address that bounces of this attempt go to, which is the envelope's sender.
+    fn return_path(&self, request: &SendRequest<'_>) -> Option<String> {
+        let domain = self.config.bounce_domain.as_ref()?;
+        Some(format!("{}@{domain}", self.tokens.bounce(request.message.tenant, request.message.id, request.attempt)))
+    }
+
+    /// What the head says beside the usual.
+    fn more(&self, request: &SendRequest<'_>) -> Vec<(&'static str, String)> {
+        let message = request.message;
+        if message.state.detail.compliance {
+            return vec![("Auto-Submitted", "auto-replied".to_owned())]; // no machine should answer it (RFC 3834)
+        }
+        let offered = match self.config.offer {
+            Offer::Broadcasts => message.state.detail.broadcast.is_some(),
+            Offer::Always => true,
+            Offer::Never => false,
+        };
+        let Some(public_url) = self.public_url.as_ref().filter(|_| offered) else { return Vec::new() };
+        let token = self.tokens.unsubscribe(message.tenant, message.id);
+        vec![
+            ("List-Unsubscribe", format!("<{public_url}/unsubscribe/{token}>")),
+            ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click".to_owned()),
+        ]
     }
 
     fn letter(&self, request: &SendRequest<'_>) -> Result<Letter, Failure> {
-        let build = || message::build(request, &self.config.from, self.config.dkim.as_ref());
+        let more = self.more(request);
+        let build = || message::build(request, &self.config.from, &more, self.config.dkim.as_ref());
         let texts = [&request.message.request.text, &request.message.request.html_body];
         let size: usize = request.attachments.iter().map(|a| a.bytes.len()).chain(texts.into_iter().flatten().map(String::len)).sum();
         // Moving the work to another thread would need a copy of the attachments; moving the other tasks does not.
         let heavy = self.config.dkim.is_some() || size > HEAVY;
         if heavy && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread { tokio::task::block_in_place(build) } else { build() }
-    }
-
-    /// Sends over a waiting connection; over a fresh one if there is none, or if the relay had closed it meanwhile.
-    async fn deliver(&self, letter: &Letter) -> Result<Verdict, Failed> {
-        if let Some(connection) = self.pool.take() {
-            match self.deliver_over(connection, letter).await {
-                Err(failed) if failed.was_stale() => {}
-                outcome => return outcome,
-            }
-        }
-        self.deliver_over(Connection::open(&self.config).await?, letter).await
-    }
-
-    async fn deliver_over(&self, mut connection: Connection, letter: &Letter) -> Result<Verdict, Failed> {
-        let outcome = connection.deliver(&self.config.from.address, letter, self.config.timeout).await;
-        if outcome.as_ref().map_or_else(Failed::keeps_connection, |_| true) {
-            self.pool.put(connection);
-        }
-        outcome.map(|reply| map::accepted(&reply, &letter.message_id))
     }
 }

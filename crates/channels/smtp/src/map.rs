@@ -81,6 +81,11 @@ impl Failed {
         gone && self.stage < Stage::Content
     }
 
+    /// Whether another relay may well take the mail: this one cannot have it, and what is wrong is not the mail.
+    pub(crate) fn is_of_relay(&self) -> bool {
+        self.stage < Stage::Content && matches!(verdict(self, ""), Verdict::Deferred { scope: Scope::Connection, .. })
+    }
+
     /// Whether the connection can carry another mail.
     pub(crate) fn keeps_connection(&self) -> bool {
         match &self.fault {
@@ -334,6 +339,7 @@ mod tests {
             let failed = Failed { stage, fault };
             assert_eq!(short(&verdict(&failed, "relay:25")), (what, code), "{failed:?}");
             assert_eq!(failed.was_stale(), stale, "{failed:?}");
+            assert_eq!(failed.is_of_relay(), what == "connection" && failed.stage < Stage::Content, "{failed:?}");
         }
     }
 

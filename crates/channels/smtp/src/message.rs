@@ -40,8 +40,9 @@ pub(crate) fn wire_address(text: &str) -> Option<String> {
     Some(format!("{}@{domain}", address.user()))
 }
 
-/// Writes the mail of `request`, signed if there is a `signer`. The error is final: no later attempt can do better.
-pub(crate) fn build(request: &SendRequest<'_>, from: &Sender, signer: Option<&Signer>) -> Result<Letter, Failure> {
+/// Writes the mail of `request` with `more` fields in its head, signed if there is a `signer`. The error is final: no later attempt can do
+/// better.
+pub(crate) fn build(request: &SendRequest<'_>, from: &Sender, more: &[(&str, String)], signer: Option<&Signer>) -> Result<Letter, Failure> {
     let message = request.message;
     let Some(to) = wire_address(&message.to) else {
         return Err(Failure::own(FailureCode::InvalidRecipient, format!("{:?} is no email address", message.to)));
@@ -62,6 +63,9 @@ pub(crate) fn build(request: &SendRequest<'_>, from: &Sender, signer: Option<&Si
         header(&mut out, "Subject", &unstructured(subject, "Subject: ".len()));
     }
     header(&mut out, "Message-ID", &message_id);
+    for (name, value) in more {
+        header(&mut out, name, value);
+    }
     header(&mut out, "MIME-Version", "1.0");
 
     let mut bytes = out.into_bytes();

@@ -10,7 +10,7 @@ fn from() -> Sender {
 }
 
 fn try_build(message: &Message, attachments: &[ResolvedAttachment]) -> Result<Letter, Failure> {
-    build(&SendRequest { message, attempt: 0, channel: Channel::Email, attachments, now: NOW }, &from(), None)
+    build(&SendRequest { message, attempt: 0, channel: Channel::Email, attachments, now: NOW }, &from(), &[], None)
 }
 
 fn mail(message: &Message, attachments: &[ResolvedAttachment]) -> String {
@@ -141,7 +141,7 @@ fn no_value_can_add_a_header() {
     let files = [attachment(evil, evil, Some(evil)), attachment(evil, "text/plain; name=\"a\r\nBcc: eve@example.com\"", None)];
     let request = SendRequest { message: &message, attempt: 0, channel: Channel::Email, attachments: &files, now: NOW };
     let sender = Sender { name: Some(evil.into()), address: "hello@example.org".into() };
-    let letter = build(&request, &sender, None).unwrap();
+    let letter = build(&request, &sender, &[], None).unwrap();
     let mail = String::from_utf8(letter.bytes).unwrap();
     assert!(!mail.to_ascii_lowercase().contains("\nbcc:") && !mail.contains("\rBcc:"), "{mail}");
     let head = mail.split("\r\n\r\n").next().unwrap();

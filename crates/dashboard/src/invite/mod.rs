@@ -4,18 +4,21 @@ mod pages;
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use maud::Markup;
 use nuncio_core::Core;
 use nuncio_core::invitations::{Details, Guest};
 use nuncio_domain::invitation::Stage;
 use nuncio_domain::{Error, ErrorCode};
 
 use crate::form::Form;
+use crate::page::{failed, page};
 use crate::{App, address};
 use pages::Faults;
+
+/// What is asked for here, in words for the log.
+const ASKED: &str = "a page of an invitation";
 
 type Token = Result<Path<String>, PathRejection>;
 
@@ -54,7 +57,7 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
         // Somebody was here meanwhile, perhaps the same person twice: the page shows where things stand.
         Err(error) if error.details().contains_key("currentStatus") => back(&token),
         Err(error) if error.code() == ErrorCode::InvalidRequest => with_faults(guest, &form, &error),
-        Err(error) => failed(&error),
+        Err(error) => failed(ASKED, &error),
     }
 }
 
@@ -86,7 +89,7 @@ fn with_faults(mut guest: Guest, form: &Form, error: &Error) -> Response {
 /// No such invitation: a guess, of which each address has a few a minute.
 fn refuse(app: &App, request: &Request, error: &Error) -> Response {
     if error.code() != ErrorCode::NotFound {
-        return failed(error);
+        return failed(ASKED, error);
     }
     let now = app.core.ids().clock.monotonic();
     let Some(wait) = app.guesses.take(address(request), now).and_then(|taken| taken.wait) else {
@@ -97,19 +100,8 @@ fn refuse(app: &App, request: &Request, error: &Error) -> Response {
     response
 }
 
-fn failed(error: &Error) -> Response {
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    tracing::error!(code = error.code().as_str(), cause, "a page of an invitation failed: {error}");
-    let status = if error.code() == ErrorCode::Unavailable { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::INTERNAL_SERVER_ERROR };
-    page(status, pages::failed())
-}
-
 fn back(token: &str) -> Response {
     // Relative to `/invite/…`, so that a proxy may put a folder before it. A token that was found has plain characters only.
     let location = HeaderValue::from_str(token).unwrap_or(HeaderValue::from_static("."));
     (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
-}
-
-fn page(status: StatusCode, body: Markup) -> Response {
-    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], body.into_string()).into_response()
 }

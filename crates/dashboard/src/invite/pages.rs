@@ -1,9 +1,11 @@
 //! The pages of an invitation. Everything that comes from people is escaped by the template.
 
-use maud::{DOCTYPE, Markup, html};
+use maud::{Markup, html};
 use nuncio_core::invitations::Guest;
 use nuncio_domain::invitation::Stage;
 use nuncio_domain::{Environment, Error};
+
+use crate::page::{layout, plain};
 
 /// What is wrong with a form: field and sentence. `form` is the form as a whole.
 #[derive(Debug, Default)]
@@ -203,28 +205,4 @@ pub(super) fn too_many() -> Markup {
 /// A form that did not come from our page, or is too large.
 pub(super) fn foreign_form() -> Markup {
     plain("The form could not be read", "Open the link of your invitation again, and fill in the form there.")
-}
-
-/// Something is wrong on our side.
-pub(super) fn failed() -> Markup {
-    plain("That did not work", "Something is wrong on our side. Try again in a few minutes.")
-}
-
-fn plain(title: &str, text: &str) -> Markup {
-    layout(title, &html! { h1 { (title) } p { (text) } })
-}
-
-fn layout(title: &str, body: &Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                link rel="stylesheet" href="../assets/invite.css";
-            }
-            body { main { (body) } }
-        }
-    }
 }

@@ -23,6 +23,7 @@ const COVERED: &[(&str, &[&str])] = &[
         "senders_come_back_as_they_were_and_go",
         &["find_senders", "list_senders", "delete_sender", "connections_of_senders", "find_connection", "connections_of_kinds"],
     ),
+    ("mail_for_an_address_comes_to_one_connection", &["claim_mailbox", "find_mailbox"]),
     ("what_is_kept_of_an_account_comes_back", &["put_account", "accounts_of_senders", "delete_account"]),
     ("queued_messages_of_a_sender_are_found", &["has_queued_messages"]),
     ("a_claimed_message_is_born_sending", &["messages_owned_by"]),

@@ -116,6 +116,7 @@ cases! {
             a_key_is_found_by_its_hash_and_revoked_once,
             a_world_has_one_default_sender,
             a_sender_has_one_connection_per_channel,
+            mail_for_an_address_comes_to_one_connection,
             senders_come_back_as_they_were_and_go,
             what_is_kept_of_an_account_comes_back,
             a_dropped_transaction_leaves_nothing,

@@ -83,7 +83,7 @@ impl World {
                 assert_eq!((*whose, *which), (tenant, message));
                 "complaint".to_owned()
             }
-            ProviderEvent::OptedOut(_) => panic!("recipients opt out by their words"),
+            ProviderEvent::OptedOut(_) | ProviderEvent::Bounced { .. } => panic!("recipients opt out by their words"),
             ProviderEvent::Part(_) => panic!("the sandbox sends whole messages"),
             ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),
         }

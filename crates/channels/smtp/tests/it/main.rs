@@ -4,5 +4,8 @@ mod message;
 mod support;
 
 mod conversation;
+mod envelope;
+mod failover;
+mod inlet;
 mod peer;
 mod settings;

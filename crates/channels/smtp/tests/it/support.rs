@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Unrecorded, Verdict,
+    Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, ResolvedAttachment, Scope, SendRequest, Services, Tokens, Unrecorded,
+    Verdict,
 };
 use nuncio_channel_smtp::SmtpFactory;
 use nuncio_domain::message::{FailureCode, Message};
@@ -19,6 +20,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::message;
+
+/// Where the server is reached, as the adapter is told.
+pub(crate) const PUBLIC_URL: &str = "https://nuncio.example";
 
 /// Time and randomness are not needed by this adapter; asking for them is a fault.
 #[derive(Debug)]
@@ -50,6 +54,11 @@ impl EventSink for Nothing {
     }
 }
 
+/// What mails bring back is recognised by these.
+pub(crate) fn tokens() -> Tokens {
+    Tokens::new(Redacted::new([1; 32]))
+}
+
 fn object(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
@@ -65,9 +74,9 @@ pub(crate) fn try_open(settings: Value, secrets: Value) -> Result<Arc<dyn Adapte
         trusted: true,
     };
     let ids = Ids { clock: Arc::new(Nothing), entropy: Arc::new(Nothing) };
-    let services = Services { events: Arc::new(Nothing), ids, public_url: "https://nuncio.example".into() };
+    let services = Services { events: Arc::new(Nothing), ids, public_url: PUBLIC_URL.into() };
     let net = Network::new(GuardPolicy::default()).expect("a way out");
-    SmtpFactory::new(net).open(&account, &services)
+    SmtpFactory::new(net, tokens()).open(&account, &services)
 }
 
 /// An adapter for a relay on this machine, in clear text unless `more` says otherwise.
@@ -100,7 +109,17 @@ pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Verdi
 
 /// Sends `message` with attachments.
 pub(crate) async fn send_with(adapter: &Arc<dyn Adapter>, message: &Message, attachments: &[ResolvedAttachment]) -> Verdict {
-    adapter.send(&SendRequest { message, attempt: 0, channel: Channel::Email, attachments, now: message::NOW }).await
+    send_again(adapter, message, 0, attachments).await
+}
+
+/// Makes this attempt of `message`.
+pub(crate) async fn send_again(
+    adapter: &Arc<dyn Adapter>,
+    message: &Message,
+    attempt: usize,
+    attachments: &[ResolvedAttachment],
+) -> Verdict {
+    adapter.send(&SendRequest { message, attempt, channel: Channel::Email, attachments, now: message::NOW }).await
 }
 
 /// Kind, code and provider code of a verdict.
@@ -168,7 +187,12 @@ impl Peer {
 
     /// Takes a mail in up to its final dot, and does not answer that.
     pub(crate) async fn take(&mut self) -> String {
-        self.turn("MAIL FROM:<hello@example.org>", "250 ok").await;
+        self.take_from("hello@example.org").await
+    }
+
+    /// The same, from this address.
+    pub(crate) async fn take_from(&mut self, from: &str) -> String {
+        self.turn(&format!("MAIL FROM:<{from}>"), "250 ok").await;
         self.turn("RCPT TO:<", "250 ok").await;
         self.turn("DATA", "354 go").await;
         self.content().await
@@ -207,6 +231,12 @@ pub(crate) fn key_text(name: &str) -> String {
     std::fs::read_to_string(key(name)).unwrap()
 }
 
+/// The interpreter of the peers.
+pub(crate) fn python() -> PathBuf {
+    let own = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../.peers/venv/bin/python");
+    std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(own, PathBuf::from)
+}
+
 /// The SMTP peer: a foreign server and foreign verifiers of MIME and DKIM.
 pub(crate) struct Sink {
     process: Child,
@@ -218,8 +248,7 @@ impl Sink {
     /// Starts it with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let python = std::env::var_os("NUNCIO_PEER_PYTHON").map_or_else(|| root.join(".peers/venv/bin/python"), PathBuf::from);
-        let mut process = Command::new(python)
+        let mut process = Command::new(python())
             .arg(root.join("peers/smtp_sink.py"))
             .args(arguments)
             .stdin(Stdio::piped())

@@ -1,0 +1,203 @@
+//! One conversation with a client that brings mail.
+
+use nuncio_channel::Stop;
+use smtp_proto::{Error, Request};
+use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::time::timeout;
+
+use super::content::{Broken, COMMAND, read_line, read_mail};
+use super::{Desk, Limits, NotNow, Place};
+use crate::mail::Mail;
+
+/// Faulty commands after which a client is hung up on.
+const FAULTS: u32 = 20;
+const BARE: &str = "521 5.5.2 A line ends with CR and LF and has no other";
+
+/// What of a mail is known before its content.
+struct Envelope {
+    from: String,
+    to: Vec<Place>,
+}
+
+struct Session<'a, S> {
+    stream: S,
+    desk: &'a dyn Desk,
+    limits: Limits,
+    /// Whether it said hello, and whether in LMTP.
+    lmtp: Option<bool>,
+    envelope: Option<Envelope>,
+    faults: u32,
+}
+
+/// Whether the conversation goes on.
+#[derive(PartialEq)]
+enum Then {
+    On,
+    End,
+}
+
+/// Converses until one side has enough.
+pub(super) async fn run(stream: impl AsyncRead + AsyncWrite + Unpin, desk: &dyn Desk, limits: Limits, stop: Stop) {
+    let mut session = Session { stream: BufReader::new(stream), desk, limits, lmtp: None, envelope: None, faults: 0 };
+    // A client that is gone, or too slow to be told so, is no news.
+    let _ = session.converse(stop).await;
+}
+
+impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
+    async fn converse(&mut self, mut stop: Stop) -> Result<(), Broken> {
+        self.say("220 nuncio ready").await?;
+        let mut line = Vec::new();
+        loop {
+            let next = timeout(self.limits.patience, read_line(&mut self.stream, &mut line, COMMAND));
+            // Between two commands nothing is lost by hanging up.
+            let Some(next) = stop.or(next).await else { return self.say("421 4.3.2 Closing").await };
+            match next {
+                Err(_) => return self.say("421 4.4.2 Too slow").await,
+                Ok(Err(Broken::Bare)) => return self.say(BARE).await,
+                Ok(Err(Broken::Long)) => return self.say("500 5.5.2 The line is too long").await,
+                Ok(Err(Broken::Gone)) => return Ok(()),
+                Ok(Ok(())) => {}
+            }
+            if self.command(&mut line).await? == Then::End {
+                return Ok(());
+            }
+            if self.faults >= FAULTS {
+                return self.say("421 4.7.0 Too many errors").await;
+            }
+        }
+    }
+
+    async fn say(&mut self, answer: &str) -> Result<(), Broken> {
+        self.faults += u32::from(answer.starts_with('5'));
+        let write = async {
+            self.stream.write_all(format!("{answer}\r\n").as_bytes()).await?;
+            self.stream.flush().await
+        };
+        Ok(timeout(self.limits.patience, write).await.map_err(|_| Broken::Gone)??)
+    }
+
+    async fn command(&mut self, line: &mut Vec<u8>) -> Result<Then, Broken> {
+        line.push(b'\n');
+        let answer = match Request::parse(&mut line.iter()) {
+            Ok(Request::Quit) => {
+                self.say("221 2.0.0 Goodbye").await?;
+                return Ok(Then::End);
+            }
+            Ok(Request::Data) => return self.data().await,
+            Ok(Request::Rcpt { to }) => self.recipient(&to.address).await,
+            Ok(Request::Mail { from }) => self.sender(&from.address, from.size),
+            Ok(Request::Ehlo { .. }) => self.hello(false, true),
+            Ok(Request::Lhlo { .. }) => self.hello(true, true),
+            Ok(Request::Helo { .. }) => self.hello(false, false),
+            Ok(Request::Rset) => {
+                self.envelope = None;
+                "250 2.0.0 Forgotten".to_owned()
+            }
+            Ok(Request::Noop { .. }) => "250 2.0.0 Yes".to_owned(),
+            Ok(Request::Vrfy { .. }) => "252 2.5.0 Send a mail and see".to_owned(),
+            Ok(_) | Err(Error::UnknownCommand) => "502 5.5.1 Not known here".to_owned(),
+            Err(Error::InvalidSenderAddress) => "501 5.1.7 That is no address".to_owned(),
+            Err(Error::InvalidRecipientAddress) => "501 5.1.3 That is no address".to_owned(),
+            Err(_) => "501 5.5.4 That cannot be read".to_owned(),
+        };
+        self.say(&answer).await.map(|()| Then::On)
+    }
+
+    fn hello(&mut self, lmtp: bool, extended: bool) -> String {
+        (self.lmtp, self.envelope) = (Some(lmtp), None);
+        if !extended {
+            return "250 nuncio".to_owned();
+        }
+        format!("250-nuncio\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE {}", self.limits.size)
+    }
+
+    fn sender(&mut self, from: &str, size: usize) -> String {
+        if self.lmtp.is_none() {
+            return "503 5.5.1 Say hello first".to_owned();
+        }
+        if self.envelope.is_some() {
+            return "503 5.5.1 A mail is under way".to_owned();
+        }
+        if size > self.limits.size {
+            return self.too_large();
+        }
+        self.envelope = Some(Envelope { from: from.to_owned(), to: Vec::new() });
+        "250 2.1.0 Ok".to_owned()
+    }
+
+    fn too_large(&self) -> String {
+        format!("552 5.3.4 The mail is too large; {} octets are taken at most", self.limits.size)
+    }
+
+    async fn recipient(&mut self, address: &str) -> String {
+        let Some(envelope) = &mut self.envelope else { return "503 5.5.1 MAIL comes first".to_owned() };
+        if envelope.to.len() >= self.limits.recipients {
+            return "452 4.5.3 Too many recipients".to_owned();
+        }
+        match self.desk.find(address).await {
+            Ok(Some(place)) => {
+                envelope.to.push(place);
+                "250 2.1.5 Ok".to_owned()
+            }
+            Ok(None) => "550 5.1.1 There is no such address here".to_owned(),
+            Err(NotNow) => "451 4.3.0 Try again later".to_owned(),
+        }
+    }
+
+    async fn data(&mut self) -> Result<Then, Broken> {
+        let Some(envelope) = self.envelope.take_if(|envelope| !envelope.to.is_empty()) else {
+            let answer = if self.envelope.is_some() { "554 5.5.1 No recipient was taken" } else { "503 5.5.1 MAIL comes first" };
+            return self.say(answer).await.map(|()| Then::On);
+        };
+        self.say("354 Go ahead, and end with a dot").await?;
+        let read = timeout(self.limits.patience * 2, read_mail(&mut self.stream, self.limits.size)).await;
+        let mail = match read {
+            Ok(Ok(mail)) => mail,
+            Err(_) => return self.say("421 4.4.2 Too slow").await.map(|()| Then::End),
+            Ok(Err(Broken::Bare)) => return self.say(BARE).await.map(|()| Then::End),
+            Ok(Err(Broken::Long)) => return self.say("500 5.5.2 A line is too long").await.map(|()| Then::End),
+            Ok(Err(Broken::Gone)) => return Ok(Then::End),
+        };
+        let Some(mail) = mail else { return self.answer_all(&envelope, &self.too_large()).await };
+        let Some(mail) = read_apart(&envelope.from, mail).await else {
+            return self.answer_all(&envelope, "554 5.6.0 The mail cannot be read").await;
+        };
+        self.deliver(&envelope, &mail).await
+    }
+
+    /// The same answer for the mail: once in SMTP, and for each recipient in LMTP.
+    async fn answer_all(&mut self, envelope: &Envelope, answer: &str) -> Result<Then, Broken> {
+        let answers = if self.lmtp == Some(true) { envelope.to.len() } else { 1 };
+        for _ in 0..answers {
+            self.say(answer).await?;
+        }
+        Ok(Then::On)
+    }
+
+    async fn deliver(&mut self, envelope: &Envelope, mail: &Mail) -> Result<Then, Broken> {
+        let mut all_taken = true;
+        for place in &envelope.to {
+            let taken = self.desk.take(place, mail).await.is_ok();
+            all_taken &= taken;
+            if self.lmtp == Some(true) {
+                self.say(answer(taken)).await?;
+            }
+        }
+        if self.lmtp == Some(false) {
+            // Brought again, the mail changes nothing for those who have it.
+            self.say(answer(all_taken)).await?;
+        }
+        Ok(Then::On)
+    }
+}
+
+const fn answer(taken: bool) -> &'static str {
+    if taken { "250 2.0.0 Taken" } else { "451 4.3.0 It could not be written; try again later" }
+}
+
+/// Reads a mail on a thread where it may take its time.
+async fn read_apart(from: &str, bytes: Vec<u8>) -> Option<Mail> {
+    let from = from.to_owned();
+    // A mail on which the reader breaks is one that cannot be read.
+    tokio::task::spawn_blocking(move || Mail::read(&from, &bytes)).await.ok().flatten()
+}

@@ -1,0 +1,143 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(from: &str, mail: &str) -> Mail {
+    Mail::read(from, mail.replace('\n', "\r\n").as_bytes()).expect("a mail")
+}
+
+fn letter_of(mail: &str) -> Letter {
+    match read("ada@example.net", mail) {
+        Mail::Letter(letter) => *letter,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_letter_with_everything() {
+    let letter = letter_of(
+        "From: =?utf-8?q?Ada_L=C3=B6w?= <Ada@Example.net>\nTo: hello@example.org\nSubject: =?iso-8859-1?q?Gr=FC=DFe?=\n\
+         Date: Sat, 21 Nov 2026 10:00:00 +0000\nMessage-ID: <1@example.net>\nIn-Reply-To: <msg_01kahy0000e0000000000000ab@example.org>\n\
+         References: <x@y> <msg_01kahy0000e0000000000000ac@example.org>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=o\n\n\
+         --o\nContent-Type: multipart/alternative; boundary=i\n\n--i\nContent-Type: text/plain; charset=iso-8859-1\n\
+         Content-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe=\n!\n--i\nContent-Type: text/html\n\n<p>x</p>\n--i--\n\
+         --o\nContent-Type: application/pdf; name=\"../a.pdf\"\nContent-Disposition: attachment; filename*=utf-8''f%C3%A1.pdf\n\
+         Content-ID: <c@d>\nContent-Transfer-Encoding: base64\n\naGVsbG8=\n--o--\n",
+    );
+    assert_eq!((letter.from.as_str(), letter.name.as_deref()), ("Ada@Example.net", Some("Ada Löw")));
+    assert_eq!((letter.subject.as_deref(), letter.text.trim(), letter.html.as_deref()), (Some("Grüße"), "Grüße!", Some("<p>x</p>")));
+    assert_eq!(letter.message_id.as_deref(), Some("1@example.net"));
+    assert_eq!(letter.replies_to.map(|id| id.to_string()).as_deref(), Some("msg_01kahy0000e0000000000000ab"));
+    assert_eq!(letter.at, Some(Timestamp::from_millis(1_795_255_200_000)));
+    let [file] = letter.media.as_slice() else { panic!("{:?}", letter.media) };
+    assert_eq!((file.filename.as_deref(), file.content_type.as_str()), (Some("fá.pdf"), "application/pdf"));
+    assert_eq!((file.content_id.as_deref(), file.bytes.as_deref()), (Some("c@d"), Some(&b"hello"[..])));
+}
+
+#[test]
+fn letters_of_other_kinds() {
+    let html = letter_of("From: a@b.example\nContent-Type: text/html\n\n<p>Hello <b>you</b></p>\n");
+    assert_eq!((html.text.trim(), html.html.is_some(), html.subject), ("Hello you", true, None));
+    let bare = letter_of("From: a@b.example\nReferences: <msg_01kahy0000e0000000000000ac@example.org>\n\nSTOP\n");
+    assert_eq!((bare.text.trim(), bare.html, bare.message_id, bare.replies_to.is_some()), ("STOP", None, None, true));
+    let Some(Mail::Letter(eight_bit)) = Mail::read("a@b", b"From: a@b.example\r\nSubject: \xff\xfe\r\n\r\na\0b \xe9\r\n") else { panic!() };
+    assert!(eight_bit.text.starts_with("ab ") && !eight_bit.text.contains('\0'), "{eight_bit:?}");
+    assert_eq!(Mail::read("a@b", b"Subject: nobody wrote it\r\n\r\nx"), None);
+    assert_eq!(Mail::read("a@b", b""), None);
+}
+
+#[test]
+fn machines_are_no_people() {
+    for head in [
+        "Auto-Submitted: auto-generated",
+        "Auto-Submitted: Auto-Replied (vacation)",
+        "Precedence: bulk",
+        "Precedence: list",
+        "List-Id: <x.example>",
+        "X-Autoreply: yes",
+        "Message-ID: <msg_01kahy0000e0000000000000ab@example.org>",
+    ] {
+        assert_eq!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Automatic, "{head}");
+    }
+    assert!(matches!(read("a@b.example", "From: a@b.example\nAuto-Submitted: no\n\nx\n"), Mail::Letter(_)));
+}
+
+#[test]
+fn what_comes_back_without_a_report() {
+    let Mail::Returned(raw) = read("", "From: mailer@b.example\nSubject: failure notice\n\nHi. This is the qmail-send program.\n") else {
+        panic!("it came back")
+    };
+    assert!(raw.contains("qmail"));
+    for no_bounce in ["Subject: Warning: could not send message for past 4 hours", "Auto-Submitted: auto-replied", "Precedence: auto_reply"]
+    {
+        assert_eq!(read("", &format!("From: a@b.example\n{no_bounce}\n\nI am away.\n")), Mail::Automatic, "{no_bounce}");
+    }
+}
+
+#[test]
+fn what_is_built_to_be_hard_to_read() {
+    let nested = |kind: &str, depth: usize| -> String {
+        let mut mail = "From: a@b.example\n".to_owned();
+        for level in 0..depth {
+            match kind {
+                "message" => mail.push_str("Content-Type: message/rfc822\n\n"),
+                _ => mail.push_str(&format!("Content-Type: multipart/{kind}; boundary=b{level}\n\n--b{level}\n")),
+            }
+        }
+        mail + "\nx\n"
+    };
+    for kind in ["message", "mixed", "digest", "report"] {
+        assert_eq!(Mail::read("a@b", nested(kind, 100_000).as_bytes()), None, "{kind}");
+        let _ = Mail::read("a@b", nested(kind, NESTED - 1).as_bytes()); // it ends
+    }
+    let parts = format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{}", "--b\n".repeat(1_000_000));
+    assert_eq!(Mail::read("a@b", parts.as_bytes()), None);
+    let Mail::Letter(letter) = read(
+        "a@b",
+        &format!("From: a@b.example\nX: {}\nSubject: {}\n\n{}\n", "x".repeat(3_000_000), "s".repeat(5_000), "é".repeat(1_200_000)),
+    ) else {
+        panic!("a letter")
+    };
+    assert_eq!((letter.subject.map(|s| s.len()), letter.text.chars().count()), (Some(998), TEXT));
+    let many = "--b\nContent-Disposition: attachment\n\nx\n".repeat(400);
+    let Mail::Letter(letter) = read("a@b", &format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{many}--b--\n"))
+    else {
+        panic!("a letter")
+    };
+    assert_eq!(letter.media.len(), ATTACHMENTS);
+}
+
+proptest! {
+    #[test]
+    fn anything_is_read_or_refused(from in ".{0,20}", bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+        let _ = Mail::read(&from, &bytes);
+    }
+
+    #[test]
+    fn anything_that_looks_like_a_mail_is_read_or_refused(
+        lines in proptest::collection::vec(
+            prop_oneof![
+                Just("Content-Type: multipart/report; boundary=b".to_owned()),
+                Just("Content-Type: message/delivery-status".to_owned()),
+                Just("Content-Type: message/feedback-report".to_owned()),
+                Just("Content-Type: message/rfc822".to_owned()),
+                Just("Content-Transfer-Encoding: base64".to_owned()),
+                Just("--b".to_owned()),
+                Just("--b--".to_owned()),
+                Just(String::new()),
+                Just("Action: failed".to_owned()),
+                Just("Status: 5.1.1".to_owned()),
+                Just("From: =?utf-8?b?w7Y=?= <a@b.example>".to_owned()),
+                "[A-Za-z-]{1,12}: \\PC{0,40}",
+                "\\PC{0,60}",
+            ],
+            0..60,
+        ),
+        null: bool,
+    ) {
+        let from = if null { "" } else { "a@b.example" };
+        if let Some(Mail::Letter(letter)) = Mail::read(from, lines.join("\r\n").as_bytes()) {
+            prop_assert!(!from.is_empty() && !letter.from.is_empty());
+        }
+    }
+}

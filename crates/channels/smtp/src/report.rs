@@ -1,0 +1,165 @@
+//! Reports of machines about mails of ours: of delivery (RFC 3464) and of complaints (RFC 5965). Pure.
+
+use mail_parser::{Message, MessagePart, MimeHeaders as _, PartType};
+use nuncio_domain::MessageId;
+use nuncio_domain::message::{Failure, FailureCode};
+
+use crate::mail::{Mail, clean, own};
+
+/// Longest text of a report that is kept in a failure, in characters.
+const TEXT: usize = 500;
+/// Longest entry of a report that is kept as it came, in characters.
+const RAW: usize = 4 * 1_024;
+/// Entries of a report that are read.
+const ENTRIES: usize = 20;
+
+/// What a report says of one recipient.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery {
+    /// What became of the mail.
+    pub fate: Fate,
+    /// The entry as it came.
+    pub raw: String,
+}
+
+/// What became of a mail.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It arrived, or went on to where no more is told.
+    Delivered,
+    /// It is on its way still.
+    Delayed,
+    /// It did not arrive.
+    Failed {
+        /// Why.
+        failure: Failure,
+        /// Whether there is no such mailbox, so that no later mail can arrive either.
+        hard: bool,
+    },
+}
+
+/// A complaint about a mail.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Complaint {
+    /// The addresses that may be the mail's return path, most trustworthy first.
+    pub return_paths: Vec<String>,
+    /// The message, by the `Message-ID` of the mail.
+    pub message: Option<MessageId>,
+}
+
+type Fields = Vec<(String, String)>;
+
+/// The report that a mail is, if it is one.
+pub(crate) fn read(message: &Message<'_>) -> Option<Mail> {
+    let of = |kind: &str| message.parts.iter().find(|part| is(part, "message", kind));
+    if let Some(part) = of("feedback-report") {
+        return Some(complaint(message, part));
+    }
+    let part = of("delivery-status").or_else(|| of("global-delivery-status"))?;
+    let entries = groups(&String::from_utf8_lossy(part.contents()));
+    let deliveries: Vec<Delivery> = entries.into_iter().filter_map(|(fields, raw)| delivery(&fields, &raw)).take(ENTRIES).collect();
+    Some(if deliveries.is_empty() { Mail::Automatic } else { Mail::Report(deliveries) })
+}
+
+fn is(part: &MessagePart<'_>, main: &str, sub: &str) -> bool {
+    let found = part.content_type();
+    found.is_some_and(|t| t.ctype().eq_ignore_ascii_case(main) && t.subtype().is_some_and(|s| s.eq_ignore_ascii_case(sub)))
+}
+
+/// Groups of fields, divided by empty lines, each with its text. Names are in small letters, folded values in one line.
+fn groups(text: &str) -> Vec<(Fields, String)> {
+    let text = text.replace("\r\n", "\n");
+    let read = |group: &str| -> Fields {
+        let mut fields = Fields::new();
+        for line in group.lines() {
+            match (line.starts_with([' ', '\t']), fields.last_mut(), line.split_once(':')) {
+                (true, Some((_, value)), _) => {
+                    value.push(' ');
+                    value.push_str(line.trim());
+                }
+                (false, _, Some((name, value))) => fields.push((name.trim().to_ascii_lowercase(), value.trim().to_owned())),
+                _ => {}
+            }
+        }
+        fields
+    };
+    text.split("\n\n").map(|group| (read(group), clean(group.trim(), RAW))).filter(|(fields, _)| !fields.is_empty()).collect()
+}
+
+fn get<'a>(fields: &'a Fields, name: &str) -> Option<&'a str> {
+    fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim())
+}
+
+/// One recipient's entry; the first group of a report is about the report itself and has no action.
+fn delivery(fields: &Fields, raw: &str) -> Option<Delivery> {
+    // Comments may follow the word.
+    let action = get(fields, "action")?.split([' ', '(', ';']).next()?.to_ascii_lowercase();
+    let status = get(fields, "status").and_then(status);
+    let fate = match action.as_str() {
+        "delivered" | "relayed" | "expanded" => Fate::Delivered,
+        "delayed" => Fate::Delayed,
+        "failed" => {
+            let said = get(fields, "diagnostic-code").unwrap_or_default();
+            // "smtp; 550 5.1.1 No such user"
+            let said = said.split_once(';').map_or(said, |(_, text)| text).trim();
+            let (code, hard) = meaning(status);
+            let message = if said.is_empty() { "the mail came back".to_owned() } else { clean(said, TEXT) };
+            let provider_code = status.map(|[a, b, c]| format!("{a}.{b}.{c}"));
+            Fate::Failed { failure: Failure { code, provider_code, message }, hard }
+        }
+        _ => return None,
+    };
+    Some(Delivery { fate, raw: raw.to_owned() })
+}
+
+/// A status such as 5.1.1 (RFC 3463), which a comment may follow.
+fn status(text: &str) -> Option<[u16; 3]> {
+    let mut numbers = text.split([' ', '(']).next()?.split('.').map(|number| number.parse::<u16>().ok());
+    let status = [numbers.next()??, numbers.next()??, numbers.next()??];
+    (numbers.next().is_none() && matches!(status[0], 2 | 4 | 5)).then_some(status)
+}
+
+/// What a status means for the message, and whether the mailbox is not there at all: the address is bad (5.1.x, but not for its sender's
+/// faults, 5.1.7 and 5.1.8) or the mailbox disabled (5.2.1).
+fn meaning(status: Option<[u16; 3]>) -> (FailureCode, bool) {
+    match status {
+        Some([5, 1, 7 | 8]) => (FailureCode::ProviderRejected, false),
+        Some([5, 1, _]) => (FailureCode::InvalidRecipient, true),
+        Some([5, 2, 1]) => (FailureCode::Undeliverable, true),
+        Some([5, 2, 3] | [5, 3, 4] | [5, 6, _] | [5, 7, _]) => (FailureCode::ContentRejected, false),
+        _ => (FailureCode::Undeliverable, false),
+    }
+}
+
+/// The kinds of feedback that are complaints of people. `not-spam` says the opposite, `auth-failure` is about our DNS.
+const COMPLAINTS: &[&str] = &["abuse", "fraud", "virus", "other", "miscategorized", "opt-out", "opt-out-list"];
+
+fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Mail {
+    let fields: Fields = groups(&String::from_utf8_lossy(report.contents())).into_iter().flat_map(|(fields, _)| fields).collect();
+    let kind = get(&fields, "feedback-type").unwrap_or("abuse").to_ascii_lowercase();
+    if !COMPLAINTS.contains(&kind.as_str()) {
+        return Mail::Automatic;
+    }
+    let mut complaint = Complaint::default();
+    complaint.return_paths.extend(get(&fields, "original-mail-from").map(bare));
+    for part in &message.parts {
+        if let PartType::Message(mail) = &part.body {
+            complaint.return_paths.extend(mail.return_address().map(bare));
+            complaint.message = complaint.message.or_else(|| mail.message_id().and_then(own));
+        } else if is(part, "text", "rfc822-headers") {
+            let head = groups(&String::from_utf8_lossy(part.contents()));
+            let Some((head, _)) = head.first() else { continue };
+            complaint.return_paths.extend(get(head, "return-path").map(bare));
+            complaint.message = complaint.message.or_else(|| get(head, "message-id").and_then(own));
+        }
+    }
+    Mail::Complaint(complaint)
+}
+
+fn bare(address: &str) -> String {
+    address.trim().trim_start_matches('<').trim_end_matches('>').to_owned()
+}
+
+#[cfg(test)]
+#[path = "report_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+use nuncio_domain::message::FailureCode;
+
+use super::*;
+
+fn read(mail: &str) -> Mail {
+    Mail::read("", mail.replace("\r\n", "\n").replace('\n', "\r\n").as_bytes()).expect("a mail")
+}
+
+/// A report whose second part is `kind` with this content, about a mail with this head.
+fn report(kind: &str, content: &str, head: &str) -> Mail {
+    read(&format!(
+        "From: mailer@mx.example\nSubject: report\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=x; boundary=b\n\n\
+         --b\n\nIn words.\n--b\nContent-Type: message/{kind}\n\n{content}\n--b\nContent-Type: text/rfc822-headers\n\n{head}\n--b--\n"
+    ))
+}
+
+fn fates(entries: &str) -> Vec<Fate> {
+    match report("delivery-status", &format!("Reporting-MTA: dns; mx.example\n\n{entries}"), "Subject: x") {
+        Mail::Report(deliveries) => deliveries.into_iter().map(|delivery| delivery.fate).collect(),
+        Mail::Automatic => Vec::new(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_bounce_as_postfix_writes_it() {
+    let mail = include_bytes!("../tests/mails/postfix_bounce.eml");
+    let Some(Mail::Report(deliveries)) = Mail::read("", mail) else { panic!("no report") };
+    let [Delivery { fate, raw }] = deliveries.as_slice() else { panic!("{deliveries:?}") };
+    let failure = Failure {
+        code: FailureCode::InvalidRecipient,
+        provider_code: Some("5.1.1".to_owned()),
+        message: "550 5.1.1 No such user".to_owned(),
+    };
+    assert_eq!(*fate, Fate::Failed { failure, hard: true });
+    assert!(raw.starts_with("Final-Recipient: rfc822; nouser@example.net\n") && raw.ends_with("No such user"), "{raw}");
+}
+
+#[test]
+fn what_statuses_mean() {
+    use FailureCode::{ContentRejected, InvalidRecipient, ProviderRejected, Undeliverable};
+    for (status, code, hard) in [
+        ("5.1.1", InvalidRecipient, true),
+        ("5.1.2 (bad domain)", InvalidRecipient, true),
+        ("5.1.8", ProviderRejected, false),
+        ("5.2.1", Undeliverable, true),
+        ("5.2.2", Undeliverable, false),
+        ("5.3.4", ContentRejected, false),
+        ("5.7.1", ContentRejected, false),
+        ("5.0.0", Undeliverable, false),
+        ("4.4.7", Undeliverable, false),
+        ("nonsense", Undeliverable, false),
+        ("9.1.1", Undeliverable, false),
+        ("5.1.1.1", Undeliverable, false),
+    ] {
+        let told = fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: failed\nStatus: {status}\n"));
+        let [Fate::Failed { failure, hard: found }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((failure.code, *found), (code, hard), "{status}");
+        assert!(!failure.message.is_empty());
+    }
+}
+
+#[test]
+fn what_actions_mean() {
+    for (action, fate) in [
+        ("delivered", Fate::Delivered),
+        ("Relayed (to a system that tells nothing)", Fate::Delivered),
+        ("expanded", Fate::Delivered),
+        ("DELAYED", Fate::Delayed),
+    ] {
+        assert_eq!(fates(&format!("Final-Recipient: rfc822; a@b.example\nAction: {action}\nStatus: 2.0.0\n")), [fate], "{action}");
+    }
+    for nothing in ["", "Action: danced\n", "Status: 5.1.1\n", "action\n", ":\n\n:\n"] {
+        assert_eq!(fates(nothing), [], "{nothing:?}");
+    }
+    let two =
+        fates("Final-Recipient: rfc822; a@b.example\nAction: delivered\n\n\nFinal-Recipient: rfc822; c@d.example\nAction:\n delayed\n");
+    assert_eq!(two, [Fate::Delivered, Fate::Delayed], "folded lines and empty ones");
+    assert_eq!(fates(&"Action: delayed\n\n".repeat(1_000)).len(), ENTRIES);
+}
+
+#[test]
+fn complaints() {
+    let head = "Return-Path: <b-2@bounces.example.org>\nMessage-ID: <msg_01kahy0000e0000000000000ab@example.org>\nSubject: x\n";
+    let Mail::Complaint(complaint) = report(
+        "feedback-report",
+        "Feedback-Type: abuse\nUser-Agent: x/1\nVersion: 1\nOriginal-Mail-From: <b-1@bounces.example.org>\n",
+        head,
+    ) else {
+        panic!("no complaint")
+    };
+    assert_eq!(complaint.return_paths, ["b-1@bounces.example.org", "b-2@bounces.example.org"]);
+    assert_eq!(complaint.message.map(|id| id.to_string()).as_deref(), Some("msg_01kahy0000e0000000000000ab"));
+    for (kind, is_one) in [("fraud", true), ("OPT-OUT", true), ("not-spam", false), ("auth-failure", false), ("dmarc", false)] {
+        let mail = report("feedback-report", &format!("Feedback-Type: {kind}\n"), head);
+        assert_eq!(matches!(mail, Mail::Complaint(_)), is_one, "{kind}");
+    }
+    // The mail as a whole instead of its head.
+    let mail = format!(
+        "From: fbl@mx.example\nContent-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/feedback-report\n\nFeedback-Type: abuse\n\
+         --b\nContent-Type: message/rfc822\n\n{head}\nhello\nMessage-ID: <no@header>\n--b--\n"
+    );
+    let Mail::Complaint(complaint) = read(&mail) else { panic!("no complaint") };
+    assert_eq!((complaint.return_paths.len(), complaint.message.is_some()), (1, true));
+}

@@ -1,0 +1,62 @@
+//! Taking leave by the link that a mail carries (RFC 8058): whoever has the link may; there is no caller.
+
+use nuncio_channel::Tokens;
+use nuncio_domain::address::Parsed;
+use nuncio_domain::message::{Direction, Message};
+use nuncio_domain::{Error, Recipient, Result};
+use nuncio_store::{Suppression, SuppressionReason};
+
+use crate::{Core, StoreResultExt as _, suppressions};
+
+/// What a link is about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leave {
+    /// The name of the sender whose messages are not wanted.
+    pub sender: String,
+    /// Who does not want them.
+    pub recipient: String,
+}
+
+impl Core {
+    /// What the link with this token is about. `404 not_found` for one that was not made here, or whose message is no more.
+    pub async fn leave(&self, token: &str) -> Result<Leave> {
+        let (message, recipient) = self.message_to_leave(token).await?;
+        let world = self.world(message.tenant).await?;
+        let sender = world.sender(message.sender).map(|sender| sender.name.clone()).unwrap_or_default();
+        Ok(Leave { sender, recipient: recipient.identifier })
+    }
+
+    /// Takes the recipient of the link's message off its sender, as STOP does. Again is the same as once.
+    pub async fn take_leave(&self, token: &str) -> Result<()> {
+        let (message, recipient) = self.message_to_leave(token).await?;
+        let suppression = Suppression {
+            id: self.ids().next(),
+            recipient,
+            sender: Some(message.sender),
+            reason: SuppressionReason::OptOut,
+            source: format!("the link in {}", message.id),
+        };
+        let now = self.ids().clock.now();
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        if tx.insert_suppression(message.tenant, &suppression, now).await.or_fail()? {
+            suppressions::tell_opt_out(&mut *tx, message.tenant, &suppression, now).await.or_fail()?;
+        }
+        tx.commit().await.or_fail()
+    }
+
+    async fn message_to_leave(&self, token: &str) -> Result<(Message, Recipient)> {
+        let unknown = || Error::not_found("message");
+        let (tenant, id) = self.mail_tokens().read_unsubscribe(token).ok_or_else(unknown)?;
+        let found = self.inner.store.read().await.or_fail()?.lookup_messages(tenant, &[id]).await.or_fail()?.pop();
+        let message = found.filter(|message| message.direction == Direction::Outbound).ok_or_else(unknown)?;
+        // Of somebody who was erased, no address is left.
+        let parsed = Parsed::parse(&message.to).map_err(|_| unknown())?;
+        let recipient = Recipient::on(&parsed, message.state.route.channel).map_err(|_| unknown())?;
+        Ok((message, recipient))
+    }
+
+    /// The signed names that mails carry.
+    pub fn mail_tokens(&self) -> &Tokens {
+        &self.inner.tokens
+    }
+}

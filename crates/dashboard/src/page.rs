@@ -1,0 +1,39 @@
+//! What all pages have in common.
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use maud::{DOCTYPE, Markup, html};
+use nuncio_domain::{Error, ErrorCode};
+
+pub(crate) fn page(status: StatusCode, body: Markup) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], body.into_string()).into_response()
+}
+
+/// A page with a title and a sentence.
+pub(crate) fn plain(title: &str, text: &str) -> Markup {
+    layout(title, &html! { h1 { (title) } p { (text) } })
+}
+
+pub(crate) fn layout(title: &str, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) }
+                link rel="stylesheet" href="../assets/invite.css";
+            }
+            body { main { (body) } }
+        }
+    }
+}
+
+/// Something is wrong on our side, while `what` was asked for.
+pub(crate) fn failed(what: &str, error: &Error) -> Response {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    tracing::error!(code = error.code().as_str(), cause, "{what} failed: {error}");
+    let status = if error.code() == ErrorCode::Unavailable { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::INTERNAL_SERVER_ERROR };
+    page(status, plain("That did not work", "Something is wrong on our side. Try again in a few minutes."))
+}

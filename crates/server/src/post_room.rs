@@ -1,0 +1,183 @@
+//! Mail that comes in: from the listener's desk to what the house knows of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use nuncio_channel::{EventSink, Inbound, ProviderEvent, ReceiptTarget, Tokens, stop};
+use nuncio_channel_smtp::inlet::{self, Desk, Limits, NotNow, Place};
+use nuncio_channel_smtp::mail::{Complaint, Delivery, Fate, Letter, Mail};
+use nuncio_channel_smtp::mailbox_address;
+use nuncio_core::Core;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_domain::{Channel, ConnectionId, MessageId, TenantId};
+use sha2::{Digest as _, Sha256};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::EmailConfig;
+use crate::wiring::Node;
+
+/// The listener for mail.
+#[derive(Debug)]
+pub struct PostRoom {
+    /// Where it listens.
+    pub address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl PostRoom {
+    /// Begins to take mail; nothing if no address is set to listen on.
+    pub async fn open(node: &Node, config: &EmailConfig) -> anyhow::Result<Option<Self>> {
+        if config.listen.is_empty() {
+            return Ok(None);
+        }
+        let listener = TcpListener::bind(&config.listen).await.with_context(|| format!("cannot listen for mail on {}", config.listen))?;
+        let address = listener.local_addr()?;
+        node.core.claim_mailboxes().await?;
+        let desk = Arc::new(Clerk { core: node.core.clone(), events: node.dispatch.services().events });
+        let (ask, asked) = stop();
+        let task = tokio::spawn(inlet::serve(listener, desk, Limits::of_size(config.max_message_bytes), asked));
+        Ok(Some(Self { address, stop: ask, task }))
+    }
+
+    /// Takes no more mail, and what is under way to its end.
+    pub async fn close(self) {
+        self.stop.send_replace(true);
+        let _ = self.task.await; // one that ended by a fault has closed, too
+    }
+}
+
+/// Knows whose an address is, and tells what a mail says.
+#[derive(Debug)]
+struct Clerk {
+    core: Core,
+    events: Arc<dyn EventSink>,
+}
+
+#[async_trait]
+impl Desk for Clerk {
+    async fn find(&self, address: &str) -> Result<Option<Place>, NotNow> {
+        if let Some(place) = self.read_token(address) {
+            return Ok(Some(place));
+        }
+        let found = self.mailbox(address).await?;
+        Ok(found.map(|(tenant, connection)| Place::Sender(tenant, connection)))
+    }
+
+    async fn take(&self, place: &Place, mail: &Mail) -> Result<(), NotNow> {
+        match (place, mail) {
+            (Place::Bounces(tenant, message, attempt), Mail::Report(deliveries)) => {
+                self.delivered((*tenant, *message, *attempt), deliveries).await
+            }
+            (Place::Bounces(tenant, message, attempt), Mail::Returned(raw)) => {
+                let failure = Failure::own(FailureCode::Undeliverable, "the mail came back, and no report says why");
+                let delivery = Delivery { fate: Fate::Failed { failure, hard: false }, raw: raw.clone() };
+                self.delivered((*tenant, *message, *attempt), &[delivery]).await
+            }
+            (Place::Bounces(tenant, message, _), Mail::Complaint(_)) => {
+                self.record(ProviderEvent::Complaint { tenant: *tenant, message: *message }).await
+            }
+            (Place::Feedback(tenant, connection), Mail::Complaint(complaint)) => self.complained(*tenant, *connection, complaint).await,
+            (Place::Sender(tenant, connection), Mail::Letter(letter)) => self.wrote(*tenant, *connection, letter).await,
+            _ => {
+                tracing::debug!(?place, "a mail of a machine was taken and dropped");
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Clerk {
+    fn tokens(&self) -> &Tokens {
+        self.core.mail_tokens()
+    }
+
+    /// What an address says that this server made itself.
+    fn read_token(&self, address: &str) -> Option<Place> {
+        let name = address.rsplit_once('@')?.0;
+        let bounces = self.tokens().read_bounce(name).map(|(tenant, message, attempt)| Place::Bounces(tenant, message, attempt));
+        bounces.or_else(|| self.tokens().read_feedback(name).map(|(tenant, connection)| Place::Feedback(tenant, connection)))
+    }
+
+    async fn mailbox(&self, address: &str) -> Result<Option<(TenantId, ConnectionId)>, NotNow> {
+        let Some(address) = mailbox_address(address) else { return Ok(None) };
+        self.core.find_mailbox(&address).await.map_err(|error| not_now(&error))
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), NotNow> {
+        self.events.record(event).await.map_err(|_| NotNow)
+    }
+
+    /// Of a message that is no more, nothing is told.
+    async fn delivered(&self, (tenant, message, attempt): (TenantId, MessageId, usize), told: &[Delivery]) -> Result<(), NotNow> {
+        let connection = self.core.connection_of_attempt(tenant, message, Some(attempt)).await.map_err(|error| not_now(&error))?;
+        let Some(connection) = connection else { return Ok(()) };
+        for Delivery { fate, raw } in told {
+            let (kind, hard) = match fate {
+                Fate::Delivered => (ReceiptKind::Delivered, false),
+                Fate::Delayed => (ReceiptKind::Sent, false),
+                Fate::Failed { failure, hard } => (ReceiptKind::Failed(failure.clone()), *hard),
+            };
+            let target = ReceiptTarget::Attempt { tenant, message, attempt: Some(attempt), connection };
+            let at = self.core.ids().clock.now();
+            self.record(ProviderEvent::Receipt { target, kind, at, raw: Some(raw.clone()) }).await?;
+            if hard {
+                self.record(ProviderEvent::Bounced { tenant, message }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The mail complained about is known by its return path, or else by its name, if it went out by this connection.
+    async fn complained(&self, tenant: TenantId, connection: ConnectionId, complaint: &Complaint) -> Result<(), NotNow> {
+        let of_path = complaint.return_paths.iter().find_map(|path| match self.read_token(path) {
+            Some(Place::Bounces(tenant, message, _)) => Some((tenant, message)),
+            _ => None,
+        });
+        let Some((found_in, message)) = of_path.or(complaint.message.map(|message| (tenant, message))) else {
+            tracing::info!(%connection, "a complaint names no message of ours; it was dropped");
+            return Ok(());
+        };
+        let sent_by = self.core.connection_of_attempt(found_in, message, None).await.map_err(|error| not_now(&error))?;
+        if found_in != tenant || sent_by.is_none_or(|sent_by| sent_by != connection) {
+            tracing::info!(%connection, "a complaint is about a message that the connection did not send; it was dropped");
+            return Ok(());
+        }
+        self.record(ProviderEvent::Complaint { tenant, message }).await
+    }
+
+    async fn wrote(&self, tenant: TenantId, connection: ConnectionId, letter: &Letter) -> Result<(), NotNow> {
+        if self.mailbox(&letter.from).await? == Some((tenant, connection)) {
+            return Ok(()); // in our own name: a copy of our own mail, or somebody who wants us to talk to ourselves
+        }
+        let now = self.core.ids().clock.now();
+        let id = letter.message_id.clone().unwrap_or_else(|| fingerprint(letter));
+        let place = (tenant, connection, Channel::Email);
+        let inbound = Inbound::text(place, id, letter.from.clone(), letter.text.clone(), letter.at.unwrap_or(now));
+        self.record(ProviderEvent::Inbound(Inbound {
+            profile_name: letter.name.clone(),
+            subject: letter.subject.clone(),
+            html_body: letter.html.clone(),
+            media: letter.media.clone(),
+            replies_to: letter.replies_to.map(|id| id.to_string()),
+            ..inbound
+        }))
+        .await
+    }
+}
+
+/// What tells a letter without a name from others.
+fn fingerprint(letter: &Letter) -> String {
+    let digest = Sha256::digest(format!("{letter:?}"));
+    digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn not_now(error: &nuncio_domain::Error) -> NotNow {
+    tracing::warn!(%error, "a mail could not be dealt with now; it is to be brought again");
+    NotNow
+}

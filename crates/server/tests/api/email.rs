@@ -1,0 +1,409 @@
+//! Mail that comes in: bounces, complaints, and letters of people.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nuncio::config::EmailConfig;
+use nuncio::post_room::PostRoom;
+use nuncio_domain::{Channel, ConnectionId, MessageId, TenantId};
+use nuncio_testkit::{Backend, Mailbox, Options, TestApp, repository};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader as Reader};
+use tokio::net::{TcpListener, TcpStream};
+
+const TAKEN: &str = "250 2.0.0 Taken";
+
+/// The live world, which sends by a relay, and where its mail comes in.
+struct House {
+    app: TestApp,
+    room: PostRoom,
+}
+
+impl House {
+    async fn open(backend: Backend, relay: u16) -> Self {
+        let mut options = Options::default();
+        options.dispatch.guard.allow_loopback = true;
+        let app = TestApp::with(backend, options).await;
+        app.connect(Channel::Email, "smtp", settings(relay), json!({})).await;
+        let config = EmailConfig { listen: "127.0.0.1:0".to_owned(), ..EmailConfig::default() };
+        let room = PostRoom::open(&app.node, &config).await.expect("it opens").expect("an address is set");
+        Self { app, room }
+    }
+
+    async fn live(&self, method: &str, path: &str, body: Option<Value>) -> Value {
+        let auth = format!("Bearer {}", self.app.live_key);
+        let answer = self.app.send(method, path, &[("authorization", &auth)], body).await;
+        assert!(answer.status.is_success(), "{}", answer.text);
+        answer.json()
+    }
+
+    async fn items(&self, path: &str) -> Vec<Value> {
+        self.live("GET", path, None).await["items"].as_array().expect("a page").clone()
+    }
+
+    async fn send(&self, to: &str) -> String {
+        let body = json!({"to": to, "subject": "s", "text": "x"});
+        let id = self.live("POST", "/v1/messages", Some(body)).await["message"]["id"].as_str().expect("an id").to_owned();
+        self.app.drain().await;
+        id
+    }
+
+    async fn message(&self, id: &str) -> Value {
+        self.live("GET", &format!("/v1/messages/{id}"), None).await["message"].clone()
+    }
+
+    async fn sender(&self) -> String {
+        self.items("/v1/senders").await[0]["id"].as_str().expect("an id").to_owned()
+    }
+
+    async fn receive_email(&self, enabled: bool) {
+        let path = format!("/v1/senders/{}", self.sender().await);
+        self.live("PATCH", &path, Some(json!({"emailReceivingEnabled": enabled}))).await;
+    }
+
+    async fn received(&self) -> Vec<Value> {
+        self.of_direction("inbound").await
+    }
+
+    async fn of_direction(&self, direction: &str) -> Vec<Value> {
+        self.items("/v1/messages").await.into_iter().filter(|message| message["direction"] == direction).collect()
+    }
+
+    /// What was kept of the reports about a message.
+    async fn reports(&self, id: &str) -> Vec<String> {
+        let mut tx = self.app.store().read().await.expect("a reader");
+        let kept = tx.list_receipts(self.app.project.live, id.parse().expect("an id")).await.expect("receipts");
+        kept.into_iter().map(|record| record.receipt.raw).collect()
+    }
+
+    /// `identifier reason` of every suppression.
+    async fn suppressions(&self) -> Vec<String> {
+        let text = |s: &Value| format!("{} {}", s["identifier"].as_str().unwrap_or_default(), s["reason"].as_str().unwrap_or_default());
+        let mut all: Vec<_> = self.items("/v1/suppressions").await.iter().map(text).collect();
+        all.sort();
+        all
+    }
+
+    fn bounces(&self, id: &str) -> String {
+        let message: MessageId = id.parse().expect("an id");
+        format!("{}@bounces.example.org", self.app.node.core.mail_tokens().bounce(self.app.project.live, message, 0))
+    }
+
+    async fn feedback(&self) -> String {
+        let world = self.app.node.core.world(self.app.project.live).await.expect("the live world");
+        let connection: ConnectionId = world.connections.iter().find(|c| c.kind == "smtp").expect("the connection").id;
+        format!("{}@bounces.example.org", self.app.node.core.mail_tokens().feedback(self.app.project.live, connection))
+    }
+
+    /// Brings a mail by LMTP, and answers what the listener says last.
+    async fn bring(&self, from: &str, to: &str, mail: &str) -> String {
+        bring(self.room.address, "LHLO", from, to, mail).await
+    }
+}
+
+fn settings(relay: u16) -> Value {
+    json!({"host": "127.0.0.1", "port": relay, "tls": "none", "from": "Acme <Hello@Example.org>", "bounce_domain": "bounces.example.org"})
+}
+
+async fn bring(address: SocketAddr, hello: &str, from: &str, to: &str, mail: &str) -> String {
+    let mut stream = Reader::new(TcpStream::connect(address).await.expect("the listener"));
+    let mut last = String::new();
+    let mail = mail.replace("\r\n", "\n").replace('\n', "\r\n");
+    for say in [
+        "",
+        &format!("{hello} mx.test\r\n"),
+        &format!("MAIL FROM:<{from}>\r\n"),
+        &format!("RCPT TO:<{to}>\r\n"),
+        "DATA\r\n",
+        &format!("{mail}\r\n.\r\n"),
+    ] {
+        stream.get_mut().write_all(say.as_bytes()).await.expect("written");
+        last.clear();
+        while last.is_empty() || last.lines().last().is_some_and(|line| line.as_bytes().get(3) == Some(&b'-')) {
+            stream.read_line(&mut last).await.expect("an answer");
+        }
+        if last.starts_with(['4', '5']) {
+            break;
+        }
+    }
+    last.lines().last().unwrap_or_default().to_owned()
+}
+
+/// A relay that takes everything.
+async fn relay() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("its address").port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(converse(Reader::new(stream)));
+        }
+    });
+    port
+}
+
+async fn converse(mut stream: Reader<TcpStream>) {
+    let (mut answer, mut content) = ("220 relay\r\n", false);
+    loop {
+        if stream.get_mut().write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+        let mut line = String::new();
+        while line.is_empty() || (content && line != ".\r\n") {
+            line.clear();
+            if stream.read_line(&mut line).await.unwrap_or(0) == 0 {
+                return;
+            }
+        }
+        content = line.starts_with("DATA");
+        answer = if content { "354 go\r\n" } else { "250 ok\r\n" };
+    }
+}
+
+fn report(kind: &str, content: &str, head: &str) -> String {
+    format!(
+        "From: mailer@mx.example\nSubject: report\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=x; boundary=b\n\n--b\n\nIn words.\n\
+         --b\nContent-Type: message/{kind}\n\n{content}\n--b\nContent-Type: text/rfc822-headers\n\n{head}\n--b--\n"
+    )
+}
+
+fn delivery(action: &str, status: &str) -> String {
+    let entry = format!("Reporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; x@y.example\nAction: {action}\nStatus: {status}\n");
+    report("delivery-status", &entry, "Subject: s")
+}
+
+fn status(message: &Value) -> (&str, Option<&str>) {
+    (message["status"].as_str().expect("a status"), message["errorCode"].as_str())
+}
+
+#[tokio::test]
+async fn reports_of_delivery_correct_what_is_known() {
+    for backend in Backend::all() {
+        let house = House::open(backend, relay().await).await;
+        for (number, (mail, expected, suppressed)) in [
+            (delivery("delayed", "4.4.1"), ("sent", None), false),
+            (delivery("delivered", "2.0.0"), ("delivered", None), false),
+            (delivery("relayed", "2.0.0"), ("delivered", None), false),
+            (delivery("failed", "5.1.1"), ("failed", Some("invalid_recipient")), true),
+            (delivery("failed", "5.2.2"), ("failed", Some("undeliverable")), false),
+            (delivery("failed", "5.7.1"), ("failed", Some("content_rejected")), false),
+            ("From: mailer@mx.example\nSubject: failure notice\n\nIt came back.\n".to_owned(), ("failed", Some("undeliverable")), false),
+            ("From: a@b.example\nSubject: away\nAuto-Submitted: auto-replied\n\nIn the sun.\n".to_owned(), ("sent", None), false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let to = format!("ada{number}@example.net");
+            let id = house.send(&to).await;
+            assert_eq!(status(&house.message(&id).await), ("sent", None));
+            // A mail server that got no answer brings it again.
+            for _ in 0..2 {
+                assert_eq!(house.bring("", &house.bounces(&id), &mail).await, TAKEN);
+            }
+            let message = house.message(&id).await;
+            assert_eq!(status(&message), expected, "{mail}: {message}");
+            let suppressions = house.suppressions().await;
+            assert_eq!(suppressions.iter().filter(|s| **s == format!("{to} bounce")).count(), usize::from(suppressed), "{suppressions:?}");
+            if mail.contains("Action: ") {
+                let reports = house.reports(&id).await;
+                assert!(reports[0].starts_with("Final-Recipient: rfc822; x@y.example"), "{reports:?}");
+            }
+        }
+        house.room.close().await;
+    }
+}
+
+#[tokio::test]
+async fn complaints_suppress_whom_they_are_from() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    let (by_path, by_name, by_bounce) =
+        (house.send("a@example.net").await, house.send("b@example.net").await, house.send("c@example.net").await);
+    let mail = |path: &str, id: &str, kind: &str| {
+        report(
+            "feedback-report",
+            &format!("Feedback-Type: {kind}\nOriginal-Mail-From: <{path}>\n"),
+            &format!("Message-ID: <{id}@example.org>"),
+        )
+    };
+    let feedback = house.feedback().await;
+    for (mail, to) in [
+        (mail("x@y.example", &by_name, "not-spam"), &feedback),
+        (mail("x@y.example", "msg_01kahy0000e0000000000000ab", "abuse"), &feedback),
+    ] {
+        assert_eq!(house.bring("fbl@mx.example", to, &mail).await, TAKEN);
+        assert!(house.suppressions().await.is_empty());
+    }
+    for (mail, to) in [
+        (mail(&house.bounces(&by_path), "x", "abuse"), feedback.clone()),
+        (mail("x@y.example", &by_name, "abuse"), feedback.clone()),
+        (mail("x@y.example", "x", "abuse"), house.bounces(&by_bounce)),
+    ] {
+        assert_eq!(house.bring("fbl@mx.example", &to, &mail).await, TAKEN);
+    }
+    assert_eq!(house.suppressions().await, ["a@example.net complaint", "b@example.net complaint", "c@example.net complaint"]);
+    let check = {
+        let world = house.app.node.core.world(house.app.project.live).await.expect("the live world");
+        let connection = world.connections.iter().find(|c| c.kind == "smtp").expect("the connection").clone();
+        house.app.node.core.check_connection(house.app.project.live, &connection).await.expect("checked")
+    };
+    assert!(check.as_ref().is_ok_and(|text| text.contains(&format!("complaints (feedback loops) belong to {feedback}"))), "{check:?}");
+}
+
+#[tokio::test]
+async fn letters_of_people_are_messages() {
+    for backend in Backend::all() {
+        let house = House::open(backend, relay().await).await;
+        let letter = "From: Ada <ada@example.net>\nSubject: Re: s\nMessage-ID: <1@example.net>\nContent-Type: multipart/mixed; boundary=b\n\n\
+            --b\n\nHello\n--b\nContent-Type: text/plain; name=a.txt\nContent-Disposition: attachment\n\nfile\n--b--\n";
+        let to = "HELLO@example.ORG";
+        for refused in
+            [to, "nobody@example.org", "hello@example.com", "b-1-01kahy0000e0000000000000ab-0-0123456789abcdef@bounces.example.org", "x"]
+        {
+            let answer = house.bring("ada@example.net", refused, letter).await;
+            assert!(answer.starts_with("550 5.1.1") || (refused == "x" && answer.starts_with('5')), "{refused}: {answer}");
+        }
+        house.receive_email(true).await;
+        for _ in 0..2 {
+            assert_eq!(house.bring("bounce@lists.example", to, letter).await, TAKEN);
+        }
+        let received = house.received().await;
+        let [message] = received.as_slice() else { panic!("{received:?}") };
+        assert_eq!(
+            (&message["from"], &message["text"], &message["subject"]),
+            (&json!("ada@example.net"), &json!("Hello"), &json!("Re: s"))
+        );
+        assert_eq!((&message["channel"], &message["providerMessageId"]), (&json!("email"), &json!("1@example.net")));
+        let files = house.items(&format!("/v1/messages/{}/attachments", message["id"].as_str().expect("an id"))).await;
+        assert_eq!((&files[0]["filename"], &files[0]["size"]), (&json!("a.txt"), &json!(4)), "{files:?}");
+
+        // Neither what machines write nor what seems to be our own becomes a conversation.
+        for machine in [
+            "From: a@example.net\nAuto-Submitted: auto-replied\n\naway",
+            "From: a@example.net\nPrecedence: bulk\n\nnews",
+            "From: Hello@example.org\n\nto myself",
+            &delivery("failed", "5.1.1"),
+        ] {
+            assert_eq!(house.bring("a@example.net", to, machine).await, TAKEN);
+        }
+        assert_eq!(house.bring("", to, "From: a@example.net\n\nno way back").await, TAKEN);
+        assert_eq!((house.received().await.len(), house.suppressions().await.len()), (1, 0));
+
+        house.receive_email(false).await;
+        assert!(house.bring("ada@example.net", to, letter).await.starts_with("550"));
+    }
+}
+
+#[tokio::test]
+async fn stop_and_start_are_heard_in_emails_too() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    let write = |number: u8, text: &str| format!("From: ada@example.net\nSubject: Re: s\nMessage-ID: <{number}@example.net>\n\n{text}\n");
+    let quoted = write(1, "Stop.\n\nOn Sat, 21 Nov 2026, Acme wrote:\n> s\n> x");
+    assert_eq!(house.bring("ada@example.net", "hello@example.org", &quoted).await, TAKEN);
+    assert_eq!(house.suppressions().await, ["ada@example.net opt_out"]);
+    house.app.drain().await;
+    let answers = house.of_direction("outbound").await;
+    assert!(answers.len() == 1 && status(&answers[0]) == ("sent", None) && answers[0]["to"] == "ada@example.net", "{answers:?}");
+    assert_eq!(status(&house.message(&house.send("ada@example.net").await).await), ("failed", Some("recipient_suppressed")));
+    assert_eq!(house.bring("ada@example.net", "hello@example.org", &write(2, "START")).await, TAKEN);
+    assert!(house.suppressions().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_address_is_the_first_connection_s_that_had_it() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    let core = &house.app.node.core;
+    let other = house.live("POST", "/v1/senders", Some(json!({"name": "Other", "emailReceivingEnabled": true}))).await;
+    let other = other["id"].as_str().or(other["sender"]["id"].as_str()).expect("an id").to_owned();
+    let mut same = settings(1);
+    same["host"] = json!("192.0.2.1");
+    let path = format!("/v1/senders/{other}/channels/email");
+    house.live("PUT", &path, Some(json!({"kind": "smtp", "settings": same}))).await;
+    let whose = async || core.find_mailbox("hello@example.org").await.expect("the store").map(|(_, connection)| connection);
+    let (world, first) = (core.world(house.app.project.live).await.expect("the world"), whose().await.expect("a connection"));
+    let rival = world.connections.iter().find(|c| c.id != first && c.kind == "smtp").expect("the other connection").clone();
+    assert_eq!(rival.sender.to_string(), other);
+    core.claim_mailboxes().await.expect("claimed again");
+    assert_eq!(whose().await, Some(first), "a start of the server changes nothing");
+    // When the first one gives it up, it is free.
+    let mut moved = settings(1);
+    moved["from"] = json!("else@example.org");
+    house.app.connect(Channel::Email, "smtp", moved, json!({})).await;
+    assert_eq!(whose().await, None);
+    core.claim_mailboxes().await.expect("claimed");
+    assert_eq!(whose().await, Some(rival.id));
+    // What the operator sets up goes before what a caller of the API did.
+    house.app.connect(Channel::Email, "smtp", settings(1), json!({})).await;
+    assert_eq!(whose().await, Some(first));
+    house.live("DELETE", &path, None).await;
+    assert_eq!(core.find_mailbox("else@example.org").await.expect("the store"), None::<(TenantId, ConnectionId)>);
+}
+
+/// A private postfix, which ends with its owner.
+struct Postfix {
+    child: Child,
+    log: BufReader<ChildStdout>,
+}
+
+impl Postfix {
+    fn start(port: u16, next: u16, home: u16) -> Self {
+        let mut child = Command::new(repository().join("peers/postfix.sh"))
+            .args([port, next, home].map(|port| port.to_string()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("postfix starts; scripts/deps.sh installs it");
+        let log = BufReader::new(child.stdout.take().expect("its log"));
+        let mut postfix = Self { child, log };
+        postfix.wait_for("daemon started");
+        postfix
+    }
+
+    /// Waits until a line of its log holds `text`.
+    fn wait_for(&mut self, text: &str) {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert_ne!(self.log.read_line(&mut line).expect("its log"), 0, "postfix ended before {text:?}");
+            eprint!("{line}");
+        }
+    }
+}
+
+impl Drop for Postfix {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs postfix and the SMTP peer; ./test runs it"]
+async fn heavy_what_postfix_cannot_deliver_comes_back() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT RUN: a private postfix needs root");
+        return;
+    }
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
+    let house = House::open(Backend::Sqlite, free).await;
+    house.receive_email(true).await;
+    let mut recipients = Mailbox::start(&[]);
+    let mut postfix = Postfix::start(free, recipients.port, house.room.address.port());
+    let id = house.send("nouser@example.net").await;
+    assert_eq!(recipients.seen()["event"], "rejected");
+    postfix.wait_for("status=sent (250 2.0.0 Taken");
+    let message = house.message(&id).await;
+    assert_eq!(status(&message), ("failed", Some("invalid_recipient")), "{message}");
+    assert_eq!((&message["attempts"][0]["providerErrorCode"], &message["attempts"][0]["status"]), (&json!("5.1.1"), &json!("failed")));
+    assert_eq!(house.suppressions().await, ["nouser@example.net bounce"]);
+    let reports = house.reports(&id).await;
+    assert!(reports[0].contains("Diagnostic-Code: smtp; 550 5.1.1 No such user"), "{reports:?}");
+
+    // A letter comes the same way.
+    let letter = "From: Ada <ada@example.net>\nSubject: Hi\nMessage-ID: <7@example.net>\n\nHello\n";
+    let relay = SocketAddr::from(([127, 0, 0, 1], free));
+    assert!(bring(relay, "EHLO", "ada@example.net", "hello@example.org", letter).await.starts_with("250"));
+    postfix.wait_for("status=sent (250 2.0.0 Taken");
+    assert_eq!(house.received().await[0]["text"], "Hello");
+}
