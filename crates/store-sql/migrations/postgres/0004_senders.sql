@@ -6,9 +6,6 @@ ALTER TABLE senders ADD COLUMN daily_spend_limit BIGINT;
 -- How fast a connection may be used, as JSON.
 ALTER TABLE connections ADD COLUMN throttle TEXT COLLATE "C";
 
--- Whether the operator set it up.
-ALTER TABLE connections ADD COLUMN trusted SMALLINT NOT NULL DEFAULT 0;
-
 -- What a provider said last of a sender's business account.
 CREATE TABLE business_accounts (
     tenant_id  BIGINT NOT NULL REFERENCES worlds (tenant_id),

@@ -38,3 +38,6 @@ CREATE INDEX stray_receipts_due_idx ON stray_receipts (due_at) WHERE due_at IS N
 
 -- Providers name a connection alone when they call.
 CREATE INDEX connections_id_idx ON connections (id);
+
+-- Whether the operator set a connection up. Of those that are there nobody knows: they lead to public addresses until they are set anew.
+ALTER TABLE connections ADD COLUMN trusted SMALLINT NOT NULL DEFAULT 0;
