@@ -2,17 +2,23 @@
 
 use std::sync::{Arc, LazyLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
 use http::{HeaderMap, HeaderName};
-use nuncio_channel::{Account, Adapter, AdapterFactory, Call, CallError};
+use nuncio_channel::{Account, Adapter, AdapterFactory, Call, CallError, Told};
 use nuncio_channel_instagram::InstagramFactory;
+use nuncio_channel_kannel::KannelFactory;
 use nuncio_channel_meta::scripted::{SECRET, WORD, network, services, sign};
 use nuncio_channel_smpp::promises;
+use nuncio_channel_smtp::mail::Mail;
 use nuncio_channel_telegram::TelegramFactory;
+use nuncio_channel_twilio::TwilioFactory;
 use nuncio_channel_whatsapp::WhatsappFactory;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::{ConnectionId, Redacted, TenantId, Timestamp};
 use serde_json::{Value, json};
+use sha1::Sha1;
 use sha2::Sha256;
 
 /// Texts become parts.
@@ -66,6 +72,39 @@ pub fn telegram(body: &[u8]) {
     callback(&ADAPTER, "x-telegram-bot-api-secret-token", &SECRET, body);
 }
 
+/// Messages from outside, as Kannel tells them in a query.
+pub fn kannel(query: &[u8]) {
+    const WORD: &str = "a word of sixteen letters";
+    static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
+        let settings = json!({"url": "http://127.0.0.1:13013/cgi-bin/sendsms", "username": "nuncio"});
+        open(&KannelFactory::new(network()), settings, json!({"password": "p", "callback_secret": WORD}))
+    });
+    let Ok(query) = std::str::from_utf8(query) else { return };
+    let query = format!("key={}&{query}", WORD.replace(' ', "+"));
+    tried(ADAPTER.callback(&call("GET", "https://nuncio.example/", &query, &HeaderMap::new(), b"")));
+}
+
+/// Messages from outside, as Twilio tells them in a query.
+pub fn twilio(query: &[u8]) {
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+    static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(|| {
+        let settings = json!({"account_sid": "AC0123456789abcdef0123456789abcdef", "from": "+34600111222"});
+        open(&TwilioFactory::new(network()), settings, json!({"auth_token": TOKEN}))
+    });
+    let Ok(query) = std::str::from_utf8(query) else { return };
+    let url = format!("https://nuncio.example/?{query}");
+    let mac = Hmac::<Sha1>::new_from_slice(TOKEN.as_bytes()).expect("any length").chain_update(&url);
+    let proof = STANDARD.encode(mac.finalize().into_bytes());
+    let headers = HeaderMap::from_iter([(HeaderName::from_static("x-twilio-signature"), proof.parse().expect("a header"))]);
+    tried(ADAPTER.callback(&call("GET", &url, query, &headers, b"")));
+}
+
+/// Mails: letters, delivery reports, complaints.
+pub fn mail(bytes: &[u8]) {
+    Mail::read("a@example.org", bytes);
+    Mail::read("", bytes);
+}
+
 fn connection() -> ConnectionId {
     ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10]))
 }
@@ -86,8 +125,14 @@ fn open(factory: &dyn AdapterFactory, settings: Value, secrets: Value) -> Arc<dy
 /// Posts a body with the proof that it comes from the provider. It is read or refused; `proof` is what the adapter must accept.
 fn callback(adapter: &Arc<dyn Adapter>, name: &'static str, proof: &str, body: &[u8]) {
     let headers = HeaderMap::from_iter([(HeaderName::from_static(name), proof.parse().expect("a header"))]);
-    let now = Timestamp::from_millis(1_749_416_400_000);
-    let call = Call { method: "POST", url: "https://nuncio.example/", rest: "", query: "", headers: &headers, body, now };
-    let told = adapter.callback(&call);
+    tried(adapter.callback(&call("POST", "https://nuncio.example/", "", &headers, body)));
+}
+
+fn call<'a>(method: &'a str, url: &'a str, query: &'a str, headers: &'a HeaderMap, body: &'a [u8]) -> Call<'a> {
+    Call { method, url, rest: "", query, headers, body, now: Timestamp::from_millis(1_749_416_400_000) }
+}
+
+/// Whoever is not let in tries nothing.
+fn tried(told: Result<Told, CallError>) {
     assert!(!matches!(told, Err(CallError::Unproved(_) | CallError::NotCalled)), "the target tries nothing: {told:?}");
 }
