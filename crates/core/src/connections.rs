@@ -134,7 +134,9 @@ impl Core {
         put: PutConnection,
         trusted: bool,
     ) -> Result<(Connection, Option<String>)> {
-        let mut secrets = match before.filter(|connection| connection.kind == put.kind) {
+        // Where the account leads is a setting: secrets that somebody else gave must not follow a caller's settings elsewhere.
+        let is_kept = |before: &&Connection| before.kind == put.kind && (trusted || before.settings == put.settings);
+        let mut secrets = match before.filter(is_kept) {
             Some(connection) => self.open_secrets(tenant, connection)?,
             None => Map::new(),
         };

@@ -31,7 +31,8 @@ impl Core {
         let mut connections = self.inner.store.read().await.or_fail()?.connections_of_kinds(&kinds).await.or_fail()?;
         connections.sort_by_key(|(_, connection)| (!connection.trusted, connection.id));
         for (tenant, connection) in connections {
-            let Ok(adapter) = self.open_adapter(tenant, &connection)? else { continue };
+            // One that cannot be opened is told of where it is used.
+            let Ok(Ok(adapter)) = self.open_adapter(tenant, &connection) else { continue };
             let Some(address) = adapter.mailbox() else { continue };
             let mut tx = self.inner.store.begin().await.or_fail()?;
             tx.claim_mailbox(tenant, connection.id, Some(&address), connection.trusted).await.or_fail()?;

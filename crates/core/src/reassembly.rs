@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_channel::{Inbound, InboundPart};
 use nuncio_domain::{Ids, TenantId, sms};
-use nuncio_store::{Parts, Piece, Reassembly, Result, Store};
+use nuncio_store::{Parts, Piece, Reassembly, Result, Store, StoreError};
 
 use crate::inbound;
 use crate::marks::Marks;
@@ -20,14 +20,18 @@ const LOOK: u32 = 256;
 pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, part: InboundPart) -> Result<()> {
     let fresh = fresh(ids, &part);
     let index = usize::from(part.sequence.max(1)) - 1;
-    let piece = Piece { alphabet: part.alphabet, octets: part.octets };
+    if index >= fresh.parts.pieces.len() {
+        tracing::warn!(connection = %part.connection, "a part of a message numbers itself beyond their total; it was dropped");
+        return Ok(());
+    }
+    let piece = Some(Piece { alphabet: part.alphabet, octets: part.octets });
     let mut written = String::new();
     let known = loop {
         let mut tx = store.begin().await?;
         let mut known = tx.lock_reassembly(&fresh).await?;
+        let here = known.parts.pieces.get(index).cloned().flatten();
         // A phone uses its numbers again: a part that differs from the one that is here is of another message.
-        let slot = known.parts.pieces.get(index);
-        if slot.is_none_or(|slot| slot.as_ref().is_some_and(|known| *known != piece)) {
+        if here != piece && (here.is_some() || known.parts.sealed) {
             if !known.parts.done && known.reference != written {
                 drop(tx);
                 inbound::receive(store, ids, marks, whole(&known)).await?;
@@ -36,12 +40,10 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, part: I
             }
             known = fresh.clone();
         }
-        if !known.parts.done
-            && let Some(slot) = known.parts.pieces.get_mut(index)
-        {
-            *slot = Some(piece);
-            tx.put_reassembly(&known).await?;
+        if let Some(slot) = known.parts.pieces.get_mut(index) {
+            *slot = piece;
         }
+        tx.put_reassembly(&known).await?;
         tx.commit().await?;
         break known;
     };
@@ -64,16 +66,37 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, part: I
 pub async fn look_for_late(store: &dyn Store, ids: &Ids, marks: &Marks) -> Result<Vec<TenantId>> {
     let due = store.read().await?.due_reassemblies(ids.clock.now(), LOOK).await?;
     let mut worlds = Vec::new();
-    for reassembly in due {
-        if !reassembly.parts.done {
-            inbound::receive(store, ids, marks, whole(&reassembly)).await?;
-            worlds.push(reassembly.tenant);
+    for seen in due {
+        match give_up(store, ids, marks, &seen).await {
+            Ok(true) => worlds.push(seen.tenant),
+            Ok(false) => {}
+            // Others are not to wait for a world that cannot be read.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(connection = %seen.connection, %error, "a text in parts cannot be written")
+            }
+            Err(error) => return Err(error),
         }
-        let mut tx = store.begin().await?;
-        tx.delete_reassembly(&reassembly).await?;
-        tx.commit().await?;
     }
     Ok(worlds)
+}
+
+/// Takes a message as it is; answers whether it was written. It is closed to further parts first: these are of another message then.
+async fn give_up(store: &dyn Store, ids: &Ids, marks: &Marks, seen: &Reassembly) -> Result<bool> {
+    let mut tx = store.begin().await?;
+    let mut known = tx.lock_reassembly(seen).await?;
+    if known.reference != seen.reference {
+        return Ok(false);
+    }
+    known.parts.sealed = true;
+    tx.put_reassembly(&known).await?;
+    tx.commit().await?;
+    if !known.parts.done {
+        inbound::receive(store, ids, marks, whole(&known)).await?;
+    }
+    let mut tx = store.begin().await?;
+    tx.delete_reassembly(&known).await?;
+    tx.commit().await?;
+    Ok(!known.parts.done)
 }
 
 fn fresh(ids: &Ids, part: &InboundPart) -> Reassembly {
@@ -92,6 +115,7 @@ fn fresh(ids: &Ids, part: &InboundPart) -> Reassembly {
             since: part.at,
             pieces: vec![None; usize::from(part.total.max(1))],
             done: false,
+            sealed: false,
         },
     }
 }

@@ -3,7 +3,7 @@
 use nuncio_channel::ReceiptTarget;
 use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::{ConnectionId, Ids, TenantId, Timestamp};
-use nuncio_store::{RawReceipt, Result, Store, StrayReceipt, Transition, Transitioned, next_look};
+use nuncio_store::{RawReceipt, Result, Store, StoreError, StrayReceipt, Transition, Transitioned, next_look};
 
 /// The longest receipt that is kept, in bytes.
 const RAW: usize = 4 * 1_024;
@@ -54,7 +54,14 @@ pub async fn look_for_strays(store: &dyn Store, ids: &Ids) -> Result<Vec<Settled
     let due = store.read().await?.due_strays(ids.clock.now(), STRAYS).await?;
     let mut settled = Vec::new();
     for stray in due {
-        let found = apply(store, ids, &stray).await?;
+        let found = match apply(store, ids, &stray).await {
+            // Others are not to wait for a message that cannot be read.
+            Err(error @ StoreError::Corrupt { .. }) => {
+                tracing::error!(receipt = %stray.receipt.id, %error, "a receipt cannot be written");
+                None
+            }
+            found => found?,
+        };
         let mut tx = store.begin().await?;
         match found {
             Some(transitioned) => {
@@ -63,7 +70,7 @@ pub async fn look_for_strays(store: &dyn Store, ids: &Ids) -> Result<Vec<Settled
             }
             None => {
                 let due = next_look(stray.tries + 1).map(|pause| ids.clock.now().plus(pause));
-                tx.put_off_stray(stray.tenant, stray.receipt.id, due).await?;
+                tx.put_off_stray(&stray, due).await?;
             }
         }
         tx.commit().await?;

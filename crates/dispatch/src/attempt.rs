@@ -40,12 +40,14 @@ impl Shared {
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let verdict = self.call(&place, &message, attempt).await;
         let asked = match &verdict {
-            Verdict::Deferred { retry_after, .. } => *retry_after,
+            Verdict::Deferred { retry_after, .. } => retry_after.map(|asked| asked.min(retry::ASKED_MAX)),
             _ => None,
         };
         match &verdict {
             Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, failure),
-            _ => place.lane.answered(),
+            verdict if has_spoken(verdict) => place.lane.answered(),
+            // What came to nothing on this side, and what nobody knows, says nothing about the connection.
+            _ => {}
         }
         let step = Step::Settle {
             attempt,
@@ -147,6 +149,15 @@ impl Shared {
                 metrics::counter!("nuncio_attempts_unknown_total").increment(1);
             }
         }
+    }
+}
+
+/// Whether the provider answered.
+const fn has_spoken(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Accepted { .. } => true,
+        Verdict::Deferred { failure, .. } | Verdict::Rejected { failure } => failure.provider_code.is_some(),
+        Verdict::Unknown { .. } => false,
     }
 }
 

@@ -12,8 +12,11 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause of a connection whose account is refused.
 const REFUSED_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// The longest that a provider is believed that it wants to be left alone.
+pub(crate) const ASKED_MAX: Duration = Duration::from_secs(3_600);
+
 /// How long to wait after attempt number `attempt` (from 0), ±20 % so that what failed together does not come back together.
-/// What the provider asks for is waited for in full, plus up to a tenth.
+/// What the provider asks for, within [`ASKED_MAX`], is waited for in full, plus up to a tenth.
 pub(crate) fn after(attempt: usize, asked: Option<Duration>, entropy: &dyn Entropy) -> Duration {
     if let Some(asked) = asked {
         return asked + jitter(asked / 10, entropy);

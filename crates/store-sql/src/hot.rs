@@ -207,7 +207,7 @@ fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Under which id a provider took a part of an attempt.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Reference<'a> {
     pub(crate) tenant: i64,
     pub(crate) connection: Uuid,
@@ -355,24 +355,25 @@ impl Fold {
         self.loaded.iter_mut().filter(|(_, l)| l.fixed.is_some()).filter_map(|(key, l)| l.broadcast().map(|b| ((key.0, b), l)))
     }
 
-    /// The provider's ids that the batch's answers brought.
+    /// The provider's ids that the batch's answers brought, each once. Some providers begin to count anew: an id then is the newer
+    /// message's.
     pub(crate) fn references<'a>(&self, items: &'a [Item<'_>]) -> Vec<Reference<'a>> {
-        let mut references = Vec::new();
+        let mut references = BTreeMap::new();
         for item in items.iter().map(|item| &**item) {
             let Step::Settle { attempt, outcome, .. } = &item.step else { continue };
             let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
             let Some(made) = loaded.state.detail.attempts.get(*attempt) else { continue };
             let (tenant, message) = Self::key(item);
-            references.extend(outcome.references().iter().zip(0_i16..).map(|(reference, part)| Reference {
-                tenant,
-                connection: made.connection.uuid(),
-                reference,
-                message,
-                attempt: *attempt as i16,
-                part,
-            }));
+            for (reference, part) in outcome.references().iter().zip(0_i16..) {
+                let connection = made.connection.uuid();
+                let new = Reference { tenant, connection, reference, message, attempt: *attempt as i16, part };
+                let known = references.entry((tenant, connection, reference)).or_insert(new);
+                if known.message < message {
+                    *known = new;
+                }
+            }
         }
-        references
+        references.into_values().collect()
     }
 
     /// The receipts as they came, with their world and message.

@@ -37,6 +37,9 @@ pub struct Parts {
     pub pieces: Vec<Option<Piece>>,
     /// Whether the message was written.
     pub done: bool,
+    /// Whether it takes no more parts, since its time is over.
+    #[serde(default)]
+    pub sealed: bool,
 }
 
 /// One part.

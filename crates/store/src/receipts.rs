@@ -60,8 +60,9 @@ pub trait ReceiptRepo {
     /// Stray receipts whose message is to be looked for by `now`, longest due first.
     async fn due_strays(&mut self, now: Timestamp, limit: u32) -> Result<Vec<StrayReceipt>>;
 
-    /// Looks for the message of a stray receipt again at `due`, or never when `None`; it then stays to be seen.
-    async fn put_off_stray(&mut self, tenant: TenantId, id: ReceiptId, due: Option<Timestamp>) -> Result<()>;
+    /// Looks for the message of a stray receipt again at `due`, or never when `None`; it then stays to be seen. Nothing, if another node
+    /// looked meanwhile.
+    async fn put_off_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()>;
 
     /// Removes a stray receipt whose message was found, and which was written with that.
     async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()>;

@@ -12,7 +12,9 @@ const fn class(error: &GraphError) -> Option<Class> {
     use FailureCode as Code;
     Some(match (error.code, error.error_subcode) {
         (10, Some(2_534_022 | 2_018_278 | 2_018_065)) => Class::Never(Code::WindowClosed),
-        (551, _) | (200, Some(1_545_041)) => Class::Never(Code::Undeliverable),
+        (551, _) | (200, Some(1_545_041)) | (10, Some(2_018_108)) => Class::Never(Code::Undeliverable),
+        // What else is said with a subcode concerns a person as often as the account, which must not stop for one.
+        (10 | 200..=299, Some(_)) => Class::Later(Scope::Message, Code::Undeliverable),
         (100, Some(2_534_014 | 2_018_001)) => Class::Never(Code::InvalidRecipient),
         (100, Some(2_018_007 | 2_018_008 | 2_018_047)) => Class::Never(Code::AttachmentUnavailable),
         // "Object does not exist or permissions are missing", of the recipient or of the account: nobody can tell.
@@ -87,6 +89,8 @@ mod tests {
         for (code, subcode, kind, failure) in [
             (10, Some(2_534_022), "rejected", WindowClosed),
             (10, Some(2_018_278), "rejected", WindowClosed),
+            (10, Some(2_018_108), "rejected", Undeliverable),
+            (10, Some(7), "message", Undeliverable),
             (10, None, "connection", CredentialsInvalid),
             (190, Some(463), "connection", CredentialsInvalid),
             (200, None, "connection", CredentialsInvalid),
@@ -100,6 +104,7 @@ mod tests {
             (4, None, "connection", RateLimited),
             (32, None, "connection", RateLimited),
             (613, None, "connection", RateLimited),
+            (1, Some(1_357_046), "unknown", FailureCode::UnknownOutcome),
             (2, None, "message", Undeliverable),
             (1_200, None, "message", Undeliverable),
             (999_999, None, "rejected", ProviderRejected),

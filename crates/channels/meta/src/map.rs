@@ -15,6 +15,8 @@ pub enum Class {
     Later(Scope, FailureCode),
     /// Do not come back.
     Never(FailureCode),
+    /// Nobody can tell whether it was carried out.
+    Unsure,
 }
 
 /// The account's own fault: nothing goes out until somebody corrects it.
@@ -28,6 +30,8 @@ const fn common(error: &GraphError) -> Option<Class> {
     Some(match error.code {
         0 | 3 | 10 | 190 | 200..=299 | 368 => STOP,
         4 | 17 | 32 | 613 | 80_007 => Class::Later(Scope::Connection, FailureCode::RateLimited),
+        // "Received invalid JSON reply": Meta says that the messages were sent.
+        1 if matches!(error.error_subcode, Some(1_357_046)) => Class::Unsure,
         1 | 2 => Class::Later(Scope::Message, FailureCode::Undeliverable),
         100 => Class::Never(FailureCode::ContentRejected),
         _ => return None,
@@ -71,8 +75,10 @@ pub fn verdict(fault: &Fault, harmless: bool, own: Classify) -> Verdict {
     match class {
         Some(Class::Later(scope, code)) => Verdict::Deferred { retry_after, failure: tell(code), scope },
         Some(Class::Never(code)) => Verdict::Rejected { failure: tell(code) },
-        None if harmless => Verdict::Deferred { retry_after, failure: plainly(FailureCode::Undeliverable), scope: Scope::Message },
-        None => Verdict::Unknown { failure: plainly(FailureCode::UnknownOutcome), refs: Vec::new() },
+        None | Some(Class::Unsure) if harmless => {
+            Verdict::Deferred { retry_after, failure: plainly(FailureCode::Undeliverable), scope: Scope::Message }
+        }
+        None | Some(Class::Unsure) => Verdict::Unknown { failure: plainly(FailureCode::UnknownOutcome), refs: Vec::new() },
     }
 }
 
@@ -83,7 +89,10 @@ fn told(code: FailureCode, error: &GraphError, text: &str) -> Failure {
 
 /// Why a callback says that a message failed.
 pub fn failed(error: &GraphError, own: Classify) -> Failure {
-    let (Class::Later(_, code) | Class::Never(code)) = judge(0, error, own);
+    let code = match judge(0, error, own) {
+        Class::Later(_, code) | Class::Never(code) => code,
+        Class::Unsure => FailureCode::Undeliverable,
+    };
     told(code, error, &error.text(""))
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn verdict(fault: &Fault, chat: &str, refs: Vec<String>, parts: usize
         Fault::Refused(refusal) => match class(refusal) {
             Class::Account(code) => deferred(Scope::Connection, failure(code)),
             Class::Later => deferred(Scope::Message, failure(FailureCode::Undeliverable)),
+            Class::Unsure => Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome), refs },
             Class::Slower => {
                 // A group has a limit of its own; that of a bot is met by many chats at once.
                 let scope = if chat.starts_with('-') { Scope::Message } else { Scope::Connection };
@@ -60,6 +61,8 @@ enum Class {
     Account(FailureCode),
     /// Telegram has trouble of its own.
     Later,
+    /// Nobody can tell whether it was carried out.
+    Unsure,
     /// Too much at once.
     Slower,
     /// This message cannot be sent.
@@ -76,6 +79,8 @@ fn class(refusal: &Refusal) -> Class {
         401 | 404 => Class::Account(CredentialsInvalid),
         429 => Class::Slower,
         500 => Class::Later,
+        // What stands before the Bot API says that no answer came from it, not that it did nothing.
+        502 | 504 => Class::Unsure,
         501..=599 => Class::Account(Undeliverable),
         403 if says(&["deactivated", "to bots", "to the bot"]) => Class::Never(InvalidRecipient),
         403 if says(&["blocked", "kicked", "not a member"]) => Class::Never(BlockedByRecipient),
@@ -180,7 +185,9 @@ mod tests {
             (413, "Request Entity Too Large", "rejected", ContentRejected),
             (429, "Too Many Requests: retry after 3", "connection", RateLimited),
             (500, "Internal Server Error", "message", Undeliverable),
-            (502, "Bad Gateway", "connection", Undeliverable),
+            (502, "Bad Gateway", "unknown", FailureCode::UnknownOutcome),
+            (503, "Service Unavailable", "connection", Undeliverable),
+            (504, "Gateway Timeout", "unknown", FailureCode::UnknownOutcome),
             (418, "I'm a teapot", "rejected", ProviderRejected),
         ] {
             assert_eq!(short(&verdict(&refused(code, text), "5", Vec::new(), 1)), (what, failure), "{code} {text}");

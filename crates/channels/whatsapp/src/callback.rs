@@ -6,6 +6,7 @@ use nuncio_channel::{Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTar
 use nuncio_channel_meta::{GraphError, proved};
 use nuncio_domain::Timestamp;
 use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Failure, FailureCode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -93,7 +94,10 @@ fn receipt(config: &Config, now: Timestamp, raw: &RawValue) -> Option<ProviderEv
         "delivered" => ReceiptKind::Delivered,
         // Of a voice message it says `played`.
         "read" | "played" => ReceiptKind::Read,
-        "failed" => ReceiptKind::Failed(map::failed(&status.errors.into_iter().next().unwrap_or_default())),
+        "failed" => ReceiptKind::Failed(match status.errors.first() {
+            Some(error) => map::failed(error),
+            None => Failure::own(FailureCode::Undeliverable, "WhatsApp gives no reason"),
+        }),
         _ => return None,
     };
     let target = match wire::read_callback_data(&status.biz_opaque_callback_data) {

@@ -67,6 +67,10 @@ async fn secrets_are_kept_and_never_shown() {
         live(&app, "PUT", &path, Some(body(json!({"password": {"hunter2": 1}})))).await.expect(400),
         live(&app, "PUT", &path, Some(json!({"kind": "sms", "secrets": "hunter2"}))).await.expect(400),
     ];
+    // Whoever may change where the account leads does not get its secrets sent there.
+    let elsewhere = json!({"host": "203.0.113.9", "port": 9, "tls": "required", "from": "a@example.org", "username": "me"});
+    let refused = live(&app, "PUT", &path, Some(json!({"kind": "smtp", "settings": elsewhere}))).await.expect(400);
+    assert_eq!(refused.json()["details"]["errors"][0]["path"], "secrets.password", "{}", refused.text);
     for answer in answers {
         assert!(!answer.text.contains("hunter2"), "{}", answer.text);
     }

@@ -40,6 +40,10 @@ enum Answer {
     Refuses,
     /// It asks for a slower pace.
     Slower,
+    /// The adapter refuses by itself; the provider is not asked.
+    Unfit,
+    /// It wants to be left alone for a hundred years.
+    Forever,
     /// The adapter has a fault.
     Panics,
 }
@@ -111,9 +115,16 @@ impl Adapter for Provider {
         self.called.add_permits(1);
         self.gate.acquire().await.expect("open").forget();
         let answer = self.answers.lock().expect("no panic").pop_front();
+        let unasked = Failure::own(FailureCode::ContentRejected, "the adapter says so");
+        let hundred_years = Some(Duration::from_secs(100 * 365 * 86_400));
         let (code, why) = match answer {
             None => return Verdict::Accepted { refs: Vec::new(), cost: None },
             Some(Answer::Panics) => panic!("a test wants it so"),
+            Some(Answer::Unfit) => return Verdict::Rejected { failure: unasked },
+            Some(Answer::Forever) => {
+                let failure = Failure::own(FailureCode::RateLimited, "later");
+                return Verdict::Deferred { retry_after: hundred_years, failure, scope: Scope::Connection };
+            }
             Some(Answer::Down) => (FailureCode::Undeliverable, "nobody answers"),
             Some(Answer::Refuses) => (FailureCode::CredentialsInvalid, "the key is unknown"),
             Some(Answer::Slower) => (FailureCode::RateLimited, "too many at once"),
@@ -218,6 +229,30 @@ async fn a_refused_account_stops_and_costs_no_message_its_attempts() {
         }
         assert_eq!(health(&app).await, json!({"state": "ok"}));
     }
+}
+
+#[tokio::test]
+async fn what_the_provider_was_not_asked_says_nothing_about_it() {
+    let provider = Provider::answering([Answer::Down, Answer::Unfit, Answer::Down]);
+    let app = provider.app(Backend::Sqlite).await;
+    app.send_message(text()).await;
+    app.drain().await;
+    app.advance(Duration::from_secs(3)).await;
+    app.send_message(text()).await; // refused before the provider is asked
+    app.drain().await;
+    let failing = health(&app).await;
+    assert_eq!((&failing["state"], &failing["reason"]), (&json!("failing"), &json!("nobody answers")));
+}
+
+#[tokio::test]
+async fn nobody_waits_a_hundred_years() {
+    let provider = Provider::answering([Answer::Forever]);
+    let app = provider.app(Backend::Sqlite).await;
+    let id = app.send_message(text()).await;
+    app.drain().await;
+    app.advance(Duration::from_secs(2 * 3_600)).await;
+    app.drain().await;
+    assert_eq!(app.message(&id).await["status"], "sent");
 }
 
 #[tokio::test]

@@ -27,7 +27,9 @@ const FIND_REFERENCES: &str = "SELECT r.tenant_id, r.connection_id, r.reference,
      JOIN provider_refs r ON r.tenant_id = asked.tenant_id AND r.connection_id = asked.connection_id \
      AND r.reference = asked.reference COLLATE \"C\"";
 const INSERT_REFERENCES: &str = "INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[]) ON CONFLICT DO NOTHING";
+     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[]) \
+     ON CONFLICT (tenant_id, connection_id, reference) DO UPDATE SET message_id = excluded.message_id, attempt = excluded.attempt, \
+     part = excluded.part WHERE provider_refs.message_id < excluded.message_id";
 const INSERT_RECEIPTS: &str = "INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[]) ON CONFLICT DO NOTHING";
 

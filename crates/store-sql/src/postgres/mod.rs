@@ -57,7 +57,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgPool, Postgres};
+use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
 
 use crate::hot::{Prepared, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
@@ -82,7 +82,7 @@ impl PostgresStore {
     pub async fn open(url: &str) -> Result<Self> {
         let (options, pool) = connect(url).await?;
         refuse_unsafe(&pool).await?;
-        sqlx::migrate!("./migrations/postgres").run(&pool).await.map_err(migrate_error)?;
+        migrate(&options).await?;
         restored::lower_foreign_places(&pool).await?;
         Ok(Self { pool, lanes: Lanes::start(options) })
     }
@@ -93,6 +93,14 @@ impl PostgresStore {
         crate::check_schema(sqlx::migrate!("./migrations/postgres"), &pool).await?;
         Ok(Self { pool, lanes: Lanes::start(options) })
     }
+}
+
+/// Brings the schema up to date, on a connection without time limits: a large table takes its time, and so does another node that is at it.
+async fn migrate(options: &PgConnectOptions) -> Result<()> {
+    let unlimited = ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"].map(|limit| (limit, "0"));
+    let mut conn = PgConnection::connect_with(&options.clone().options(unlimited)).await.map_err(sqlx_error)?;
+    sqlx::migrate!("./migrations/postgres").run(&mut conn).await.map_err(migrate_error)?;
+    conn.close().await.map_err(sqlx_error)
 }
 
 async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {

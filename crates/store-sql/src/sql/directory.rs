@@ -360,9 +360,7 @@ impl DirectoryRepo for SqlTx {
             let mut query = QueryBuilder::<Db>::new(CONNECTIONS);
             query.push("kind = ").push_bind((*kind).to_owned()).push(" ORDER BY tenant_id, id");
             let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-            for row in rows {
-                found.push(row.placed()?);
-            }
+            found.extend(super::query::readable(rows.into_iter().map(ConnectionRow::placed)));
         }
         Ok(found)
     }

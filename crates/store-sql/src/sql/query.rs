@@ -1,6 +1,7 @@
 //! Pieces that many queries share.
 
 use nuncio_domain::page::PageRequest;
+use nuncio_store::Result;
 use sqlx::QueryBuilder;
 
 use super::Db;
@@ -24,4 +25,9 @@ pub(super) fn push_any(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl
         list.push_bind(number);
     }
     query.push(")");
+}
+
+/// What can be read of rows that nobody asked for by name: one that cannot must not keep the others of all worlds waiting.
+pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
+    rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "a row is passed over")).ok()).collect()
 }

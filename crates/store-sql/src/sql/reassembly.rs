@@ -87,7 +87,7 @@ impl ReassemblyRepo for SqlTx {
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        rows.into_iter().map(Row::decode).collect()
+        Ok(super::query::readable(rows.into_iter().map(Row::decode)))
     }
 
     async fn delete_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {

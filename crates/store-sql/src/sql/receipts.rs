@@ -73,14 +73,15 @@ impl ReceiptRepo for SqlTx {
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        rows.into_iter().map(StrayRow::decode).collect()
+        Ok(super::query::readable(rows.into_iter().map(StrayRow::decode)))
     }
 
-    async fn put_off_stray(&mut self, tenant: TenantId, id: ReceiptId, due: Option<Timestamp>) -> Result<()> {
-        sqlx::query("UPDATE stray_receipts SET due_at = $3, tries = tries + 1 WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
+    async fn put_off_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()> {
+        sqlx::query("UPDATE stray_receipts SET due_at = $3, tries = tries + 1 WHERE tenant_id = $1 AND id = $2 AND tries = $4")
+            .bind(stray.tenant.0)
+            .bind(stray.receipt.id.uuid())
             .bind(due.map(Timestamp::millis))
+            .bind(stray.tries as i16)
             .execute(self.conn())
             .await
             .or_end(self)

@@ -43,8 +43,9 @@ const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id,
      FROM messages WHERE rowid = ?1";
 const FIND_REFERENCE: &str =
     "SELECT message_id, attempt, part FROM provider_refs WHERE tenant_id = ?1 AND connection_id = ?2 AND reference = ?3";
-const INSERT_REFERENCE: &str = "INSERT OR IGNORE INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const INSERT_REFERENCE: &str = "INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET message_id = excluded.message_id, attempt = excluded.attempt, \
+     part = excluded.part WHERE provider_refs.message_id < excluded.message_id";
 const INSERT_RECEIPT: &str =
     "INSERT OR IGNORE INTO receipts (tenant_id, id, message_id, connection_id, reference, raw) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";

@@ -17,7 +17,14 @@ fn begun(h: &Harness, reference: &str, seconds: u64) -> Reassembly {
         key: "34600111222 123 7 2".to_owned(),
         reference: reference.to_owned(),
         due_at: since.plus(Duration::from_secs(seconds)),
-        parts: Parts { channel: Channel::Sms, from: "+34600111222".to_owned(), since, pieces: vec![first, None], done: false },
+        parts: Parts {
+            channel: Channel::Sms,
+            from: "+34600111222".to_owned(),
+            since,
+            pieces: vec![first, None],
+            done: false,
+            sealed: false,
+        },
     }
 }
 

@@ -27,8 +27,7 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     let outcome = Outcome::Accepted { refs, cost: None, receipts: Receipts::ByReference };
     let other = h.sending(2).await;
     let taken = h.transition(message.id, settle(0, 1, outcome.clone()));
-    // In one batch with another that the provider took under one of the same ids: the first keeps it.
-    let twin = Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec!["80".to_owned(), "81".to_owned()] };
+    let twin = Outcome::Unknown { failure: failure(FailureCode::UnknownOutcome), refs: vec!["79".to_owned(), "81".to_owned()] };
     h.store.transition(taken).await.unwrap();
     h.step(other.id, settle(0, 1, twin)).await;
     for (tenant, connection, reference) in [(tenant, connection, "7f"), (tenant, h.id(), "7F"), (h.other.tenant, connection, "7F")] {
@@ -50,6 +49,12 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     let kept: Vec<_> = h.read().await.list_receipts(tenant, message.id).await.unwrap().into_iter().map(|r| r.receipt).collect();
     assert_eq!(kept, [one, two, again]);
     assert_eq!(h.read().await.list_receipts(h.other.tenant, message.id).await.unwrap(), []);
+    // A provider that counts anew gives an id again: from then on it is the newer message's, whichever is told of first.
+    let newer = h.sending(3).await;
+    let outcome = Outcome::Accepted { refs: vec!["80".to_owned()], cost: None, receipts: Receipts::ByReference };
+    h.step(newer.id, settle(0, 1, outcome)).await;
+    assert_eq!(tell(h, tenant, raw(h, connection, "80")).await, Some(Status::Delivered));
+    assert_eq!(h.read().await.list_receipts(tenant, newer.id).await.unwrap().len(), 1);
     // Nobody's message: nothing is written.
     let nobody: MessageId = h.id();
     let step = Step::Receipt { attempt: None, part: 0, kind: ReceiptKind::Read, at: h.tick() };
@@ -74,8 +79,10 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     assert_eq!(h.read().await.list_strays(tenant).await.unwrap().len(), 2, "also while they are looked for");
 
     let mut tx = h.begin().await;
-    tx.put_off_stray(tenant, early.receipt.id, None).await.unwrap();
-    tx.put_off_stray(tenant, late.receipt.id, Some(second)).await.unwrap();
+    tx.put_off_stray(&early, None).await.unwrap();
+    tx.put_off_stray(&late, Some(second)).await.unwrap();
+    // Another node that looked at the same moment counts no second time.
+    tx.put_off_stray(&late, None).await.unwrap();
     tx.delete_stray(h.other.tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [StrayReceipt { tries: 1, ..late.clone() }]);

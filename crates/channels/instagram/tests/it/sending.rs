@@ -184,5 +184,8 @@ async fn errors_that_only_instagram_has() {
     assert!(matches!(&verdict, Verdict::Rejected { failure } if failure.code == FailureCode::WindowClosed), "{verdict:?}");
     let api = start(move |_| error(10, 1)).await;
     let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
+    assert!(matches!(&verdict, Verdict::Deferred { scope: Scope::Message, .. }), "it may be this person's alone: {verdict:?}");
+    let api = start(|_| Reply::refusal(400, 10, "No")).await;
+    let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&verdict, Verdict::Deferred { scope: Scope::Connection, .. }), "{verdict:?}");
 }
