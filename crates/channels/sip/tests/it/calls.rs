@@ -123,6 +123,30 @@ async fn sound_follows_the_call_when_it_is_moved() {
     assert!((25..=35).contains(&moved), "{moved} of 40 packets came to the second port");
 }
 
+/// The address of the answer may be translated on the way to another port.
+#[tokio::test]
+async fn sound_goes_back_to_where_the_phone_is_heard_from() {
+    let mut carrier = Carrier::start(answering(Talk::does(10, Deed::PressElsewhere(5)))).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    let got = carrier.got();
+    let moved = sounds(&got).iter().filter(|(at, _)| *at == 1).count();
+    assert!((25..=30).contains(&moved), "{moved} of 40 packets came to the second port");
+}
+
+/// Ports for sound are open to everybody, and easily found.
+#[tokio::test]
+async fn bystanders_press_no_keys_and_get_no_sound() {
+    let mut carrier = Carrier::start(answering(Talk::does(10, Deed::Bystanders(9)))).await;
+    let mut caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(is_delivered(caller.told(), &caller));
+    assert_eq!(caller.told(), None, "nobody asked for no more calls");
+    let got = carrier.got();
+    let packets = sounds(&got);
+    assert_eq!((packets.len(), packets.iter().filter(|(at, _)| *at == 1).count()), (40, 0), "all sound came to the phone's first port");
+}
+
 #[tokio::test]
 async fn an_answer_without_a_codec_of_ours_ends_the_call() {
     const G729: &str = "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio PORT RTP/AVP 18\r\n";
