@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nuncio_channel::Stop;
 use nuncio_domain::Entropy;
 use nuncio_net::Network;
 use tokio::net::UdpSocket;
@@ -25,8 +24,6 @@ pub(crate) enum End {
     Said,
     /// The other side hung up.
     HungUp,
-    /// This server stops.
-    Stopped,
     /// It took too long.
     TooLong,
 }
@@ -81,8 +78,8 @@ impl Media {
         Ok(Self { socket, guard, to, codec: answer.codec, stream, keys: answer.keys.map(Keys::new), heard: None, description })
     }
 
-    /// Plays `script` until it ends, the other side hangs up, or `stop` or `deadline` come.
-    pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, mut stop: Stop, deadline: Instant) -> End {
+    /// Plays `script` until it ends, the other side hangs up, or `deadline` comes.
+    pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, deadline: Instant) -> End {
         let mut pace = interval(PACE);
         let mut datagram = [0; 2_048];
         loop {
@@ -106,7 +103,6 @@ impl Media {
                         Err(_) => answering.refuse().await,
                     },
                 },
-                () = stop.asked() => return End::Stopped,
                 () = sleep_until(deadline) => return End::TooLong,
             }
         }

@@ -255,23 +255,29 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     assert_eq!(short(&voices.adapter.send(&request).await).3, "no voice speaks \"fil-PH\"");
 }
 
+/// A change of the connection ends the session too: who listens must not be called again.
 #[tokio::test]
-async fn stopping_ends_calls_and_tells_what_became_of_them() {
+async fn a_session_that_ends_lets_calls_end_by_themselves_and_begins_none() {
     let mut carrier = Carrier::start(answering(Talk::listens())).await;
-    let caller = Caller::new(carrier.port, json!({ "repeat": 5 }));
+    let mut caller = Caller::new(carrier.port, json!({ "repeat": 2, "lines": 1 }));
     let (ask, run) = caller.run();
     carrier.until("OPTIONS").await;
     let (verdict, ()) = tokio::join!(caller.send(), async {
         carrier.until_sound().await;
-        ask.send(true).unwrap();
+        let (waiting, ()) = tokio::join!(caller.send(), async { ask.send(true).unwrap() });
+        assert_eq!(short(&waiting), ("deferred", "undeliverable", None, "the session ended before anybody picked up"));
+        assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
+        assert!(!run.is_finished() && !methods(&carrier.got()).contains(&"BYE"), "the first call goes on");
     });
-    assert_eq!(short(&verdict), ("unknown", "unknown_outcome", None, "this server stopped while the message was said"));
-    carrier.until("BYE").await;
+    assert!(matches!(verdict, Verdict::Accepted { .. }), "{verdict:?}");
+    assert!(is_delivered(caller.told(), &caller));
     timeout(PATIENCE, run).await.expect("the session ends when its calls have").unwrap();
-    carrier.got();
-    assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
+    assert_eq!(short(&caller.send().await).0, "deferred", "nor after the last call");
     assert!(!methods(&carrier.got()).contains(&"INVITE"));
+}
 
+#[tokio::test]
+async fn a_session_that_ends_cancels_ringing() {
     let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
     let caller = Caller::new(carrier.port, json!({}));
     let (ask, run) = caller.run();
@@ -280,7 +286,7 @@ async fn stopping_ends_calls_and_tells_what_became_of_them() {
         carrier.until("INVITE").await;
         ask.send(true).unwrap();
     });
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "this server stopped before anybody picked up"));
+    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "the session ended before anybody picked up"));
     carrier.until("CANCEL").await;
     timeout(PATIENCE, run).await.expect("the session ends").unwrap();
 }
