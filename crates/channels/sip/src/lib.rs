@@ -49,17 +49,18 @@ const EVERY: Duration = Duration::from_secs(30);
 /// How much longer than the longest call it may take until the last one is over: hanging up, and writing down what came of it.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
-/// Makes adapters of kind `sip`. They share what was read aloud.
+/// Makes adapters of kind `sip`. They share what was read aloud, and take turns at recordings.
 #[derive(Clone, Debug)]
 pub struct SipFactory {
     net: Network,
     speech: Arc<Speech>,
+    recordings: Arc<Semaphore>,
 }
 
 impl SipFactory {
     /// A factory whose adapters leave by `net`.
     pub fn new(net: Network) -> Self {
-        Self { net, speech: Arc::default() }
+        Self { net, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
     }
 }
 
@@ -87,6 +88,7 @@ impl AdapterFactory for SipFactory {
             capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::ByAttempt, window: lines },
             config,
             speech: Arc::clone(&self.speech),
+            recordings: Arc::clone(&self.recordings),
             services: services.clone(),
             tenant: account.tenant,
             connection: account.id,
@@ -103,6 +105,8 @@ struct SipAdapter {
     capabilities: Capabilities,
     config: Config,
     speech: Arc<Speech>,
+    /// Turns at fetching and decoding.
+    recordings: Arc<Semaphore>,
     services: Services,
     tenant: TenantId,
     connection: ConnectionId,

@@ -1,6 +1,7 @@
 //! What goes over the line, and what the other side can do about it.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nuncio_channel::{OptedOut, ProviderEvent, ReceiptTarget, ResolvedAttachment, SendRequest, Verdict};
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -222,6 +223,31 @@ async fn recordings_are_played() {
     let request = SendRequest { message: &caller.message, attempt: 3, channel: Channel::Voice, attachments: &attachments, now: NOW };
     assert!(matches!(caller.adapter.send(&request).await, Verdict::Accepted { .. }), "an attachment goes before a link");
     assert_eq!(loud(&sounds(&carrier.got())), 10);
+}
+
+/// Each may take some hundred megabytes of memory.
+#[tokio::test]
+async fn two_recordings_at_once_are_fetched() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut caller = Caller::new(1, json!({}));
+    caller.message = recording();
+    let media_url = Some(format!("http://{}/sound", listener.local_addr().unwrap()));
+    caller.message.request.content = Some(Box::new(Content { media_url, ..Content::default() }));
+    let serves = async {
+        for _ in 0..2 {
+            let (mut one, mut two) = (listener.accept().await.unwrap().0, listener.accept().await.unwrap().0);
+            // That something does not happen has no sign but time.
+            assert!(timeout(Duration::from_millis(200), listener.accept()).await.is_err(), "a third is fetched");
+            for stream in [&mut one, &mut two] {
+                assert!(stream.read(&mut [0; 4_096]).await.unwrap() > 0);
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nID3").await.unwrap();
+            }
+        }
+    };
+    let (a, b, c, d, ()) = tokio::join!(caller.send(), caller.send(), caller.send(), caller.send(), serves);
+    for verdict in [a, b, c, d] {
+        assert_eq!(short(&verdict).1, "content_rejected", "{verdict:?}");
+    }
 }
 
 #[tokio::test]
