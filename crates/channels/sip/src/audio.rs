@@ -6,24 +6,39 @@ use audio_codec::CodecType;
 pub(crate) const RATE: u32 = 8_000;
 
 /// Reads a WAV file (RIFF; PCM of 8 or 16 bits, µ-law, A-law) or headerless sound of a MIME type that says what it is: `audio/basic`
-/// (RFC 2046 §4.3) or `audio/L16` (RFC 4856 §2.1.21). Fails with what is wrong.
-pub(crate) fn read(content_type: &str, bytes: &[u8]) -> Result<Vec<i16>, String> {
+/// (RFC 2046 §4.3) or `audio/L16` (RFC 4856 §2.1.21). Fails with what is wrong. What a call of `most` seconds cannot carry is not decoded.
+pub(crate) fn read(content_type: &str, bytes: &[u8], most: u64) -> Result<Vec<i16>, String> {
     if bytes.starts_with(b"RIFF") {
-        return wav(bytes);
+        return wav(bytes, most);
     }
     let mut parts = content_type.split(';').map(str::trim);
     let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
     match kind.as_str() {
-        "audio/basic" | "audio/pcmu" => Ok(decode(CodecType::PCMU, bytes)),
-        "audio/pcma" => Ok(decode(CodecType::PCMA, bytes)),
+        "audio/basic" | "audio/pcmu" => fits(bytes.len(), RATE, most).map(|()| decode(CodecType::PCMU, bytes)),
+        "audio/pcma" => fits(bytes.len(), RATE, most).map(|()| decode(CodecType::PCMA, bytes)),
         "audio/l16" => {
             let named = |name: &str| parts.clone().find_map(|p| p.strip_prefix(name)?.parse().ok());
             let (rate, channels) = (named("rate=").ok_or("audio/L16 does not say its rate")?, named("channels=").unwrap_or(1));
+            check(channels, rate, bytes.len() / 2, most)?;
             let samples: Vec<_> = bytes.as_chunks().0.iter().map(|pair| i16::from_be_bytes(*pair)).collect();
-            to_line(&samples, channels, rate)
+            Ok(to_line(&samples, channels, rate))
         }
         _ => Err(format!("{content_type:?} cannot be played; must be WAV (PCM of 8 or 16 bits, µ-law, A-law), audio/basic or audio/L16")),
     }
+}
+
+/// Whether a call of `most` seconds can carry so many samples.
+pub(crate) fn fits(samples: usize, rate: u32, most: u64) -> Result<(), String> {
+    let lasts = samples as u64 / u64::from(rate);
+    if lasts < most { Ok(()) } else { Err(format!("saying it takes {lasts} s; a call may last {most} s")) }
+}
+
+/// Whether so many samples, of all channels together, can be brought to the line.
+fn check(channels: u32, rate: u32, samples: usize, most: u64) -> Result<(), String> {
+    if !(4_000..=192_000).contains(&rate) || !(1..=8).contains(&channels) {
+        return Err(format!("the sound has {rate} samples a second in {channels} channels; must be 4000 to 192000, in 1 to 8"));
+    }
+    fits(samples / channels as usize, rate, most)
 }
 
 fn decode(codec: CodecType, bytes: &[u8]) -> Vec<i16> {
@@ -51,7 +66,7 @@ impl Format {
     }
 }
 
-fn wav(bytes: &[u8]) -> Result<Vec<i16>, String> {
+fn wav(bytes: &[u8], most: u64) -> Result<Vec<i16>, String> {
     let mut rest = bytes.get(12..).unwrap_or_default();
     let mut format = None;
     while let Some((head, body)) = rest.split_first_chunk::<8>() {
@@ -60,7 +75,7 @@ fn wav(bytes: &[u8]) -> Result<Vec<i16>, String> {
         let chunk = &body[..length.min(body.len())];
         match &head[..4] {
             b"fmt " => format = Format::read(chunk),
-            b"data" => return sound(&format.ok_or("the WAV file does not say what its sound is like")?, chunk),
+            b"data" => return sound(&format.ok_or("the WAV file does not say what its sound is like")?, chunk, most),
             _ => {}
         }
         rest = body.get(length.saturating_add(length % 2)..).unwrap_or_default();
@@ -68,7 +83,8 @@ fn wav(bytes: &[u8]) -> Result<Vec<i16>, String> {
     Err("the WAV file holds no sound".to_owned())
 }
 
-fn sound(format: &Format, data: &[u8]) -> Result<Vec<i16>, String> {
+fn sound(format: &Format, data: &[u8], most: u64) -> Result<Vec<i16>, String> {
+    check(format.channels, format.rate, data.len() / usize::from(format.bits / 8).max(1), most)?;
     let samples = match (format.tag, format.bits) {
         (1, 16) => data.as_chunks().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect(),
         (1, 8) => data.iter().map(|byte| (i16::from(*byte) - 128) << 8).collect(),
@@ -76,17 +92,14 @@ fn sound(format: &Format, data: &[u8]) -> Result<Vec<i16>, String> {
         (6, 8) => decode(CodecType::PCMA, data),
         (tag, bits) => return Err(format!("the WAV file's format ({tag}, {bits} bits) cannot be played; must be PCM, µ-law or A-law")),
     };
-    to_line(&samples, format.channels, format.rate)
+    Ok(to_line(&samples, format.channels, format.rate))
 }
 
 /// One channel of the mean of all, at the line's rate.
-fn to_line(samples: &[i16], channels: u32, rate: u32) -> Result<Vec<i16>, String> {
-    if !(4_000..=192_000).contains(&rate) || !(1..=8).contains(&channels) {
-        return Err(format!("the sound has {rate} samples a second in {channels} channels; must be 4000 to 192000, in 1 to 8"));
-    }
+fn to_line(samples: &[i16], channels: u32, rate: u32) -> Vec<i16> {
     let mean = |frame: &[i16]| (frame.iter().map(|s| i32::from(*s)).sum::<i32>() / channels as i32) as i16;
     let mono: Vec<_> = samples.chunks_exact(channels as usize).map(mean).collect();
-    Ok(if rate == RATE { mono } else { audio_codec::resample(&mono, rate, RATE) })
+    if rate == RATE { mono } else { audio_codec::resample(&mono, rate, RATE) }
 }
 
 #[cfg(test)]
@@ -111,15 +124,15 @@ pub(crate) mod tests {
 
     #[test]
     fn files_of_all_kinds() {
-        assert_eq!(read("", &file(1, 1, 8_000, 16, &pcm(&[1, -2, 3]))).unwrap(), [1, -2, 3]);
-        assert_eq!(read("", &file(1, 2, 8_000, 16, &pcm(&[10, 20, -30, -10]))).unwrap(), [15, -20]);
-        assert_eq!(read("", &file(1, 1, 8_000, 8, &[128, 255, 0])).unwrap(), [0, 127 << 8, -128 << 8]);
-        assert_eq!(read("", &file(7, 1, 8_000, 8, &[0xFF, 0x80])).unwrap(), [0, 32_124]);
-        assert_eq!(read("", &file(6, 1, 8_000, 8, &[0xD5])).unwrap(), [8]);
-        let second = read("", &file(1, 1, 22_050, 16, &pcm(&[0; 22_050]))).unwrap().len();
+        assert_eq!(read("", &file(1, 1, 8_000, 16, &pcm(&[1, -2, 3])), 10).unwrap(), [1, -2, 3]);
+        assert_eq!(read("", &file(1, 2, 8_000, 16, &pcm(&[10, 20, -30, -10])), 10).unwrap(), [15, -20]);
+        assert_eq!(read("", &file(1, 1, 8_000, 8, &[128, 255, 0]), 10).unwrap(), [0, 127 << 8, -128 << 8]);
+        assert_eq!(read("", &file(7, 1, 8_000, 8, &[0xFF, 0x80]), 10).unwrap(), [0, 32_124]);
+        assert_eq!(read("", &file(6, 1, 8_000, 8, &[0xD5]), 10).unwrap(), [8]);
+        let second = read("", &file(1, 1, 22_050, 16, &pcm(&[0; 22_050])), 10).unwrap().len();
         assert!((7_900..=8_100).contains(&second), "a second is {second} samples");
-        assert_eq!(read("audio/basic", &[0xFF; 3]).unwrap(), [0; 3]);
-        assert_eq!(read("audio/L16; rate=8000; channels=1", &[0, 1, 0xFF, 0xFE]).unwrap(), [1, -2]);
+        assert_eq!(read("audio/basic", &[0xFF; 3], 10).unwrap(), [0; 3]);
+        assert_eq!(read("audio/L16; rate=8000; channels=1", &[0, 1, 0xFF, 0xFE], 10).unwrap(), [1, -2]);
     }
 
     #[test]
@@ -127,7 +140,7 @@ pub(crate) mod tests {
         let mut bytes = file(1, 1, 8_000, 16, &pcm(&[5, 6]));
         let at = bytes.len() - 8;
         bytes[at..at + 4].copy_from_slice(&0x7FFF_F000_u32.to_le_bytes());
-        assert_eq!(read("", &bytes).unwrap(), [5, 6]);
+        assert_eq!(read("", &bytes, 10).unwrap(), [5, 6]);
     }
 
     #[test]
@@ -141,8 +154,23 @@ pub(crate) mod tests {
             ("audio/wav", [b"RIFF....WAVE".to_vec(), chunk(b"data", &[1])].concat(), "does not say"),
             ("audio/L16", vec![0], "does not say its rate"),
         ] {
-            let fault = read(content_type, &bytes).unwrap_err();
+            let fault = read(content_type, &bytes, 10).unwrap_err();
             assert!(fault.contains(text), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_a_call_cannot_carry_is_told_by_its_size() {
+        for (content_type, bytes) in [
+            ("audio/wav", file(1, 1, 8_000, 16, &[0; 160_000])),
+            ("audio/wav", file(1, 2, 22_050, 16, &[0; 882_000])),
+            ("audio/wav", file(6, 1, 4_000, 8, &[0; 40_000])),
+            ("audio/basic", vec![0; 80_000]),
+            ("audio/pcma", vec![0; 80_000]),
+            ("audio/L16; rate=16000; channels=2", vec![0; 640_000]),
+        ] {
+            assert_eq!(read(content_type, &bytes, 10).unwrap_err(), "saying it takes 10 s; a call may last 10 s", "{content_type}");
+            assert!(read(content_type, &bytes, 11).is_ok(), "{content_type}");
         }
     }
 
@@ -150,7 +178,7 @@ pub(crate) mod tests {
         #[test]
         fn no_file_breaks_the_parser(tail in proptest::collection::vec(any::<u8>(), 0..200), known in any::<bool>()) {
             let bytes = if known { [&b"RIFF....WAVEfmt \x10\0\0\0\x01\0"[..], &tail].concat() } else { [&b"RIFF"[..], &tail].concat() };
-            let _ = read("audio/wav", &bytes);
+            let _ = read("audio/wav", &bytes, 10);
         }
     }
 }

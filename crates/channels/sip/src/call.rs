@@ -25,7 +25,7 @@ enum Rung {
     Silent,
     /// Nobody picked up.
     InVain,
-    /// This server stops.
+    /// Nobody is to be called any more.
     Stopped,
 }
 
@@ -129,7 +129,7 @@ impl SipAdapter {
         let description = ear.describe(&[answer.codec]);
         let mut media = Media::new(ear.socket, guard, answer, description, &*self.services.ids.entropy).await?;
         let deadline = Instant::now() + self.config.longest;
-        Ok(media.talk(script, call, self.stop.1.clone(), deadline).await)
+        Ok(media.talk(script, call, deadline).await)
     }
 
     async fn heard(&self, request: &SendRequest<'_>, script: &Script, call_id: String) -> Verdict {
@@ -157,7 +157,7 @@ fn in_vain(cancelled: Cancelled, seconds: u64) -> Verdict {
 fn stopped(cancelled: Cancelled) -> Verdict {
     match cancelled {
         Cancelled::InTime | Cancelled::TooLate => map::stopped(),
-        Cancelled::Silence => map::unknown("this server stopped, and the trunk did not say that ringing stopped"),
+        Cancelled::Silence => map::unknown("the session ended, and the trunk did not say that ringing stopped"),
     }
 }
 
@@ -170,7 +170,6 @@ fn unheard(end: End, script: &Script, samples: usize) -> Verdict {
             FailureCode::Undeliverable,
             format!("the recipient hung up after {}.{} s of {}.{} s", tenths / 10, tenths % 10, all / 10, all % 10),
         ),
-        End::Stopped => map::unknown("this server stopped while the message was said"),
         End::TooLong | End::Said => map::unknown("the call took too long to say the message"),
     }
 }

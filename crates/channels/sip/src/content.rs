@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
+use nuncio_channel::{Scope, SendRequest, Verdict};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{MessageType, speech};
 use nuncio_net::FetchLimits;
@@ -13,6 +13,8 @@ use crate::{ENGLISH, SipAdapter, audio, map};
 
 /// Longest recording that is fetched: an hour of CD sound in one channel.
 const MOST_BYTES: u64 = 40_000_000;
+/// Recordings that are fetched and decoded at once, for all accounts.
+pub(crate) const AT_ONCE: usize = 2;
 /// Longest time that fetching it may take.
 const FETCH: Duration = Duration::from_secs(60);
 
@@ -27,14 +29,11 @@ impl SipAdapter {
                 return Err(map::rejected(FailureCode::ContentRejected, why));
             }
         };
-        let (lasts, most) = (sound.len() as u64 / u64::from(audio::RATE), self.config.longest.as_secs());
         if sound.is_empty() {
             return Err(map::rejected(FailureCode::ContentRejected, "there is nothing to say"));
         }
-        if lasts + 1 > most {
-            return Err(map::rejected(FailureCode::ContentRejected, format!("saying it takes {lasts} s; a call may last {most} s")));
-        }
-        Ok(sound)
+        let fits = audio::fits(sound.len(), audio::RATE, self.config.longest.as_secs());
+        fits.map(|()| sound).map_err(|why| map::rejected(FailureCode::ContentRejected, why))
     }
 
     async fn spoken(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
@@ -56,35 +55,33 @@ impl SipAdapter {
         })
     }
 
-    /// What was attached, or what the message's link leads to.
+    /// What was attached, or what the message's link leads to. Takes its turn: a recording takes much memory, and some computing.
     async fn recording(&self, request: &SendRequest<'_>) -> Result<Arc<[i16]>, Verdict> {
-        let fetched;
-        let recording = match request.attachments.first() {
-            Some(attached) => attached,
-            None => {
-                fetched = self.fetch(request).await?;
-                &fetched
-            }
+        let turn = Arc::clone(&self.recordings).acquire_owned().await;
+        let (content_type, bytes) = match request.attachments.first() {
+            Some(attached) => (attached.content_type.clone(), attached.bytes.clone()),
+            None => self.fetch(request).await?,
         };
-        let (content_type, bytes) = (recording.content_type.clone(), recording.bytes.clone());
-        let read = tokio::task::spawn_blocking(move || audio::read(&content_type, &bytes)).await;
+        let most = self.config.longest.as_secs();
+        let read = tokio::task::spawn_blocking(move || {
+            // It goes on even if nobody waits for it any more.
+            let _turn = turn;
+            audio::read(&content_type, &bytes, most)
+        });
+        let read = read.await;
         let read = read.map_err(|error| map::rejected(FailureCode::Internal, error.to_string()))?;
         read.map(Into::into).map_err(|why| map::rejected(FailureCode::ContentRejected, why))
     }
 
-    async fn fetch(&self, request: &SendRequest<'_>) -> Result<ResolvedAttachment, Verdict> {
+    /// The MIME type and the content of what the message's link leads to.
+    async fn fetch(&self, request: &SendRequest<'_>) -> Result<(String, Vec<u8>), Verdict> {
         let url = request.message.request.content.as_ref().and_then(|content| content.media_url.as_deref());
         let Some(url) = url else {
             return Err(map::rejected(FailureCode::AttachmentUnavailable, "the message has no recording"));
         };
         // The link is the caller's, whoever set the account up.
         match self.config.net.client(false).fetch(url, FetchLimits { max_bytes: MOST_BYTES, timeout: FETCH }).await {
-            Ok(fetched) => Ok(ResolvedAttachment {
-                filename: String::new(),
-                content_type: fetched.content_type.unwrap_or_default(),
-                content_id: None,
-                bytes: fetched.bytes,
-            }),
+            Ok(fetched) => Ok((fetched.content_type.unwrap_or_default(), fetched.bytes)),
             Err(error) => {
                 let failure = Failure::own(FailureCode::AttachmentUnavailable, format!("the recording: {error}"));
                 Err(if error.is_transient() {

@@ -3,7 +3,8 @@
 //! An attempt lasts as long as its call: [`Adapter::send`] returns when the call is over, so that the window of the connection bounds the
 //! calls at once. A message is accepted, and delivered, when somebody (or a voicemail) picked up and the message was played to its end.
 //! Before the INVITE leaves, failures are deferrals; a final answer of the trunk says for certain that nobody was reached; if none comes,
-//! or the server stops within a call, the outcome is [`Verdict::Unknown`].
+//! the outcome is [`Verdict::Unknown`]. When the session is asked to end, nobody is called any more and ringing is cancelled, but who picked
+//! up hears the message to its end: called again, they would hear it twice.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, TenantId};
 use nuncio_net::Network;
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::config::Config;
@@ -45,20 +46,21 @@ static MESSAGE_TYPES: &[MessageType] = &[MessageType::Text, MessageType::Audio, 
 const ENGLISH: &str = "en-US";
 /// How often the trunk is asked whether it is there; so long its last answer counts.
 const EVERY: Duration = Duration::from_secs(30);
-/// How long calls may take to end when the server stops.
+/// How much longer than the longest call it may take until the last one is over: hanging up, and writing down what came of it.
 const LAST_WORDS: Duration = Duration::from_secs(8);
 
-/// Makes adapters of kind `sip`. They share what was read aloud.
+/// Makes adapters of kind `sip`. They share what was read aloud, and take turns at recordings.
 #[derive(Clone, Debug)]
 pub struct SipFactory {
     net: Network,
     speech: Arc<Speech>,
+    recordings: Arc<Semaphore>,
 }
 
 impl SipFactory {
     /// A factory whose adapters leave by `net`.
     pub fn new(net: Network) -> Self {
-        Self { net, speech: Arc::default() }
+        Self { net, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
     }
 }
 
@@ -86,6 +88,7 @@ impl AdapterFactory for SipFactory {
             capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::ByAttempt, window: lines },
             config,
             speech: Arc::clone(&self.speech),
+            recordings: Arc::clone(&self.recordings),
             services: services.clone(),
             tenant: account.tenant,
             connection: account.id,
@@ -102,12 +105,14 @@ struct SipAdapter {
     capabilities: Capabilities,
     config: Config,
     speech: Arc<Speech>,
+    /// Turns at fetching and decoding.
+    recordings: Arc<Semaphore>,
     services: Services,
     tenant: TenantId,
     connection: ConnectionId,
     /// One for each call.
     lines: Semaphore,
-    /// Asks calls to end, and what hears it.
+    /// Asks for no more calls and an end of ringing, and what hears it.
     stop: (watch::Sender<bool>, Stop),
     trunk: tokio::sync::Mutex<Option<Arc<Trunk>>>,
     /// When the trunk was last looked for, on the monotonic clock, and why it was not found.
@@ -128,20 +133,12 @@ impl Adapter for SipAdapter {
     }
 
     async fn send(&self, request: &SendRequest<'_>) -> Verdict {
-        let sound = match self.sound(request).await {
-            Ok(sound) => sound,
-            Err(verdict) => return verdict,
-        };
-        // The window keeps it from waiting, unless the lines are being closed.
-        let _line = self.lines.acquire().await;
-        if *self.stop.0.borrow() {
-            return map::stopped();
+        match self.stop.1.clone().or(self.prepare(request)).await {
+            // Looked at with the line in hand: whoever closes the lines waits for a call that begins here.
+            Some(Ok((sound, _line, trunk))) if !*self.stop.0.borrow() => self.call(&trunk, request, &sound).await,
+            Some(Err(verdict)) => verdict,
+            Some(Ok(_)) | None => map::stopped(),
         }
-        let trunk = match self.reach(Look::IfNeeded).await {
-            Ok(trunk) => trunk,
-            Err(why) => return map::unreachable(why),
-        };
-        self.call(&trunk, request, &sound).await
     }
 
     async fn check(&self) -> Result<String, String> {
@@ -175,8 +172,8 @@ impl Adapter for SipAdapter {
             }
         }
         self.stop.0.send_replace(true);
-        // Calls hang up; when all lines are free, they are over.
-        timeout(LAST_WORDS, self.lines.acquire_many(self.config.lines)).await.ok();
+        // When all lines are free, the last call is over.
+        timeout(self.config.longest + LAST_WORDS, self.lines.acquire_many(self.config.lines)).await.ok();
         *self.trunk.lock().await = None;
     }
 
@@ -205,6 +202,15 @@ enum Login {
 }
 
 impl SipAdapter {
+    /// All that a call needs: what to say, a line, and a trunk that is there.
+    async fn prepare(&self, request: &SendRequest<'_>) -> Result<(Arc<[i16]>, Option<SemaphorePermit<'_>>, Arc<Trunk>), Verdict> {
+        let sound = self.sound(request).await?;
+        // The window keeps it from waiting, unless the lines are being closed.
+        let line = self.lines.acquire().await.ok();
+        let trunk = self.reach(Look::IfNeeded).await.map_err(map::unreachable)?;
+        Ok((sound, line, trunk))
+    }
+
     /// A trunk that is there: the one in use, or the first of those that the name leads to.
     async fn reach(&self, look: Look) -> Result<Arc<Trunk>, String> {
         let config = &self.config;

@@ -122,9 +122,9 @@ pub(crate) fn rang_out(seconds: u64) -> Verdict {
     }
 }
 
-/// The verdict on a call that nobody picked up before the server stopped.
+/// The verdict on a call that nobody picked up before the session was to end: the server stops, or the connection changed.
 pub(crate) fn stopped() -> Verdict {
-    let failure = Failure::own(FailureCode::Undeliverable, "this server stopped before anybody picked up");
+    let failure = Failure::own(FailureCode::Undeliverable, "the session ended before anybody picked up");
     Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
 }
 

@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use nuncio_channel::Stop;
 use nuncio_domain::Entropy;
 use nuncio_net::Network;
 use tokio::net::UdpSocket;
@@ -25,8 +24,6 @@ pub(crate) enum End {
     Said,
     /// The other side hung up.
     HungUp,
-    /// This server stops.
-    Stopped,
     /// It took too long.
     TooLong,
 }
@@ -61,8 +58,8 @@ pub(crate) struct Media {
     codec: Codec,
     stream: Stream,
     keys: Option<Keys>,
-    /// Whether the other side was heard, so that its address is known for sure.
-    heard: bool,
+    /// Where the other side was heard from. From then on nobody else is listened to.
+    heard: Option<SocketAddr>,
     /// What we say of our sound, should it be asked for again.
     description: String,
 }
@@ -78,11 +75,11 @@ impl Media {
     ) -> Result<Self, String> {
         let to = guard.permit(&answer.host, answer.port).await?;
         let stream = Stream::new(answer.codec.payload_type(), entropy);
-        Ok(Self { socket, guard, to, codec: answer.codec, stream, keys: answer.keys.map(Keys::new), heard: false, description })
+        Ok(Self { socket, guard, to, codec: answer.codec, stream, keys: answer.keys.map(Keys::new), heard: None, description })
     }
 
-    /// Plays `script` until it ends, the other side hangs up, or `stop` or `deadline` come.
-    pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, mut stop: Stop, deadline: Instant) -> End {
+    /// Plays `script` until it ends, the other side hangs up, or `deadline` comes.
+    pub(crate) async fn talk(&mut self, script: &mut Script, call: &mut Call, deadline: Instant) -> End {
         let mut pace = interval(PACE);
         let mut datagram = [0; 2_048];
         loop {
@@ -94,7 +91,7 @@ impl Media {
                     self.socket.send_to(&packet, self.to).await.ok();
                 }
                 received = self.socket.recv_from(&mut datagram) => {
-                    if let Some(key) = self.listen(received, &datagram).await {
+                    if let Some(key) = self.listen(received, &datagram) {
                         script.press(key);
                     }
                 }
@@ -106,29 +103,31 @@ impl Media {
                         Err(_) => answering.refuse().await,
                     },
                 },
-                () = stop.asked() => return End::Stopped,
                 () = sleep_until(deadline) => return End::TooLong,
             }
         }
     }
 
     /// The key that a datagram tells. The first sound from the other side shows where it really is, behind whatever translates addresses.
-    async fn listen(&mut self, received: io::Result<(usize, SocketAddr)>, datagram: &[u8]) -> Option<char> {
+    /// Anybody can send datagrams here: only the trunk and the host of the answer are believed.
+    fn listen(&mut self, received: io::Result<(usize, SocketAddr)>, datagram: &[u8]) -> Option<char> {
         let (length, from) = received.ok()?;
         let packet = Packet::read(&datagram[..length])?;
-        if !self.heard {
-            self.heard = true;
-            if let Ok(permitted) = self.guard.permit(&from.ip().to_string(), from.port()).await {
-                self.to = permitted;
-            }
+        let is_known = match self.heard {
+            Some(heard) => from == heard,
+            None => from.ip() == self.to.ip() || from.ip() == self.guard.trunk.ip(),
+        };
+        if !is_known {
+            return None;
         }
+        (self.heard, self.to) = (Some(from), from);
         self.keys.as_mut()?.press(&packet)
     }
 
     async fn follow(&mut self, description: &str) -> Result<(), String> {
         let answer = sdp::read(description, &[self.codec])?;
         self.to = self.guard.permit(&answer.host, answer.port).await?;
-        (self.heard, self.keys) = (false, answer.keys.map(Keys::new));
+        (self.heard, self.keys) = (None, answer.keys.map(Keys::new));
         Ok(())
     }
 }

@@ -134,7 +134,7 @@ impl Speech {
         let _running = self.running.acquire().await;
         let wav =
             timeout(PATIENCE, run(key)).await.map_err(|_| fault(format!("took more than {} s", PATIENCE.as_secs())))?.map_err(fault)?;
-        let read = tokio::task::spawn_blocking(move || audio::read("audio/wav", &wav)).await;
+        let read = tokio::task::spawn_blocking(move || audio::read("audio/wav", &wav, u64::MAX)).await;
         let samples = read.map_err(|error| fault(error.to_string()))?.map_err(|why| fault(format!("wrote no WAV file: {why}")))?;
         if samples.is_empty() { Err(fault("said nothing".to_owned())) } else { Ok(samples.into()) }
     }

@@ -57,7 +57,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection as _, PgConnection, PgPool, Postgres};
+use sqlx::{PgPool, Postgres};
 
 use crate::hot::{Prepared, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
@@ -98,9 +98,11 @@ impl PostgresStore {
 /// Brings the schema up to date, on a connection without time limits: a large table takes its time, and so does another node that is at it.
 async fn migrate(options: &PgConnectOptions) -> Result<()> {
     let unlimited = ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"].map(|limit| (limit, "0"));
-    let mut conn = PgConnection::connect_with(&options.clone().options(unlimited)).await.map_err(sqlx_error)?;
-    sqlx::migrate!("./migrations/postgres").run(&mut conn).await.map_err(migrate_error)?;
-    conn.close().await.map_err(sqlx_error)
+    let options = options.clone().options(unlimited);
+    let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.map_err(sqlx_error)?;
+    sqlx::migrate!("./migrations/postgres").run(&pool).await.map_err(migrate_error)?;
+    pool.close().await;
+    Ok(())
 }
 
 async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {

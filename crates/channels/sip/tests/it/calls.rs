@@ -1,6 +1,7 @@
 //! What goes over the line, and what the other side can do about it.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nuncio_channel::{OptedOut, ProviderEvent, ReceiptTarget, ResolvedAttachment, SendRequest, Verdict};
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -123,6 +124,30 @@ async fn sound_follows_the_call_when_it_is_moved() {
     assert!((25..=35).contains(&moved), "{moved} of 40 packets came to the second port");
 }
 
+/// The address of the answer may be translated on the way to another port.
+#[tokio::test]
+async fn sound_goes_back_to_where_the_phone_is_heard_from() {
+    let mut carrier = Carrier::start(answering(Talk::does(10, Deed::PressElsewhere(5)))).await;
+    let caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    let got = carrier.got();
+    let moved = sounds(&got).iter().filter(|(at, _)| *at == 1).count();
+    assert!((25..=30).contains(&moved), "{moved} of 40 packets came to the second port");
+}
+
+/// Ports for sound are open to everybody, and easily found.
+#[tokio::test]
+async fn bystanders_press_no_keys_and_get_no_sound() {
+    let mut carrier = Carrier::start(answering(Talk::does(10, Deed::Bystanders(9)))).await;
+    let mut caller = Caller::new(carrier.port, json!({}));
+    assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
+    assert!(is_delivered(caller.told(), &caller));
+    assert_eq!(caller.told(), None, "nobody asked for no more calls");
+    let got = carrier.got();
+    let packets = sounds(&got);
+    assert_eq!((packets.len(), packets.iter().filter(|(at, _)| *at == 1).count()), (40, 0), "all sound came to the phone's first port");
+}
+
 #[tokio::test]
 async fn an_answer_without_a_codec_of_ours_ends_the_call() {
     const G729: &str = "v=0\r\nc=IN IP4 127.0.0.1\r\nm=audio PORT RTP/AVP 18\r\n";
@@ -200,6 +225,31 @@ async fn recordings_are_played() {
     assert_eq!(loud(&sounds(&carrier.got())), 10);
 }
 
+/// Each may take some hundred megabytes of memory.
+#[tokio::test]
+async fn two_recordings_at_once_are_fetched() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut caller = Caller::new(1, json!({}));
+    caller.message = recording();
+    let media_url = Some(format!("http://{}/sound", listener.local_addr().unwrap()));
+    caller.message.request.content = Some(Box::new(Content { media_url, ..Content::default() }));
+    let serves = async {
+        for _ in 0..2 {
+            let (mut one, mut two) = (listener.accept().await.unwrap().0, listener.accept().await.unwrap().0);
+            // That something does not happen has no sign but time.
+            assert!(timeout(Duration::from_millis(200), listener.accept()).await.is_err(), "a third is fetched");
+            for stream in [&mut one, &mut two] {
+                assert!(stream.read(&mut [0; 4_096]).await.unwrap() > 0);
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nID3").await.unwrap();
+            }
+        }
+    };
+    let (a, b, c, d, ()) = tokio::join!(caller.send(), caller.send(), caller.send(), caller.send(), serves);
+    for verdict in [a, b, c, d] {
+        assert_eq!(short(&verdict).1, "content_rejected", "{verdict:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     let mut carrier = Carrier::start(answering(Talk::listens())).await;
@@ -231,23 +281,29 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
     assert_eq!(short(&voices.adapter.send(&request).await).3, "no voice speaks \"fil-PH\"");
 }
 
+/// A change of the connection ends the session too: who listens must not be called again.
 #[tokio::test]
-async fn stopping_ends_calls_and_tells_what_became_of_them() {
+async fn a_session_that_ends_lets_calls_end_by_themselves_and_begins_none() {
     let mut carrier = Carrier::start(answering(Talk::listens())).await;
-    let caller = Caller::new(carrier.port, json!({ "repeat": 5 }));
+    let mut caller = Caller::new(carrier.port, json!({ "repeat": 2, "lines": 1 }));
     let (ask, run) = caller.run();
     carrier.until("OPTIONS").await;
     let (verdict, ()) = tokio::join!(caller.send(), async {
         carrier.until_sound().await;
-        ask.send(true).unwrap();
+        let (waiting, ()) = tokio::join!(caller.send(), async { ask.send(true).unwrap() });
+        assert_eq!(short(&waiting), ("deferred", "undeliverable", None, "the session ended before anybody picked up"));
+        assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
+        assert!(!run.is_finished() && !methods(&carrier.got()).contains(&"BYE"), "the first call goes on");
     });
-    assert_eq!(short(&verdict), ("unknown", "unknown_outcome", None, "this server stopped while the message was said"));
-    carrier.until("BYE").await;
+    assert!(matches!(verdict, Verdict::Accepted { .. }), "{verdict:?}");
+    assert!(is_delivered(caller.told(), &caller));
     timeout(PATIENCE, run).await.expect("the session ends when its calls have").unwrap();
-    carrier.got();
-    assert_eq!(short(&caller.send().await).0, "deferred", "nobody is called any more");
+    assert_eq!(short(&caller.send().await).0, "deferred", "nor after the last call");
     assert!(!methods(&carrier.got()).contains(&"INVITE"));
+}
 
+#[tokio::test]
+async fn a_session_that_ends_cancels_ringing() {
     let mut carrier = Carrier::start(Script::new(Act::Ring)).await;
     let caller = Caller::new(carrier.port, json!({}));
     let (ask, run) = caller.run();
@@ -256,7 +312,7 @@ async fn stopping_ends_calls_and_tells_what_became_of_them() {
         carrier.until("INVITE").await;
         ask.send(true).unwrap();
     });
-    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "this server stopped before anybody picked up"));
+    assert_eq!(short(&verdict), ("deferred", "undeliverable", None, "the session ended before anybody picked up"));
     carrier.until("CANCEL").await;
     timeout(PATIENCE, run).await.expect("the session ends").unwrap();
 }

@@ -46,8 +46,12 @@ pub(crate) enum Deed {
     HangUp,
     Press(u8),
     Info(char),
-    /// Asks for the sound to go to its second port.
+    /// Is heard from its first port, and asks for the sound to go to its second one.
     Move,
+    /// Presses a key, and goes on, from its second port, of which no description tells.
+    PressElsewhere(u8),
+    /// Presses nothing, while a stranger presses this key before the phone was heard, and the second port does after.
+    Bystanders(u8),
 }
 
 pub(crate) const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio PORT RTP/AVP 8 96\r\na=rtpmap:96 telephone-event/8000\r\n";
@@ -166,6 +170,15 @@ async fn bind() -> UdpSocket {
 
 fn port(socket: &UdpSocket) -> u16 {
     socket.local_addr().unwrap().port()
+}
+
+/// A key press as telephone events; other keys begin at other times.
+async fn press(socket: &UdpSocket, key: u8, to: SocketAddr) {
+    for number in 0..6_u8 {
+        let end = if number > 2 { 0x8A } else { 0x0A };
+        let event = [0x80, 96, 0, number, 0, 0, 1, key, 0, 0, 0, 7, key, end, 0, 160];
+        socket.send_to(&event, to).await.unwrap();
+    }
 }
 
 struct Line {
@@ -314,13 +327,16 @@ impl Line {
         match deed {
             Deed::HangUp => self.request("BYE", "text/plain", "").await,
             Deed::Info(key) => self.request("INFO", "application/dtmf-relay", &format!("Signal={key}\r\nDuration=100\r\n")).await,
-            Deed::Move => self.request("INVITE", "application/sdp", &sdp.replace("PORT", &port(&self.phone[1]).to_string())).await,
-            Deed::Press(key) => {
-                for number in 0..6_u8 {
-                    let end = if number > 2 { 0x8A } else { 0x0A };
-                    let event = [0x80, 96, 0, number, 0, 0, 1, 0, 0, 0, 0, 7, key, end, 0, 160];
-                    self.phone[0].send_to(&event, from).await.unwrap();
-                }
+            Deed::Move => {
+                press(&self.phone[0], 5, from).await;
+                self.request("INVITE", "application/sdp", &sdp.replace("PORT", &port(&self.phone[1]).to_string())).await;
+            }
+            Deed::Press(key) => press(&self.phone[0], key, from).await,
+            Deed::PressElsewhere(key) => press(&self.phone[1], key, from).await,
+            Deed::Bystanders(key) => {
+                press(&UdpSocket::bind("127.0.0.2:0").await.unwrap(), key, from).await;
+                press(&self.phone[0], 5, from).await;
+                press(&self.phone[1], key, from).await;
             }
         }
     }
