@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::inbound::Inbox;
 use crate::status;
@@ -27,6 +27,8 @@ pub(crate) const DELIVERIES: usize = 1_000;
 const SEQUENCES: u64 = 0x7FFF_FFFF;
 /// The reader's buffer grows in steps of this many octets.
 const READ: usize = 16 * 1024;
+/// A line may break that long before we are told: what was written in that time may not have arrived.
+const DOUBT: Duration = Duration::from_secs(5);
 /// Longest time that closing the line may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -68,6 +70,14 @@ impl Over {
     }
 }
 
+/// An answer of ours that was handed to the writer.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    /// It is one of that many first answers.
+    place: u64,
+    at: Instant,
+}
+
 /// Who waits for an answer.
 #[derive(Debug)]
 struct Waiter {
@@ -83,8 +93,12 @@ struct Outbox {
     /// Requests below this number were taken by the writer.
     taken: u64,
     waiting: HashMap<u32, Waiter>,
-    /// Why the session ended.
-    ended: Option<String>,
+    /// How many answers were handed to the writer.
+    answers: u64,
+    /// How many of them were written.
+    answered: u64,
+    /// Why the session ended, and when.
+    ended: Option<(String, Instant)>,
 }
 
 /// One session, shared by those who send, its reader and its writer.
@@ -111,16 +125,18 @@ impl Session {
         }
     }
 
-    /// Whether it is over.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.outbox.lock().ended.is_some()
+    /// Whether it is over, and that answer of ours, if it was handed over at all, may not have reached the SMSC.
+    pub(crate) fn may_have_lost(&self, answer: Option<&Handed>) -> bool {
+        let outbox = self.outbox.lock();
+        let Some((_, ended)) = &outbox.ended else { return false };
+        answer.is_none_or(|answer| answer.place > outbox.answered || ended.duration_since(answer.at) < DOUBT)
     }
 
     /// Sends what `write` writes with a sequence number of its own, and waits for the answer.
     pub(crate) async fn request(&self, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, Fault> {
         let mut waiting = {
             let mut outbox = self.outbox.lock();
-            if let Some(why) = &outbox.ended {
+            if let Some((why, _)) = &outbox.ended {
                 return Err(Fault::NotSent(why.clone()));
             }
             let order = outbox.next;
@@ -150,14 +166,18 @@ impl Session {
         Fault::NotSent(silence)
     }
 
-    /// Writes an answer, or another PDU that has none.
-    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Hands an answer to the writer, unless the session is over.
+    pub(crate) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Option<Handed> {
         let mut outbox = self.outbox.lock();
-        if outbox.ended.is_none() {
-            write(&mut outbox.buffer);
+        if outbox.ended.is_some() {
+            return None;
         }
+        write(&mut outbox.buffer);
+        outbox.answers += 1;
+        let handed = Handed { place: outbox.answers, at: Instant::now() };
         drop(outbox);
         self.wake.notify_one();
+        Some(handed)
     }
 
     /// Ends the session: whoever waits is told so.
@@ -166,7 +186,7 @@ impl Session {
         if outbox.ended.is_some() {
             return;
         }
-        outbox.ended = Some(why.to_owned());
+        outbox.ended = Some((why.to_owned(), Instant::now()));
         let taken = outbox.taken;
         for (_, waiter) in outbox.waiting.drain() {
             let fault = if waiter.order < taken { Fault::Lost(why.to_owned()) } else { Fault::NotSent(why.to_owned()) };
@@ -220,15 +240,16 @@ impl Session {
     async fn drain(&self, to: &mut (impl AsyncWrite + Unpin)) -> String {
         let mut chunk = Vec::new();
         loop {
-            {
+            let answers = {
                 let mut outbox = self.outbox.lock();
-                if let Some(why) = &outbox.ended {
+                if let Some((why, _)) = &outbox.ended {
                     return why.clone();
                 }
                 chunk.clear();
                 std::mem::swap(&mut outbox.buffer, &mut chunk);
                 outbox.taken = outbox.next;
-            }
+                outbox.answers
+            };
             if chunk.is_empty() {
                 self.wake.notified().await;
                 continue;
@@ -238,7 +259,7 @@ impl Session {
                 to.flush().await
             };
             match timeout(self.limit, write).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => self.outbox.lock().answered = answers,
                 Ok(Err(error)) => return format!("the connection broke: {error}"),
                 Err(_) => return "the SMSC takes nothing any more".to_owned(),
             }
@@ -298,10 +319,10 @@ impl Session {
         match header.id {
             command if command & id::ANSWER != 0 => self.answered(header, body),
             id::DELIVER_SM | id::DATA_SM => self.deliver(header, body, inbox),
-            id::ENQUIRE_LINK => self.write(|out| wire::bare(out, answer)),
+            id::ENQUIRE_LINK => drop(self.answer(|out| wire::bare(out, answer))),
             id::UNBIND => return Some(Over { why: "the SMSC ended the session (unbind)".to_owned(), farewell: Some(answer) }),
             id::OUTBIND | id::ALERT_NOTIFICATION => {}
-            _ => self.write(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header })),
+            _ => drop(self.answer(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header }))),
         }
         None
     }
@@ -316,15 +337,14 @@ impl Session {
     /// Takes a delivery on, and answers it when it is on disk, or why it is not.
     fn deliver(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<Inbox>>) {
         let answer = move |session: &Self, status| {
-            session.write(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }));
+            session.answer(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }))
         };
-        let Some(inbox) = inbox else { return answer(self, status::NOT_NOW) };
-        let Some(delivery) = wire::delivery(header.id, body) else { return answer(self, status::NEVER) };
-        let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return answer(self, status::QUEUE_FULL) };
+        let Some(inbox) = inbox else { return drop(answer(self, status::NOT_NOW)) };
+        let Some(delivery) = wire::delivery(header.id, body) else { return drop(answer(self, status::NEVER)) };
+        let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return drop(answer(self, status::QUEUE_FULL)) };
         let (session, inbox) = (Arc::clone(self), Arc::clone(inbox));
         tokio::spawn(async move {
-            let status = inbox.take(&session, delivery).await;
-            answer(&session, status);
+            inbox.take(&session, delivery, |status| answer(&session, status)).await;
             drop(permit);
         });
     }

@@ -150,3 +150,34 @@ async fn sequence_numbers_begin_again_at_one() {
     }
     assert_eq!(seen, [0x7FFF_FFFF, 1]);
 }
+
+fn answer(session: &Session) -> Option<Handed> {
+    session.answer(|out| wire::bare(out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0, sequence: 1 }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_written_well_before_the_end_is_with_the_smsc() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let early = answer(&session);
+    hear(&mut far).await;
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let late = answer(&session);
+    hear(&mut far).await;
+    assert!(!session.may_have_lost(None), "the session is there");
+    drop(far);
+    running.await.unwrap();
+    assert!(!session.may_have_lost(early.as_ref()));
+    assert!(session.may_have_lost(late.as_ref()), "it may have been on its way");
+    assert!(answer(&session).is_none());
+    assert!(session.may_have_lost(None), "it was not even handed over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_not_written_is_not_with_the_smsc() {
+    let session = session();
+    let (_far, running) = run(&session, 8);
+    let stuck = answer(&session);
+    assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
+    assert!(session.may_have_lost(stuck.as_ref()), "half of it was written, {LIMIT:?} ago");
+}
