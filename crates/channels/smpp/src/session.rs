@@ -101,6 +101,19 @@ struct Outbox {
     ended: Option<(String, Instant)>,
 }
 
+impl Outbox {
+    /// The writer takes what is to be written, and hears how many answers there were until now; or why the session ended.
+    fn take(&mut self, chunk: &mut Vec<u8>) -> Result<u64, String> {
+        if let Some((why, _)) = &self.ended {
+            return Err(why.clone());
+        }
+        chunk.clear();
+        std::mem::swap(&mut self.buffer, chunk);
+        self.taken = self.next;
+        Ok(self.answers)
+    }
+}
+
 /// One session, shared by those who send, its reader and its writer.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -157,12 +170,12 @@ impl Session {
     /// What it means that the request of this number has no answer in time.
     fn unanswered(&self, order: u64) -> Fault {
         let silence = format!("the SMSC did not answer within {} s", self.limit.as_secs());
-        let stuck = self.outbox.lock().taken <= order;
-        if !stuck {
+        let mut outbox = self.outbox.lock();
+        if outbox.taken > order {
             return Fault::Lost(silence);
         }
-        // The line takes nothing any more. Ending it keeps the request from going out after all.
-        self.end("the SMSC takes nothing any more");
+        // The line takes nothing any more. Ending it under the same lock keeps the request from going out after all.
+        self.end_locked(&mut outbox, "the SMSC takes nothing any more");
         Fault::NotSent(silence)
     }
 
@@ -182,7 +195,10 @@ impl Session {
 
     /// Ends the session: whoever waits is told so.
     pub(crate) fn end(&self, why: &str) {
-        let mut outbox = self.outbox.lock();
+        self.end_locked(&mut self.outbox.lock(), why);
+    }
+
+    fn end_locked(&self, outbox: &mut Outbox, why: &str) {
         if outbox.ended.is_some() {
             return;
         }
@@ -194,7 +210,6 @@ impl Session {
             waiter.tell.send(Err(fault)).ok();
         }
         outbox.buffer = Vec::new();
-        drop(outbox);
         self.window.close();
         self.wake.notify_one();
     }
@@ -240,15 +255,9 @@ impl Session {
     async fn drain(&self, to: &mut (impl AsyncWrite + Unpin)) -> String {
         let mut chunk = Vec::new();
         loop {
-            let answers = {
-                let mut outbox = self.outbox.lock();
-                if let Some((why, _)) = &outbox.ended {
-                    return why.clone();
-                }
-                chunk.clear();
-                std::mem::swap(&mut outbox.buffer, &mut chunk);
-                outbox.taken = outbox.next;
-                outbox.answers
+            let answers = match self.outbox.lock().take(&mut chunk) {
+                Ok(answers) => answers,
+                Err(why) => return why,
             };
             if chunk.is_empty() {
                 self.wake.notified().await;

@@ -1,5 +1,7 @@
 //! What is known of requests when a session ends.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::io::{DuplexStream, duplex};
 
 use super::*;
@@ -180,4 +182,26 @@ async fn an_answer_that_was_not_written_is_not_with_the_smsc() {
     let stuck = answer(&session);
     assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
     assert!(session.may_have_lost(stuck.as_ref()), "half of it was written, {LIMIT:?} ago");
+}
+
+#[test]
+fn what_is_said_not_to_be_sent_never_is() {
+    for round in 0..1_000 {
+        let session = session();
+        session.test();
+        let ready = AtomicBool::new(false);
+        let (fault, written) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut chunk = Vec::new();
+                ready.store(true, Ordering::SeqCst);
+                // The one comes before, between and after the steps of the other.
+                (0..round % 50).for_each(|_| std::hint::spin_loop());
+                session.outbox.lock().take(&mut chunk).ok();
+                !chunk.is_empty()
+            });
+            while !ready.load(Ordering::SeqCst) {}
+            (session.unanswered(0), writer.join().unwrap())
+        });
+        assert_eq!(matches!(fault, Fault::Lost(_)), written, "in round {round}");
+    }
 }
