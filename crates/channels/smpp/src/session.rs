@@ -29,6 +29,8 @@ const SEQUENCES: u64 = 0x7FFF_FFFF;
 const READ: usize = 16 * 1024;
 /// A line may break that long before we are told: what was written in that time may not have arrived.
 const DOUBT: Duration = Duration::from_secs(5);
+/// Octets of answers that may wait for the writer: an SMSC that asks on and on, and reads nothing, gets no further.
+const UNREAD: usize = 1024 * 1024;
 /// Longest time that closing the line may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -97,20 +99,20 @@ struct Outbox {
     answers: u64,
     /// How many of them were written.
     answered: u64,
+    /// Octets of those in the buffer. What we ask is bounded by the window.
+    unread: usize,
     /// Why the session ended, and when.
     ended: Option<(String, Instant)>,
 }
 
 impl Outbox {
-    /// The writer takes what is to be written, and hears how many answers there were until now; or why the session ended.
-    fn take(&mut self, chunk: &mut Vec<u8>) -> Result<u64, String> {
-        if let Some((why, _)) = &self.ended {
-            return Err(why.clone());
-        }
+    /// The writer takes what is to be written, and hears how many answers there were until now.
+    fn take(&mut self, chunk: &mut Vec<u8>) -> u64 {
         chunk.clear();
         std::mem::swap(&mut self.buffer, chunk);
         self.taken = self.next;
-        Ok(self.answers)
+        self.unread = 0;
+        self.answers
     }
 }
 
@@ -119,6 +121,7 @@ impl Outbox {
 pub(crate) struct Session {
     outbox: Mutex<Outbox>,
     wake: Notify,
+    over: Notify,
     /// One permit for each message under way.
     pub(crate) window: Semaphore,
     /// One permit for each delivery under way.
@@ -132,6 +135,7 @@ impl Session {
         Self {
             outbox: Mutex::default(),
             wake: Notify::new(),
+            over: Notify::new(),
             window: Semaphore::new(window),
             deliveries: Arc::new(Semaphore::new(DELIVERIES)),
             limit,
@@ -185,7 +189,13 @@ impl Session {
         if outbox.ended.is_some() {
             return None;
         }
+        let before = outbox.buffer.len();
         write(&mut outbox.buffer);
+        outbox.unread += outbox.buffer.len() - before;
+        if outbox.unread > UNREAD {
+            self.end_locked(&mut outbox, "the SMSC does not read what it is answered");
+            return None;
+        }
         outbox.answers += 1;
         let handed = Handed { place: outbox.answers, at: Instant::now() };
         drop(outbox);
@@ -211,7 +221,7 @@ impl Session {
         }
         outbox.buffer = Vec::new();
         self.window.close();
-        self.wake.notify_one();
+        self.over.notify_one();
     }
 
     /// Lets what is under way come to its end, and unbinds.
@@ -236,6 +246,7 @@ impl Session {
         let over = tokio::select! {
             over = self.read(&mut from, inbox, enquire) => over,
             why = self.drain(&mut to) => Over::because(why),
+            why = self.ended() => Over::because(why),
         };
         self.end(&over.why);
         let farewell = async {
@@ -251,14 +262,17 @@ impl Session {
         over.why
     }
 
+    /// Waits until somebody else ends the session, and says why.
+    async fn ended(&self) -> String {
+        self.over.notified().await;
+        self.outbox.lock().ended.as_ref().map(|(why, _)| why.clone()).unwrap_or_default()
+    }
+
     /// The writer.
     async fn drain(&self, to: &mut (impl AsyncWrite + Unpin)) -> String {
         let mut chunk = Vec::new();
         loop {
-            let answers = match self.outbox.lock().take(&mut chunk) {
-                Ok(answers) => answers,
-                Err(why) => return why,
-            };
+            let answers = self.outbox.lock().take(&mut chunk);
             if chunk.is_empty() {
                 self.wake.notified().await;
                 continue;

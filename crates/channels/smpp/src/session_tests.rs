@@ -196,7 +196,7 @@ fn what_is_said_not_to_be_sent_never_is() {
                 ready.store(true, Ordering::SeqCst);
                 // The one comes before, between and after the steps of the other.
                 (0..round % 50).for_each(|_| std::hint::spin_loop());
-                session.outbox.lock().take(&mut chunk).ok();
+                session.outbox.lock().take(&mut chunk);
                 !chunk.is_empty()
             });
             while !ready.load(Ordering::SeqCst) {}
@@ -204,4 +204,24 @@ fn what_is_said_not_to_be_sent_never_is() {
         });
         assert_eq!(matches!(fault, Fault::Lost(_)), written, "in round {round}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_smsc_that_asks_on_and_on_and_reads_nothing_is_left() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let began = Instant::now();
+    let mut asked = Vec::new();
+    for sequence in 1..=1_024 {
+        wire::bare(&mut asked, Header { id: id::ENQUIRE_LINK, status: 0, sequence });
+    }
+    let mut octets = 0;
+    while far.write_all(&asked).await.is_ok() {
+        octets += asked.len();
+        assert!(octets < 2 * UNREAD, "no end of it");
+    }
+    assert_eq!(running.await.unwrap(), "the SMSC does not read what it is answered");
+    assert!(octets >= UNREAD, "{octets}");
+    assert!(began.elapsed() <= FAREWELL, "not only when the line is stuck for {LIMIT:?}");
+    assert!(session.outbox.lock().buffer.is_empty());
 }
