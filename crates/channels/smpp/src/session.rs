@@ -362,9 +362,12 @@ impl Session {
         let answer = move |session: &Self, status| {
             session.answer(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }))
         };
-        let Some(inbox) = inbox else { return drop(answer(self, status::NOT_NOW)) };
-        let Some(delivery) = wire::delivery(header.id, body) else { return drop(answer(self, status::NEVER)) };
-        let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return drop(answer(self, status::QUEUE_FULL)) };
+        let refuse = |status| {
+            answer(self, status);
+        };
+        let Some(inbox) = inbox else { return refuse(status::NOT_NOW) };
+        let Some(delivery) = wire::delivery(header.id, body) else { return refuse(status::NEVER) };
+        let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return refuse(status::QUEUE_FULL) };
         let (session, inbox) = (Arc::clone(self), Arc::clone(inbox));
         tokio::spawn(async move {
             inbox.take(&session, delivery, |status| answer(&session, status)).await;

@@ -199,7 +199,9 @@ fn what_is_said_not_to_be_sent_never_is() {
                 session.outbox.lock().take(&mut chunk);
                 !chunk.is_empty()
             });
-            while !ready.load(Ordering::SeqCst) {}
+            while !ready.load(Ordering::SeqCst) {
+                std::hint::spin_loop();
+            }
             (session.unanswered(0), writer.join().unwrap())
         });
         assert_eq!(matches!(fault, Fault::Lost(_)), written, "in round {round}");
