@@ -1,5 +1,6 @@
 //! The guarded HTTP client.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode};
 use tokio::time::timeout;
+use tower::BoxError;
+use tower::util::MapFutureLayer;
 use url::Url;
 
 use crate::error::{FetchError, SetupError};
@@ -16,12 +19,17 @@ const USER_AGENT: &str = concat!("nuncio/", env!("CARGO_PKG_VERSION"));
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 
+tokio::task_local! {
+    /// How long connecting may take in the call that runs.
+    static CONNECT_WITHIN: Duration;
+}
+
 /// An HTTP client that goes only where its [`GuardPolicy`] permits.
 ///
 /// Clones are cheap and share one connection pool: one connection for a host that offers HTTP/2, over which requests go side by
 /// side, and as many as requests at once for another. Proxies named by the environment are not used:
 /// behind one, the addresses could not be checked. Cookies are not kept, compressed bodies are
-/// not asked for. Connecting may take 10 seconds at most.
+/// not asked for. Connecting may take 10 seconds at most, and no more than half of what the call may take.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -85,7 +93,7 @@ impl Client {
     /// Every kind of [`FetchError`]; see there.
     pub async fn fetch(&self, url: &str, limits: FetchLimits) -> Result<Fetched, FetchError> {
         let url = Url::parse(url)?;
-        timeout(limits.timeout, self.fetch_following(url, limits.max_bytes)).await.unwrap_or(Err(FetchError::Timeout))
+        within(limits.timeout, self.fetch_following(url, limits.max_bytes)).await
     }
 
     /// Sends one request and gives the answer of whatever status; redirects are not followed.
@@ -115,7 +123,7 @@ impl Client {
             response.truncated = read_body(answer, &url, limits.max_bytes, &mut response.body).await?;
             Ok(())
         };
-        let outcome = timeout(limits.timeout, exchange).await.unwrap_or(Err(FetchError::Timeout));
+        let outcome = within(limits.timeout, exchange).await;
         response.ok_or_else(|| outcome.err().unwrap_or(FetchError::Timeout))
     }
 
@@ -153,11 +161,26 @@ impl Client {
     }
 }
 
+/// Runs a call for `limit` at most. Its connecting is given up earlier: then it is known that the request never left.
+async fn within<T>(limit: Duration, call: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
+    let call = CONNECT_WITHIN.scope(CONNECT_TIMEOUT.min(limit / 2), call);
+    timeout(limit, call).await.unwrap_or(Err(FetchError::Timeout))
+}
+
+/// Resolving, connecting and the TLS handshake, begun by the call that wants them; reqwest's own limit is one for all calls.
+fn connecting<T>(step: impl Future<Output = Result<T, BoxError>>) -> impl Future<Output = Result<T, BoxError>> {
+    let limit = CONNECT_WITHIN.try_with(|limit| *limit).unwrap_or(CONNECT_TIMEOUT);
+    async move {
+        let late = |_| Err(io::Error::new(io::ErrorKind::TimedOut, format!("no connection within {limit:?}")).into());
+        timeout(limit, step).await.unwrap_or_else(late)
+    }
+}
+
 /// Connections are kept per host, and speak HTTP/2 where the server agrees to it in the handshake.
 fn builder(policy: &Arc<GuardPolicy>) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connector_layer(MapFutureLayer::new(connecting))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .dns_resolver(GuardedResolver(policy.clone()))

@@ -98,3 +98,17 @@ async fn a_connection_is_used_again_where_http2_is_not_offered() {
     }
     assert_eq!(*agreed.lock().unwrap(), ["http/1.1"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_never_connected_did_not_leave() {
+    // The system takes the connection; nobody answers the handshake.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let client = client();
+    for (seconds, connecting) in [(1, Duration::from_millis(500)), (10, Duration::from_secs(5)), (60, Duration::from_secs(10))] {
+        let limits = FetchLimits { timeout: Duration::from_secs(seconds), ..LIMITS };
+        let error = client.request(Method::POST, &url, HeaderMap::new(), b"once".to_vec(), limits).await.unwrap_err();
+        assert_eq!(error, FetchError::Unreachable(format!("127.0.0.1: no connection within {connecting:?}")));
+        assert!(!error.may_have_left());
+    }
+}

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use encoding_rs::{Encoding, UTF_8, UTF_16BE};
 use hmac::Mac as _;
 use nuncio_channel::{Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
 use nuncio_domain::address::sms_sender;
@@ -89,14 +90,12 @@ fn at(seconds: &str, now: Timestamp) -> Timestamp {
 /// Texts come in the character set that the gateway names; in UTF-8 unless it says otherwise.
 fn decode(bytes: &[u8], charset: &str) -> String {
     let charset = charset.split(';').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
-    match charset.as_str() {
-        "utf-16be" | "utf16-be" | "ucs-2" | "ucs2" | "iso-10646-ucs-2" => {
-            let units: Vec<u16> = bytes.chunks(2).map(|pair| pair.iter().fold(0, |unit, byte| unit << 8 | u16::from(*byte))).collect();
-            String::from_utf16_lossy(&units)
-        }
-        "iso-8859-1" | "latin1" | "windows-1252" => bytes.iter().copied().map(char::from).collect(),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
-    }
+    let encoding = match charset.as_str() {
+        // Of SMS, most significant octet first; on the web these names mean the other order.
+        "utf-16" | "utf16-be" | "ucs-2" | "ucs2" | "iso-10646-ucs-2" => UTF_16BE,
+        label => Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8),
+    };
+    encoding.decode_without_bom_handling(bytes).0.into_owned()
 }
 
 /// The variables of a query, as bytes: texts are not always UTF-8.
@@ -132,7 +131,11 @@ mod tests {
             (b"Ol\xe9", "ISO-8859-1", "Olé"),
             (b"\x04\x1f\xd8\x3d\xde\x00", "UTF-16BE", "П\u{1F600}"),
             (b"\x04\x1f", " \"utf16-be\"; x=y", "П"),
-            (b"\x00H\x00", "UTF-16BE", "H\0"),
+            (b"\x04\x1f", "UCS-2", "П"),
+            (b"\x00H\x00", "UTF-16BE", "H\u{fffd}"),
+            (b"10 \x80 \x93Ol\xe9\x94", "windows-1252", "10 € “Olé”"),
+            (b"\xcf\xf0", "windows-1251", "Пр"),
+            ("Olé".as_bytes(), "unheard-of", "Olé"),
             (b"Ol\xe9", "UTF-8", "Ol\u{fffd}"),
         ] {
             assert_eq!(decode(bytes, charset), text);

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::receipt::{self, IdFormat};
 use crate::recent::Recent;
-use crate::session::Session;
+use crate::session::{Handed, Session};
 use crate::wire::{Address, Delivery, Sar};
 use crate::{address, parts, status};
 
@@ -46,16 +46,17 @@ impl Inbox {
         }
     }
 
-    /// Takes one delivery that came over `session`, and says with which status to answer it.
-    pub(crate) async fn take(&self, session: &Arc<Session>, delivery: Delivery) -> u32 {
+    /// Takes one delivery that came over `session`, and has `hand` answer it with a status.
+    pub(crate) async fn take(&self, session: &Arc<Session>, delivery: Delivery, hand: impl FnOnce(u32) -> Option<Handed>) {
         if receipt::is_receipt(&delivery) {
-            return self.receipt(&delivery).await;
+            hand(self.receipt(&delivery).await);
+            return;
         }
         let (marked, body) = delivery.body();
         let part = marked.or(delivery.sar).filter(|sar| sar.total > 1 && (1..=sar.total).contains(&sar.sequence));
         match part {
-            Some(sar) => self.part(&delivery, sar, body).await,
-            None => self.whole(session, &delivery, body).await,
+            Some(sar) => drop(hand(self.part(&delivery, sar, body).await)),
+            None => self.whole(session, &delivery, body, hand).await,
         }
     }
 
@@ -71,14 +72,16 @@ impl Inbox {
     }
 
     /// A message in one piece.
-    async fn whole(&self, session: &Arc<Session>, delivery: &Delivery, body: &[u8]) -> u32 {
+    async fn whole(&self, session: &Arc<Session>, delivery: &Delivery, body: &[u8], hand: impl FnOnce(u32) -> Option<Handed>) {
         let mut hasher = DefaultHasher::new();
         (&delivery.source.text, &delivery.destination.text, delivery.data_coding, &delivery.octets).hash(&mut hasher);
         let (key, now) = (hasher.finish(), self.services.ids.clock.monotonic());
         let id = self.recent.lock().admit(key, session, now, || self.fresh_id());
         let recorded = self.record(id.clone(), &delivery.source, parts::read(delivery.data_coding, body)).await;
-        self.recent.lock().answered(key, &id, recorded.is_ok());
-        answer(recorded)
+        let taken = recorded.is_ok();
+        // Locked before the answer leaves: an SMSC may deliver again at once.
+        let mut recent = self.recent.lock();
+        recent.answered(key, &id, taken, hand(answer(recorded)));
     }
 
     /// One part of a message.

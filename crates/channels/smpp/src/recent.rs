@@ -1,14 +1,14 @@
 //! Which messages from outside were delivered before.
 //!
 //! An SMSC gives no id to what it delivers, and delivers again what we refused for now, or what it has no answer to because the session
-//! broke. People write the same words twice. So the same octets are the same message only if the first delivery was refused, or
-//! came over a session that is over; then both get one id, and what takes events keeps one of them.
+//! broke. People write the same words twice. So the same octets are the same message only if the first delivery was refused, or its
+//! session ended before our answer was surely with the SMSC; then both get one id, and what takes events keeps one of them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::session::Session;
+use crate::session::{Handed, Session};
 
 /// How long a delivery is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -18,8 +18,9 @@ const MOST: usize = 50_000;
 #[derive(Debug)]
 struct Seen {
     id: String,
-    session: Weak<Session>,
+    session: Arc<Session>,
     refused: bool,
+    answer: Option<Handed>,
 }
 
 /// Messages that were delivered lately, by a hash of their octets.
@@ -37,25 +38,27 @@ impl Recent {
                 self.seen.remove(&old);
             }
         }
-        let again = self.seen.get(&key).filter(|seen| seen.refused || seen.session.upgrade().is_none_or(|session| session.has_ended()));
+        let again = self.seen.get(&key).filter(|seen| seen.refused || seen.session.may_have_lost(seen.answer.as_ref()));
         let id = again.map_or_else(fresh, |seen| seen.id.clone());
-        let seen = Seen { id: id.clone(), session: Arc::downgrade(session), refused: false };
+        let seen = Seen { id: id.clone(), session: Arc::clone(session), refused: false, answer: None };
         if self.seen.insert(key, seen).is_none() {
             self.order.push_back((now, key));
         }
         id
     }
 
-    /// The message of that id was written, or refused for now.
-    pub(crate) fn answered(&mut self, key: u64, id: &str, taken: bool) {
+    /// The message of that id was taken, or refused for now, and the answer handed to the writer, if the session was there.
+    pub(crate) fn answered(&mut self, key: u64, id: &str, taken: bool, answer: Option<Handed>) {
         if let Some(seen) = self.seen.get_mut(&key).filter(|seen| seen.id == id) {
-            seen.refused = !taken;
+            (seen.refused, seen.answer) = (!taken, answer);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
 
     fn session() -> Arc<Session> {
@@ -75,18 +78,36 @@ mod tests {
         };
         assert_eq!(admit(&mut recent, &first, 0), "1");
         assert_eq!(admit(&mut recent, &first, 0), "2", "the same words, before the first were answered");
-        recent.answered(1, "2", true);
+        recent.answered(1, "2", true, None);
         assert_eq!(admit(&mut recent, &second, 1), "3", "the same words again");
-        recent.answered(1, "3", false);
+        recent.answered(1, "3", false, None);
         assert_eq!(admit(&mut recent, &second, 2), "3", "refused, delivered again");
-        recent.answered(1, "3", true);
         second.end("gone");
-        assert_eq!(admit(&mut recent, &first, 3), "3", "the answer may have been lost");
-        recent.answered(1, "3", true);
+        assert_eq!(admit(&mut recent, &first, 3), "3", "never answered");
+        recent.answered(1, "3", true, None);
         assert_eq!(admit(&mut recent, &first, 4), "4", "once is enough");
-        drop(first);
         assert_eq!(admit(&mut recent, &session(), 700), "5", "long ago");
         assert_eq!((recent.seen.len(), recent.order.len()), (1, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_words_are_new_if_the_first_were_surely_answered() {
+        for (lasts, id) in [(5, "2"), (4, "1")] {
+            let mut recent = Recent::default();
+            let session = session();
+            let (near, mut far) = tokio::io::duplex(64);
+            let running = tokio::spawn({
+                let session = Arc::clone(&session);
+                async move { session.run(Box::new(near), None, Duration::from_secs(60)).await }
+            });
+            recent.admit(1, &session, Duration::ZERO, || "1".to_owned());
+            recent.answered(1, "1", true, session.answer(|out| out.push(0)));
+            far.read_u8().await.unwrap();
+            tokio::time::advance(Duration::from_secs(lasts)).await;
+            drop(far);
+            running.await.unwrap();
+            assert_eq!(recent.admit(1, &self::session(), Duration::from_secs(lasts), || "2".to_owned()), id, "ended after {lasts} s");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, Semaphore, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::inbound::Inbox;
 use crate::status;
@@ -27,6 +27,10 @@ pub(crate) const DELIVERIES: usize = 1_000;
 const SEQUENCES: u64 = 0x7FFF_FFFF;
 /// The reader's buffer grows in steps of this many octets.
 const READ: usize = 16 * 1024;
+/// A line may break that long before we are told: what was written in that time may not have arrived.
+const DOUBT: Duration = Duration::from_secs(5);
+/// Octets of answers that may wait for the writer: an SMSC that asks on and on, and reads nothing, gets no further.
+const UNREAD: usize = 1024 * 1024;
 /// Longest time that closing the line may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -68,6 +72,14 @@ impl Over {
     }
 }
 
+/// An answer of ours that was handed to the writer.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    /// It is one of that many first answers.
+    place: u64,
+    at: Instant,
+}
+
 /// Who waits for an answer.
 #[derive(Debug)]
 struct Waiter {
@@ -83,8 +95,25 @@ struct Outbox {
     /// Requests below this number were taken by the writer.
     taken: u64,
     waiting: HashMap<u32, Waiter>,
-    /// Why the session ended.
-    ended: Option<String>,
+    /// How many answers were handed to the writer.
+    answers: u64,
+    /// How many of them were written.
+    answered: u64,
+    /// Octets of those in the buffer. What we ask is bounded by the window.
+    unread: usize,
+    /// Why the session ended, and when.
+    ended: Option<(String, Instant)>,
+}
+
+impl Outbox {
+    /// The writer takes what is to be written, and hears how many answers there were until now.
+    fn take(&mut self, chunk: &mut Vec<u8>) -> u64 {
+        chunk.clear();
+        std::mem::swap(&mut self.buffer, chunk);
+        self.taken = self.next;
+        self.unread = 0;
+        self.answers
+    }
 }
 
 /// One session, shared by those who send, its reader and its writer.
@@ -92,6 +121,7 @@ struct Outbox {
 pub(crate) struct Session {
     outbox: Mutex<Outbox>,
     wake: Notify,
+    over: Notify,
     /// One permit for each message under way.
     pub(crate) window: Semaphore,
     /// One permit for each delivery under way.
@@ -105,22 +135,25 @@ impl Session {
         Self {
             outbox: Mutex::default(),
             wake: Notify::new(),
+            over: Notify::new(),
             window: Semaphore::new(window),
             deliveries: Arc::new(Semaphore::new(DELIVERIES)),
             limit,
         }
     }
 
-    /// Whether it is over.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.outbox.lock().ended.is_some()
+    /// Whether it is over, and that answer of ours, if it was handed over at all, may not have reached the SMSC.
+    pub(crate) fn may_have_lost(&self, answer: Option<&Handed>) -> bool {
+        let outbox = self.outbox.lock();
+        let Some((_, ended)) = &outbox.ended else { return false };
+        answer.is_none_or(|answer| answer.place > outbox.answered || ended.duration_since(answer.at) < DOUBT)
     }
 
     /// Sends what `write` writes with a sequence number of its own, and waits for the answer.
     pub(crate) async fn request(&self, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, Fault> {
         let mut waiting = {
             let mut outbox = self.outbox.lock();
-            if let Some(why) = &outbox.ended {
+            if let Some((why, _)) = &outbox.ended {
                 return Err(Fault::NotSent(why.clone()));
             }
             let order = outbox.next;
@@ -141,32 +174,45 @@ impl Session {
     /// What it means that the request of this number has no answer in time.
     fn unanswered(&self, order: u64) -> Fault {
         let silence = format!("the SMSC did not answer within {} s", self.limit.as_secs());
-        let stuck = self.outbox.lock().taken <= order;
-        if !stuck {
+        let mut outbox = self.outbox.lock();
+        if outbox.taken > order {
             return Fault::Lost(silence);
         }
-        // The line takes nothing any more. Ending it keeps the request from going out after all.
-        self.end("the SMSC takes nothing any more");
+        // The line takes nothing any more. Ending it under the same lock keeps the request from going out after all.
+        self.end_locked(&mut outbox, "the SMSC takes nothing any more");
         Fault::NotSent(silence)
     }
 
-    /// Writes an answer, or another PDU that has none.
-    fn write(&self, write: impl FnOnce(&mut Vec<u8>)) {
+    /// Hands an answer to the writer, unless the session is over.
+    pub(crate) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Option<Handed> {
         let mut outbox = self.outbox.lock();
-        if outbox.ended.is_none() {
-            write(&mut outbox.buffer);
+        if outbox.ended.is_some() {
+            return None;
         }
+        let before = outbox.buffer.len();
+        write(&mut outbox.buffer);
+        outbox.unread += outbox.buffer.len() - before;
+        if outbox.unread > UNREAD {
+            self.end_locked(&mut outbox, "the SMSC does not read what it is answered");
+            return None;
+        }
+        outbox.answers += 1;
+        let handed = Handed { place: outbox.answers, at: Instant::now() };
         drop(outbox);
         self.wake.notify_one();
+        Some(handed)
     }
 
     /// Ends the session: whoever waits is told so.
     pub(crate) fn end(&self, why: &str) {
-        let mut outbox = self.outbox.lock();
+        self.end_locked(&mut self.outbox.lock(), why);
+    }
+
+    fn end_locked(&self, outbox: &mut Outbox, why: &str) {
         if outbox.ended.is_some() {
             return;
         }
-        outbox.ended = Some(why.to_owned());
+        outbox.ended = Some((why.to_owned(), Instant::now()));
         let taken = outbox.taken;
         for (_, waiter) in outbox.waiting.drain() {
             let fault = if waiter.order < taken { Fault::Lost(why.to_owned()) } else { Fault::NotSent(why.to_owned()) };
@@ -174,9 +220,8 @@ impl Session {
             waiter.tell.send(Err(fault)).ok();
         }
         outbox.buffer = Vec::new();
-        drop(outbox);
         self.window.close();
-        self.wake.notify_one();
+        self.over.notify_one();
     }
 
     /// Lets what is under way come to its end, and unbinds.
@@ -201,6 +246,7 @@ impl Session {
         let over = tokio::select! {
             over = self.read(&mut from, inbox, enquire) => over,
             why = self.drain(&mut to) => Over::because(why),
+            why = self.ended() => Over::because(why),
         };
         self.end(&over.why);
         let farewell = async {
@@ -216,19 +262,17 @@ impl Session {
         over.why
     }
 
+    /// Waits until somebody else ends the session, and says why.
+    async fn ended(&self) -> String {
+        self.over.notified().await;
+        self.outbox.lock().ended.as_ref().map(|(why, _)| why.clone()).unwrap_or_default()
+    }
+
     /// The writer.
     async fn drain(&self, to: &mut (impl AsyncWrite + Unpin)) -> String {
         let mut chunk = Vec::new();
         loop {
-            {
-                let mut outbox = self.outbox.lock();
-                if let Some(why) = &outbox.ended {
-                    return why.clone();
-                }
-                chunk.clear();
-                std::mem::swap(&mut outbox.buffer, &mut chunk);
-                outbox.taken = outbox.next;
-            }
+            let answers = self.outbox.lock().take(&mut chunk);
             if chunk.is_empty() {
                 self.wake.notified().await;
                 continue;
@@ -238,7 +282,7 @@ impl Session {
                 to.flush().await
             };
             match timeout(self.limit, write).await {
-                Ok(Ok(())) => {}
+                Ok(Ok(())) => self.outbox.lock().answered = answers,
                 Ok(Err(error)) => return format!("the connection broke: {error}"),
                 Err(_) => return "the SMSC takes nothing any more".to_owned(),
             }
@@ -298,10 +342,10 @@ impl Session {
         match header.id {
             command if command & id::ANSWER != 0 => self.answered(header, body),
             id::DELIVER_SM | id::DATA_SM => self.deliver(header, body, inbox),
-            id::ENQUIRE_LINK => self.write(|out| wire::bare(out, answer)),
+            id::ENQUIRE_LINK => drop(self.answer(|out| wire::bare(out, answer))),
             id::UNBIND => return Some(Over { why: "the SMSC ended the session (unbind)".to_owned(), farewell: Some(answer) }),
             id::OUTBIND | id::ALERT_NOTIFICATION => {}
-            _ => self.write(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header })),
+            _ => drop(self.answer(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header }))),
         }
         None
     }
@@ -316,15 +360,17 @@ impl Session {
     /// Takes a delivery on, and answers it when it is on disk, or why it is not.
     fn deliver(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<Inbox>>) {
         let answer = move |session: &Self, status| {
-            session.write(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }));
+            session.answer(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }))
         };
-        let Some(inbox) = inbox else { return answer(self, status::NOT_NOW) };
-        let Some(delivery) = wire::delivery(header.id, body) else { return answer(self, status::NEVER) };
-        let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return answer(self, status::QUEUE_FULL) };
+        let refuse = |status| {
+            answer(self, status);
+        };
+        let Some(inbox) = inbox else { return refuse(status::NOT_NOW) };
+        let Some(delivery) = wire::delivery(header.id, body) else { return refuse(status::NEVER) };
+        let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return refuse(status::QUEUE_FULL) };
         let (session, inbox) = (Arc::clone(self), Arc::clone(inbox));
         tokio::spawn(async move {
-            let status = inbox.take(&session, delivery).await;
-            answer(&session, status);
+            inbox.take(&session, delivery, |status| answer(&session, status)).await;
             drop(permit);
         });
     }

@@ -1,5 +1,7 @@
 //! What is known of requests when a session ends.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::io::{DuplexStream, duplex};
 
 use super::*;
@@ -149,4 +151,79 @@ async fn sequence_numbers_begin_again_at_one() {
         assert!(tokio::join!(session.enquire(), answering).0.is_ok());
     }
     assert_eq!(seen, [0x7FFF_FFFF, 1]);
+}
+
+fn answer(session: &Session) -> Option<Handed> {
+    session.answer(|out| wire::bare(out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0, sequence: 1 }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_written_well_before_the_end_is_with_the_smsc() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let early = answer(&session);
+    hear(&mut far).await;
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let late = answer(&session);
+    hear(&mut far).await;
+    assert!(!session.may_have_lost(None), "the session is there");
+    drop(far);
+    running.await.unwrap();
+    assert!(!session.may_have_lost(early.as_ref()));
+    assert!(session.may_have_lost(late.as_ref()), "it may have been on its way");
+    assert!(answer(&session).is_none());
+    assert!(session.may_have_lost(None), "it was not even handed over");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_was_not_written_is_not_with_the_smsc() {
+    let session = session();
+    let (_far, running) = run(&session, 8);
+    let stuck = answer(&session);
+    assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
+    assert!(session.may_have_lost(stuck.as_ref()), "half of it was written, {LIMIT:?} ago");
+}
+
+#[test]
+fn what_is_said_not_to_be_sent_never_is() {
+    for round in 0..1_000 {
+        let session = session();
+        session.test();
+        let ready = AtomicBool::new(false);
+        let (fault, written) = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut chunk = Vec::new();
+                ready.store(true, Ordering::SeqCst);
+                // The one comes before, between and after the steps of the other.
+                (0..round % 50).for_each(|_| std::hint::spin_loop());
+                session.outbox.lock().take(&mut chunk);
+                !chunk.is_empty()
+            });
+            while !ready.load(Ordering::SeqCst) {
+                std::hint::spin_loop();
+            }
+            (session.unanswered(0), writer.join().unwrap())
+        });
+        assert_eq!(matches!(fault, Fault::Lost(_)), written, "in round {round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_smsc_that_asks_on_and_on_and_reads_nothing_is_left() {
+    let session = session();
+    let (mut far, running) = run(&session, 4096);
+    let began = Instant::now();
+    let mut asked = Vec::new();
+    for sequence in 1..=1_024 {
+        wire::bare(&mut asked, Header { id: id::ENQUIRE_LINK, status: 0, sequence });
+    }
+    let mut octets = 0;
+    while far.write_all(&asked).await.is_ok() {
+        octets += asked.len();
+        assert!(octets < 2 * UNREAD, "no end of it");
+    }
+    assert_eq!(running.await.unwrap(), "the SMSC does not read what it is answered");
+    assert!(octets >= UNREAD, "{octets}");
+    assert!(began.elapsed() <= FAREWELL, "not only when the line is stuck for {LIMIT:?}");
+    assert!(session.outbox.lock().buffer.is_empty());
 }

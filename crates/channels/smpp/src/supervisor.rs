@@ -230,7 +230,10 @@ impl Link {
             }
         };
         match (bound?, over) {
-            (Err(trouble), _) => return Some(trouble),
+            (Err(trouble), _) => {
+                session.end(&trouble.text);
+                return Some(trouble);
+            }
             (Ok(()), Some(why)) => return Some(Trouble::new(self.broke(&why))),
             (Ok(()), None) => {}
         }

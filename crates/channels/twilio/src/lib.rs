@@ -70,6 +70,7 @@ impl AdapterFactory for TwilioFactory {
         let message_types = if config.channel == Channel::Voice { SPOKEN } else { sms::MESSAGE_TYPES };
         Ok(Arc::new(Twilio {
             client: self.net.client(config.trusted).clone(),
+            guarded: self.net.client(false).clone(),
             capabilities: Capabilities { message_types, receipts: Receipts::ByAttempt, window: config.window },
             events: Arc::clone(&services.events),
             config,
@@ -78,7 +79,10 @@ impl AdapterFactory for TwilioFactory {
 }
 
 struct Twilio {
+    /// To the API.
     client: Client,
+    /// To wherever messages and redirects say: a trusted account vouches for its API, not for these.
+    guarded: Client,
     capabilities: Capabilities,
     events: Arc<dyn EventSink>,
     config: Config,
@@ -134,7 +138,7 @@ impl Adapter for Twilio {
             // To where the file lies, which wants no credentials.
             let target = header(LOCATION).and_then(|target| Url::parse(reference).ok()?.join(target).ok());
             let target = target.ok_or_else(|| lost("the provider does not say where the file is".to_owned()))?;
-            let file = self.client.fetch(target.as_str(), limits).await.map_err(|error| lost(error.to_string()))?;
+            let file = self.guarded.fetch(target.as_str(), limits).await.map_err(|error| lost(error.to_string()))?;
             return Ok(attachment(reference, file.content_type.as_deref(), file.bytes));
         }
         if !answer.status.is_success() {
@@ -162,18 +166,20 @@ impl Twilio {
         map::read(&answer, self.config.auth_token.expose())
     }
 
-    /// The token goes along to the API only, whatever address a message names.
+    /// The token, and an open way out, are for the API only, whatever address a message names.
     async fn request(&self, method: Method, url: &str, form: String, limits: FetchLimits) -> Result<Response, Fault> {
         let mut headers = HeaderMap::new();
+        let mut client = &self.guarded;
         if url.strip_prefix(&self.config.base_url).is_some_and(|rest| rest.starts_with('/')) {
             let login = STANDARD.encode(format!("{}:{}", self.config.account_sid, self.config.auth_token.expose()));
             let mut login = HeaderValue::from_str(&format!("Basic {login}")).unwrap_or_else(|_| unreachable!("base64 is ASCII"));
             login.set_sensitive(true);
             headers.insert(AUTHORIZATION, login);
+            client = &self.client;
         }
         if !form.is_empty() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
         }
-        self.client.request(method, url, headers, form.into_bytes(), limits).await.map_err(|error| map::fault(&error))
+        client.request(method, url, headers, form.into_bytes(), limits).await.map_err(|error| map::fault(&error))
     }
 }

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
 use nuncio_channel::{AdapterFactory as _, OptedOut, ProviderEvent, SendRequest, Verdict};
+use nuncio_channel_twilio::TwilioFactory;
 use nuncio_domain::message::{FailureCode, Message};
 use nuncio_domain::{Channel, MessageType};
+use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Value, json};
 
-use crate::support::{Pushed, SID, account, factory, form, message, open, refusal, said, services_with, taken};
+use crate::support::{Pushed, SID, account, factory, form, message, open, refusal, said, services, services_with, taken};
 
 async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
     let api = Scripted::start(|_| taken()).await;
@@ -177,4 +179,24 @@ async fn media_are_fetched_from_where_they_lie() {
         let failure = adapter.fetch_media(&format!("{}/{path}", api.base()), most).await.unwrap_err();
         assert!(failure.code == FailureCode::AttachmentUnavailable && failure.message.contains(why), "{failure:?}");
     }
+}
+
+#[tokio::test]
+async fn a_trusted_account_leads_to_its_api_only() {
+    let inside = Scripted::start(|_| Reply::text(200, "of the house")).await;
+    let file = format!("{}/file", inside.base());
+    let target = file.clone();
+    let api = Scripted::start(move |seen| match &*seen.path {
+        "/Media/ME1" => Reply::text(307, "").with("Location", &target),
+        _ => Reply::text(200, "a file of the API itself"),
+    })
+    .await;
+    let net = Network::new(GuardPolicy { allow_http: true, ..GuardPolicy::default() }).unwrap();
+    let adapter = TwilioFactory::new(net).open(&account(Channel::Sms, &api.base(), json!({})), &services()).unwrap();
+    for reference in [format!("{}/Media/ME1", api.base()), file] {
+        let failure = adapter.fetch_media(&reference, 100).await.unwrap_err();
+        assert_eq!(failure.code, FailureCode::AttachmentUnavailable, "{reference}");
+    }
+    assert!(inside.seen().is_empty());
+    assert!(adapter.fetch_media(&format!("{}/Media/ME2", api.base()), 100).await.is_ok());
 }
