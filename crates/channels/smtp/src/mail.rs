@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 
-use mail_parser::{Message, MessageParser, MimeHeaders as _};
+use mail_parser::decoders::html::html_to_text;
+use mail_parser::{Message, MimeHeaders as _, PartType};
 use nuncio_channel::Media;
 use nuncio_domain::{MessageId, Timestamp};
 
-use crate::report;
 pub use crate::report::{Complaint, Delivery, Fate};
+use crate::{parts, report};
 
-/// Header fields named `Content-Type` of a mail that is read. Each can nest a level deeper.
-const NESTED: usize = 500;
-/// Lines of a mail that may divide its parts. Each part costs memory although it may be empty.
-const DIVIDED: usize = 100_000;
 /// Attachments that are kept of a letter.
 const ATTACHMENTS: usize = 100;
 /// Characters of a text that are kept: those that one of our own mails may have.
@@ -63,10 +60,7 @@ pub struct Letter {
 impl Mail {
     /// Reads a mail whose envelope names `from` (empty for none). `None` for what is no mail, or built to be hard to read.
     pub fn read(from: &str, bytes: &[u8]) -> Option<Self> {
-        if is_hostile(bytes) {
-            return None;
-        }
-        let message = MessageParser::default().parse(bytes)?;
+        let message = parts::parse(bytes)?;
         if let Some(report) = report::read(&message) {
             return Some(report);
         }
@@ -81,15 +75,6 @@ impl Mail {
         }
         letter(&message).map(|letter| Self::Letter(Box::new(letter)))
     }
-}
-
-fn is_hostile(bytes: &[u8]) -> bool {
-    let (mut nested, mut divided) = (0, 0);
-    for line in bytes.split(|&b| b == b'\n') {
-        divided += usize::from(line.starts_with(b"--"));
-        nested += usize::from(line.get(..13).is_some_and(|name| name.eq_ignore_ascii_case(b"content-type:")));
-    }
-    nested > NESTED || divided > DIVIDED
 }
 
 fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> Option<&'a str> {
@@ -122,25 +107,31 @@ fn returned(message: &Message<'_>, bytes: &[u8]) -> Mail {
 }
 
 fn letter(message: &Message<'_>) -> Option<Letter> {
+    if parts::has_encoded_mail(message) {
+        return None;
+    }
     let from = message.from()?.first()?;
-    let html = message.html_part(0).filter(|part| part.is_text_html()).and_then(|part| part.text_contents());
-    // The reader makes a text from the HTML where there is none.
-    let text = message.body_text(0).unwrap_or_default();
-    let media = message.attachments().take(ATTACHMENTS).map(media);
+    let html = message.html_part(0).filter(|part| part.is_text_html()).map(|part| parts::text(message, part));
+    let text = message.text_part(0).and_then(|part| match part.body {
+        PartType::Text(_) => Some(parts::text(message, part)),
+        PartType::Html(_) => Some(html_to_text(&parts::text(message, part))),
+        _ => None, // a picture
+    });
+    let media = message.attachments().take(ATTACHMENTS).map(|part| media(message, part));
     Some(Letter {
         from: from.address()?.trim().to_owned(),
         name: from.name().map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
         message_id: message.message_id().map(|id| clean(id, ID)),
         replies_to: answered(message),
         subject: message.subject().map(|subject| clean(subject, 998)).filter(|subject| !subject.is_empty()),
-        text: clean(text.replace("\r\n", "\n").trim_end(), TEXT),
-        html: html.map(|html| clean(html, HTML)),
+        text: clean(text.unwrap_or_default().replace("\r\n", "\n").trim_end(), TEXT),
+        html: html.map(|html| clean(&html, HTML)),
         media: media.collect(),
         at: message.date().map(|date| Timestamp::from_millis(date.to_timestamp().saturating_mul(1_000))),
     })
 }
 
-fn media(part: &mail_parser::MessagePart<'_>) -> Media {
+fn media(message: &Message<'_>, part: &mail_parser::MessagePart<'_>) -> Media {
     let kind = |kind: &mail_parser::ContentType<'_>| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("octet-stream"));
     let content_type = part.content_type().map_or(Cow::Borrowed("application/octet-stream"), |found| Cow::Owned(kind(found)));
     Media {
@@ -148,7 +139,11 @@ fn media(part: &mail_parser::MessagePart<'_>) -> Media {
         filename: part.attachment_name().map(|name| clean(name, 255)).filter(|name| !name.is_empty()),
         content_type: clean(&content_type.to_ascii_lowercase(), 127),
         content_id: part.content_id().map(|id| clean(id, ID)),
-        bytes: Some(part.contents().to_vec()),
+        bytes: Some(match part.body {
+            // In one charset, as the name of another is not kept.
+            PartType::Text(_) | PartType::Html(_) => parts::text(message, part).into_bytes(),
+            _ => parts::content(message, part).into_owned(),
+        }),
     }
 }
 
