@@ -64,13 +64,13 @@ impl Mail {
         if let Some(report) = report::read(&message) {
             return Some(report);
         }
-        if is_answer(&message) {
+        if is_automatic(&message) {
             return Some(Self::Automatic);
         }
         if from.is_empty() {
             return Some(returned(&message, bytes));
         }
-        if is_automatic(&message) || message.message_id().is_some_and(|id| own(id).is_some()) {
+        if message.message_id().is_some_and(|id| own(id).is_some()) {
             return Some(Self::Automatic);
         }
         letter(&message).map(|letter| Self::Letter(Box::new(letter)))
@@ -81,26 +81,22 @@ fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> Option<&'a str> {
     message.header_raw(name).map(str::trim)
 }
 
-/// Whether a machine answered (RFC 3834): somebody is away, a ticket was opened.
-fn is_answer(message: &Message<'_>) -> bool {
-    let submitted = raw(message, "Auto-Submitted").unwrap_or_default().to_ascii_lowercase();
-    let precedence = raw(message, "Precedence").unwrap_or_default().to_ascii_lowercase();
-    submitted.starts_with("auto-replied")
-        || precedence == "auto_reply"
-        || ["X-Autoreply", "X-Autorespond"].iter().any(|name| message.header_raw(*name).is_some())
-}
-
-/// Whether a machine sent it to many, or by itself.
+/// Whether a machine sent it to many, or by itself (RFC 3834): somebody is away, a ticket was opened.
 fn is_automatic(message: &Message<'_>) -> bool {
-    let submitted = raw(message, "Auto-Submitted").is_some_and(|value| !value.to_ascii_lowercase().starts_with("no"));
-    let precedence = raw(message, "Precedence").unwrap_or_default().to_ascii_lowercase();
-    submitted || matches!(precedence.as_str(), "bulk" | "junk" | "list") || message.header_raw("List-Id").is_some()
+    let word =
+        |name| raw(message, name).and_then(|value| value.split([' ', '\t', ';', '(']).next()).unwrap_or_default().to_ascii_lowercase();
+    !matches!(word("Auto-Submitted").as_str(), "" | "no")
+        || matches!(word("Precedence").as_str(), "bulk" | "junk" | "list" | "auto_reply")
+        || ["List-Id", "X-Autoreply", "X-Autorespond"].iter().any(|name| message.header_raw(*name).is_some())
 }
 
-/// A mail without a sender: it came back, unless it only tells of a delay, of which nothing is known yet.
+/// A mail without a sender: it came back, unless it only tells of a delay, of which nothing is known yet, or wants no automatic answer,
+/// as those that Exchange sends by itself do. People's letters have that field too, but they have a sender.
 fn returned(message: &Message<'_>, bytes: &[u8]) -> Mail {
     let subject = message.subject().unwrap_or_default().to_ascii_lowercase();
-    if ["delay", "warning", "still being retried"].iter().any(|word| subject.contains(word)) {
+    if ["delay", "warning", "still being retried"].iter().any(|word| subject.contains(word))
+        || message.header_raw("X-Auto-Response-Suppress").is_some()
+    {
         return Mail::Automatic;
     }
     Mail::Returned(clean(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * 1_024)]), usize::MAX))

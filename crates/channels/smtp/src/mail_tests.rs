@@ -62,17 +62,29 @@ fn machines_are_no_people() {
     ] {
         assert_eq!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Automatic, "{head}");
     }
-    assert!(matches!(read("a@b.example", "From: a@b.example\nAuto-Submitted: no\n\nx\n"), Mail::Letter(_)));
+    for head in ["Auto-Submitted: no", "Auto-Submitted: No (a person)", "X-Auto-Response-Suppress: OOF"] {
+        assert!(matches!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Letter(_)), "{head}");
+    }
 }
 
 #[test]
 fn what_comes_back_without_a_report() {
-    let Mail::Returned(raw) = read("", "From: mailer@b.example\nSubject: failure notice\n\nHi. This is the qmail-send program.\n") else {
+    let Mail::Returned(raw) =
+        read("", "From: mailer@b.example\nSubject: failure notice\nAuto-Submitted: no\n\nHi. This is the qmail-send program.\n")
+    else {
         panic!("it came back")
     };
     assert!(raw.contains("qmail"));
-    for no_bounce in ["Subject: Warning: could not send message for past 4 hours", "Auto-Submitted: auto-replied", "Precedence: auto_reply"]
-    {
+    for no_bounce in [
+        "Subject: Warning: could not send message for past 4 hours",
+        "Auto-Submitted: auto-replied",
+        "Auto-Submitted: auto-generated",
+        "Auto-Submitted: AUTO-NOTIFIED; x=y",
+        "X-Auto-Response-Suppress: All",
+        "Precedence: auto_reply",
+        "Precedence: bulk",
+        "X-Autorespond: yes",
+    ] {
         assert_eq!(read("", &format!("From: a@b.example\n{no_bounce}\n\nI am away.\n")), Mail::Automatic, "{no_bounce}");
     }
 }
