@@ -29,6 +29,7 @@ pub mod inlet;
 pub mod mail;
 mod map;
 mod message;
+mod parts;
 mod pool;
 mod relays;
 mod report;

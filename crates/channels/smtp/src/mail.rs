@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 
-use mail_parser::{Message, MessageParser, MimeHeaders as _};
+use mail_parser::decoders::html::html_to_text;
+use mail_parser::{Message, MimeHeaders as _, PartType};
 use nuncio_channel::Media;
 use nuncio_domain::{MessageId, Timestamp};
 
-use crate::report;
 pub use crate::report::{Complaint, Delivery, Fate};
+use crate::{parts, report};
 
-/// Header fields named `Content-Type` of a mail that is read. Each can nest a level deeper.
-const NESTED: usize = 500;
-/// Lines of a mail that may divide its parts. Each part costs memory although it may be empty.
-const DIVIDED: usize = 100_000;
 /// Attachments that are kept of a letter.
 const ATTACHMENTS: usize = 100;
 /// Characters of a text that are kept: those that one of our own mails may have.
@@ -63,84 +60,74 @@ pub struct Letter {
 impl Mail {
     /// Reads a mail whose envelope names `from` (empty for none). `None` for what is no mail, or built to be hard to read.
     pub fn read(from: &str, bytes: &[u8]) -> Option<Self> {
-        if is_hostile(bytes) {
-            return None;
-        }
-        let message = MessageParser::default().parse(bytes)?;
+        let message = parts::parse(bytes)?;
         if let Some(report) = report::read(&message) {
             return Some(report);
         }
-        if is_answer(&message) {
+        if is_automatic(&message) {
             return Some(Self::Automatic);
         }
         if from.is_empty() {
             return Some(returned(&message, bytes));
         }
-        if is_automatic(&message) || message.message_id().is_some_and(|id| own(id).is_some()) {
+        if message.message_id().is_some_and(|id| own(id).is_some()) {
             return Some(Self::Automatic);
         }
         letter(&message).map(|letter| Self::Letter(Box::new(letter)))
     }
 }
 
-fn is_hostile(bytes: &[u8]) -> bool {
-    let (mut nested, mut divided) = (0, 0);
-    for line in bytes.split(|&b| b == b'\n') {
-        divided += usize::from(line.starts_with(b"--"));
-        nested += usize::from(line.get(..13).is_some_and(|name| name.eq_ignore_ascii_case(b"content-type:")));
-    }
-    nested > NESTED || divided > DIVIDED
-}
-
 fn raw<'a>(message: &'a Message<'_>, name: &'static str) -> Option<&'a str> {
     message.header_raw(name).map(str::trim)
 }
 
-/// Whether a machine answered (RFC 3834): somebody is away, a ticket was opened.
-fn is_answer(message: &Message<'_>) -> bool {
-    let submitted = raw(message, "Auto-Submitted").unwrap_or_default().to_ascii_lowercase();
-    let precedence = raw(message, "Precedence").unwrap_or_default().to_ascii_lowercase();
-    submitted.starts_with("auto-replied")
-        || precedence == "auto_reply"
-        || ["X-Autoreply", "X-Autorespond"].iter().any(|name| message.header_raw(*name).is_some())
-}
-
-/// Whether a machine sent it to many, or by itself.
+/// Whether a machine sent it to many, or by itself (RFC 3834): somebody is away, a ticket was opened.
 fn is_automatic(message: &Message<'_>) -> bool {
-    let submitted = raw(message, "Auto-Submitted").is_some_and(|value| !value.to_ascii_lowercase().starts_with("no"));
-    let precedence = raw(message, "Precedence").unwrap_or_default().to_ascii_lowercase();
-    submitted || matches!(precedence.as_str(), "bulk" | "junk" | "list") || message.header_raw("List-Id").is_some()
+    let word =
+        |name| raw(message, name).and_then(|value| value.split([' ', '\t', ';', '(']).next()).unwrap_or_default().to_ascii_lowercase();
+    !matches!(word("Auto-Submitted").as_str(), "" | "no")
+        || matches!(word("Precedence").as_str(), "bulk" | "junk" | "list" | "auto_reply")
+        || ["List-Id", "X-Autoreply", "X-Autorespond"].iter().any(|name| message.header_raw(*name).is_some())
 }
 
-/// A mail without a sender: it came back, unless it only tells of a delay, of which nothing is known yet.
+/// A mail without a sender: it came back, unless it only tells of a delay, of which nothing is known yet, or wants no automatic answer,
+/// as those that Exchange sends by itself do. People's letters have that field too, but they have a sender.
 fn returned(message: &Message<'_>, bytes: &[u8]) -> Mail {
     let subject = message.subject().unwrap_or_default().to_ascii_lowercase();
-    if ["delay", "warning", "still being retried"].iter().any(|word| subject.contains(word)) {
+    if ["delay", "warning", "still being retried"].iter().any(|word| subject.contains(word))
+        || message.header_raw("X-Auto-Response-Suppress").is_some()
+    {
         return Mail::Automatic;
     }
     Mail::Returned(clean(&String::from_utf8_lossy(&bytes[..bytes.len().min(4 * 1_024)]), usize::MAX))
 }
 
 fn letter(message: &Message<'_>) -> Option<Letter> {
+    if parts::has_encoded_mail(message) {
+        return None;
+    }
     let from = message.from()?.first()?;
-    let html = message.html_part(0).filter(|part| part.is_text_html()).and_then(|part| part.text_contents());
-    // The reader makes a text from the HTML where there is none.
-    let text = message.body_text(0).unwrap_or_default();
-    let media = message.attachments().take(ATTACHMENTS).map(media);
+    let html = message.html_part(0).filter(|part| part.is_text_html()).map(|part| parts::text(message, part));
+    let text = message.text_part(0).and_then(|part| match part.body {
+        PartType::Text(_) => Some(parts::text(message, part)),
+        PartType::Html(_) => Some(html_to_text(&parts::text(message, part))),
+        _ => None, // a picture
+    });
+    let media = message.attachments().take(ATTACHMENTS).map(|part| media(message, part));
     Some(Letter {
         from: from.address()?.trim().to_owned(),
         name: from.name().map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
         message_id: message.message_id().map(|id| clean(id, ID)),
         replies_to: answered(message),
         subject: message.subject().map(|subject| clean(subject, 998)).filter(|subject| !subject.is_empty()),
-        text: clean(text.replace("\r\n", "\n").trim_end(), TEXT),
-        html: html.map(|html| clean(html, HTML)),
+        text: clean(text.unwrap_or_default().replace("\r\n", "\n").trim_end(), TEXT),
+        html: html.map(|html| clean(&html, HTML)),
         media: media.collect(),
         at: message.date().map(|date| Timestamp::from_millis(date.to_timestamp().saturating_mul(1_000))),
     })
 }
 
-fn media(part: &mail_parser::MessagePart<'_>) -> Media {
+fn media(message: &Message<'_>, part: &mail_parser::MessagePart<'_>) -> Media {
     let kind = |kind: &mail_parser::ContentType<'_>| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("octet-stream"));
     let content_type = part.content_type().map_or(Cow::Borrowed("application/octet-stream"), |found| Cow::Owned(kind(found)));
     Media {
@@ -148,7 +135,11 @@ fn media(part: &mail_parser::MessagePart<'_>) -> Media {
         filename: part.attachment_name().map(|name| clean(name, 255)).filter(|name| !name.is_empty()),
         content_type: clean(&content_type.to_ascii_lowercase(), 127),
         content_id: part.content_id().map(|id| clean(id, ID)),
-        bytes: Some(part.contents().to_vec()),
+        bytes: Some(match part.body {
+            // In one charset, as the name of another is not kept.
+            PartType::Text(_) | PartType::Html(_) => parts::text(message, part).into_bytes(),
+            _ => parts::content(message, part).into_owned(),
+        }),
     }
 }
 

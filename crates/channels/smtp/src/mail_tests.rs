@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::parts::NESTED;
 
 fn read(from: &str, mail: &str) -> Mail {
     Mail::read(from, mail.replace('\n', "\r\n").as_bytes()).expect("a mail")
@@ -40,6 +41,8 @@ fn letters_of_other_kinds() {
     assert_eq!((html.text.trim(), html.html.is_some(), html.subject), ("Hello you", true, None));
     let bare = letter_of("From: a@b.example\nReferences: <msg_01kahy0000e0000000000000ac@example.org>\n\nSTOP\n");
     assert_eq!((bare.text.trim(), bare.html, bare.message_id, bare.replies_to.is_some()), ("STOP", None, None, true));
+    let picture = letter_of("From: a@b.example\nContent-Type: image/png\nContent-Transfer-Encoding: base64\n\naGVsbG8=\n");
+    assert_eq!((picture.text.as_str(), picture.media[0].bytes.as_deref()), ("", Some(&b"hello"[..])));
     let Some(Mail::Letter(eight_bit)) = Mail::read("a@b", b"From: a@b.example\r\nSubject: \xff\xfe\r\n\r\na\0b \xe9\r\n") else { panic!() };
     assert!(eight_bit.text.starts_with("ab ") && !eight_bit.text.contains('\0'), "{eight_bit:?}");
     assert_eq!(Mail::read("a@b", b"Subject: nobody wrote it\r\n\r\nx"), None);
@@ -59,17 +62,29 @@ fn machines_are_no_people() {
     ] {
         assert_eq!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Automatic, "{head}");
     }
-    assert!(matches!(read("a@b.example", "From: a@b.example\nAuto-Submitted: no\n\nx\n"), Mail::Letter(_)));
+    for head in ["Auto-Submitted: no", "Auto-Submitted: No (a person)", "X-Auto-Response-Suppress: OOF"] {
+        assert!(matches!(read("a@b.example", &format!("From: a@b.example\n{head}\n\nx\n")), Mail::Letter(_)), "{head}");
+    }
 }
 
 #[test]
 fn what_comes_back_without_a_report() {
-    let Mail::Returned(raw) = read("", "From: mailer@b.example\nSubject: failure notice\n\nHi. This is the qmail-send program.\n") else {
+    let Mail::Returned(raw) =
+        read("", "From: mailer@b.example\nSubject: failure notice\nAuto-Submitted: no\n\nHi. This is the qmail-send program.\n")
+    else {
         panic!("it came back")
     };
     assert!(raw.contains("qmail"));
-    for no_bounce in ["Subject: Warning: could not send message for past 4 hours", "Auto-Submitted: auto-replied", "Precedence: auto_reply"]
-    {
+    for no_bounce in [
+        "Subject: Warning: could not send message for past 4 hours",
+        "Auto-Submitted: auto-replied",
+        "Auto-Submitted: auto-generated",
+        "Auto-Submitted: AUTO-NOTIFIED; x=y",
+        "X-Auto-Response-Suppress: All",
+        "Precedence: auto_reply",
+        "Precedence: bulk",
+        "X-Autorespond: yes",
+    ] {
         assert_eq!(read("", &format!("From: a@b.example\n{no_bounce}\n\nI am away.\n")), Mail::Automatic, "{no_bounce}");
     }
 }
@@ -90,6 +105,20 @@ fn what_is_built_to_be_hard_to_read() {
         assert_eq!(Mail::read("a@b", nested(kind, 100_000).as_bytes()), None, "{kind}");
         let _ = Mail::read("a@b", nested(kind, NESTED - 1).as_bytes()); // it ends
     }
+    for (head, level) in [
+        ("", "Content-Type :message/rfc822\n\n"),
+        ("", "c\to N tent-Type\r \x0c:message/rfc822\n\n"),
+        ("", ": \tContent-Type:message/rfc822\n\n"),
+        ("Content-Type: multipart/mixed; boundary=b\n\n", "--bContent-Type:message/rfc822\n\n"),
+    ] {
+        let hidden = |depth: usize| format!("From: a@b.example\n{head}{}x\n", level.repeat(depth));
+        assert_eq!(Mail::read("a@b", hidden(25 * 1_024 * 1_024 / level.len()).as_bytes()), None, "{level:?}");
+        assert!(read_small("a@b", hidden(NESTED - 1)).is_some(), "{level:?}");
+    }
+    for line in ["x--b\n\n", " --b\n\n"] {
+        let parts = line.repeat(25 * 1_024 * 1_024 / line.len());
+        assert_eq!(Mail::read("a@b", format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{parts}").as_bytes()), None);
+    }
     let parts = format!("From: a@b.example\nContent-Type: multipart/mixed; boundary=b\n\n{}", "--b\n".repeat(1_000_000));
     assert_eq!(Mail::read("a@b", parts.as_bytes()), None);
     let Mail::Letter(letter) = read(
@@ -105,6 +134,45 @@ fn what_is_built_to_be_hard_to_read() {
         panic!("a letter")
     };
     assert_eq!(letter.media.len(), ATTACHMENTS);
+}
+
+/// Reads on a thread with a quarter of the stack that threads have.
+fn read_small(from: &'static str, mail: String) -> Option<Mail> {
+    let small = std::thread::Builder::new().stack_size(512 * 1_024);
+    small.spawn(move || Mail::read(from, mail.as_bytes())).unwrap().join().unwrap()
+}
+
+#[test]
+fn no_mail_hides_in_an_encoding() {
+    let level = "Content-Type: message/rfc822\n\n";
+    let deep = level.repeat(18 * 1_024 * 1_024 / level.len());
+    let base64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &deep);
+    let quoted = deep.replace(':', "=3A");
+    for (coding, body) in [("base64", base64.as_str()), (" BASE64 ", "Y"), ("quoted-printable", quoted.as_str())] {
+        for (kind, body) in [("Content-Type: message/rfc822\n", body), ("Content-Type : Message/Global\n", "Y"), ("", "Y")] {
+            let hiding = |parts: &str| {
+                format!(
+                    "From: a@b.example\nContent-Type: multipart/digest; boundary=b\n\n{parts}\
+                     --b\n{kind}Content-Transfer-Encoding:{coding}\n\n{body}\n--b--\n"
+                )
+            };
+            assert!(kind.is_empty() || read_small("a@b", hiding("")).is_none(), "{coding} {kind}");
+            let status = "--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nAction: failed\nStatus: 5.1.1\n";
+            assert!(matches!(read_small("", hiding(status)), Some(Mail::Report(told)) if told.len() == 1), "{coding} {kind}");
+        }
+    }
+}
+
+#[test]
+fn an_encoded_report_is_read() {
+    let Mail::Report(told) = read(
+        "",
+        "From: a@b.example\nContent-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/delivery-status\n\
+         Content-Transfer-Encoding: base64\n\nUmVwb3J0aW5nLU1UQTogZG5zOyB4CgpBY3Rpb246IGZhaWxlZApTdGF0dXM6IDUuMS4xCg==\n--b--\n",
+    ) else {
+        panic!("a report")
+    };
+    assert_eq!(told.len(), 1);
 }
 
 proptest! {

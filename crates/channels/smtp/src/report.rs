@@ -5,6 +5,7 @@ use nuncio_domain::MessageId;
 use nuncio_domain::message::{Failure, FailureCode};
 
 use crate::mail::{Mail, clean, own};
+use crate::parts::content;
 
 /// Longest text of a report that is kept in a failure, in characters.
 const TEXT: usize = 500;
@@ -56,7 +57,7 @@ pub(crate) fn read(message: &Message<'_>) -> Option<Mail> {
         return Some(complaint(message, part));
     }
     let part = of("delivery-status").or_else(|| of("global-delivery-status"))?;
-    let entries = groups(&String::from_utf8_lossy(part.contents()));
+    let entries = groups(&String::from_utf8_lossy(&content(message, part)));
     let deliveries: Vec<Delivery> = entries.into_iter().filter_map(|(fields, raw)| delivery(&fields, &raw)).take(ENTRIES).collect();
     Some(if deliveries.is_empty() { Mail::Automatic } else { Mail::Report(deliveries) })
 }
@@ -135,7 +136,7 @@ fn meaning(status: Option<[u16; 3]>) -> (FailureCode, bool) {
 const COMPLAINTS: &[&str] = &["abuse", "fraud", "virus", "other", "miscategorized", "opt-out", "opt-out-list"];
 
 fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Mail {
-    let fields: Fields = groups(&String::from_utf8_lossy(report.contents())).into_iter().flat_map(|(fields, _)| fields).collect();
+    let fields: Fields = groups(&String::from_utf8_lossy(&content(message, report))).into_iter().flat_map(|(fields, _)| fields).collect();
     let kind = get(&fields, "feedback-type").unwrap_or("abuse").to_ascii_lowercase();
     if !COMPLAINTS.contains(&kind.as_str()) {
         return Mail::Automatic;
@@ -147,7 +148,7 @@ fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Mail {
             complaint.return_paths.extend(mail.return_address().map(bare));
             complaint.message = complaint.message.or_else(|| mail.message_id().and_then(own));
         } else if is(part, "text", "rfc822-headers") {
-            let head = groups(&String::from_utf8_lossy(part.contents()));
+            let head = groups(&String::from_utf8_lossy(&content(message, part)));
             let Some((head, _)) = head.first() else { continue };
             complaint.return_paths.extend(get(head, "return-path").map(bare));
             complaint.message = complaint.message.or_else(|| get(head, "message-id").and_then(own));

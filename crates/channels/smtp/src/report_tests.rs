@@ -9,7 +9,7 @@ fn read(mail: &str) -> Mail {
 /// A report whose second part is `kind` with this content, about a mail with this head.
 fn report(kind: &str, content: &str, head: &str) -> Mail {
     read(&format!(
-        "From: mailer@mx.example\nSubject: report\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=x; boundary=b\n\n\
+        "From: mailer@mx.example\nSubject: report\nAuto-Submitted: auto-generated\nMIME-Version: 1.0\nContent-Type: multipart/report; report-type=x; boundary=b\n\n\
          --b\n\nIn words.\n--b\nContent-Type: message/{kind}\n\n{content}\n--b\nContent-Type: text/rfc822-headers\n\n{head}\n--b--\n"
     ))
 }

@@ -9,7 +9,8 @@ use super::content::{Broken, COMMAND, read_line, read_mail};
 use super::{Desk, Limits, NotNow, Place};
 use crate::mail::Mail;
 
-/// Faulty commands after which a client is hung up on.
+/// Commands that cannot be read or come out of turn, since the last mail that was taken, after which a client is hung up on. An address
+/// that is refused is no fault: a mail server asks for many over one connection.
 const FAULTS: u32 = 20;
 const BARE: &str = "521 5.5.2 A line ends with CR and LF and has no other";
 
@@ -68,7 +69,7 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
     }
 
     async fn say(&mut self, answer: &str) -> Result<(), Broken> {
-        self.faults += u32::from(answer.starts_with('5'));
+        self.faults += u32::from(matches!(answer.get(..3), Some("500" | "501" | "502" | "503")));
         let write = async {
             self.stream.write_all(format!("{answer}\r\n").as_bytes()).await?;
             self.stream.flush().await
@@ -179,6 +180,9 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
         for place in &envelope.to {
             let taken = self.desk.take(place, mail).await.is_ok();
             all_taken &= taken;
+            if taken {
+                self.faults = 0;
+            }
             if self.lmtp == Some(true) {
                 self.say(answer(taken)).await?;
             }

@@ -178,6 +178,32 @@ async fn what_is_out_of_turn_or_too_much_is_refused() {
 }
 
 #[tokio::test]
+async fn who_asks_for_addresses_is_not_hung_up_on() {
+    let server = server(Duration::from_secs(60)).await;
+    let mut client = Client::meet(&server, "EHLO").await;
+    for _ in 0..3 {
+        for _ in 0..15 {
+            assert_eq!(client.turn("MAIL FROM:<>").await, "250");
+            assert_eq!(client.turn("RCPT TO:<nobody@example.org>").await, "550");
+            assert_eq!(client.turn("DATA").await, "554");
+            assert_eq!(client.turn("RSET").await, "250");
+            assert_eq!(client.turn("RCPT TO:<ada@example.org>").await, "503");
+        }
+        client.say("MAIL FROM:<eve@example.net>\r\nRCPT TO:<ada@example.org>\r\nDATA\r\n").await;
+        for code in ["250", "250", "354"] {
+            assert!(client.hear().await.starts_with(code));
+        }
+        client.say(LETTER).await;
+        assert!(client.hear().await.starts_with("250"), "what is taken makes good for faults");
+    }
+    for _ in 0..20 {
+        client.say("DATA\r\n").await;
+    }
+    assert!(client.rest().await.ends_with("421 4.7.0 Too many errors\r\n"));
+    assert_eq!(server.book.taken.lock().len(), 3);
+}
+
+#[tokio::test]
 async fn nothing_is_smuggled() {
     let server = server(Duration::from_secs(60)).await;
     let second = "MAIL FROM:<ceo@example.org>\r\nRCPT TO:<bob@example.org>\r\nDATA\r\nFrom: ceo@example.org\r\n\r\nbuy\r\n.\r\n";
