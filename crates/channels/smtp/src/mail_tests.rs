@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::parts::NESTED;
+use crate::parts::{LINES, NESTED};
 
 fn read(from: &str, mail: &str) -> Mail {
     Mail::read(from, mail.replace('\n', "\r\n").as_bytes()).expect("a mail")
@@ -90,6 +90,13 @@ fn what_comes_back_without_a_report() {
 }
 
 #[test]
+fn headers_end() {
+    let letter = |headers: usize| format!("From: a@b.example\n{}\nx\n", "a:\n".repeat(headers));
+    assert!(Mail::read("a@b", letter(1_000).as_bytes()).is_some());
+    assert!(Mail::read("a@b", letter(LINES).as_bytes()).is_none());
+}
+
+#[test]
 fn what_is_built_to_be_hard_to_read() {
     let nested = |kind: &str, depth: usize| -> String {
         let mut mail = "From: a@b.example\n".to_owned();
@@ -147,7 +154,7 @@ fn no_mail_hides_in_an_encoding() {
     let level = "Content-Type: message/rfc822\n\n";
     let deep = level.repeat(18 * 1_024 * 1_024 / level.len());
     let base64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, &deep);
-    let quoted = deep.replace(':', "=3A");
+    let quoted = deep.replace(':', "=3A").replace('\n', "=0A");
     for (coding, body) in [("base64", base64.as_str()), (" BASE64 ", "Y"), ("quoted-printable", quoted.as_str())] {
         for (kind, body) in [("Content-Type: message/rfc822\n", body), ("Content-Type : Message/Global\n", "Y"), ("", "Y")] {
             let hiding = |parts: &str| {

@@ -15,6 +15,8 @@ use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders a
 pub(crate) const NESTED: usize = 500;
 /// Lines of a mail that may divide its parts. Each part costs memory although it may be empty.
 pub(crate) const DIVIDED: usize = 100_000;
+/// Most lines: any of them may be a header, which is kept with its place. 25 MiB of base64 are 340,000.
+pub(crate) const LINES: usize = 600_000;
 
 /// Undoes what a mail's way needed; `None` where it cannot be undone.
 type Decode = fn(&[u8]) -> Option<Vec<u8>>;
@@ -38,8 +40,9 @@ pub(crate) fn parse(mail: &[u8]) -> Option<Message<'_>> {
 
 /// More may be counted than there is, but never less.
 fn is_hostile(mail: &[u8]) -> bool {
+    let lines = mail.iter().filter(|&&b| b == b'\n');
     let dividers = mail.split(|&b| b == b'\n').filter(|line| line.windows(2).any(|pair| pair == b"--"));
-    nests(mail) || dividers.take(DIVIDED + 1).count() > DIVIDED
+    nests(mail) || lines.take(LINES + 1).count() > LINES || dividers.take(DIVIDED + 1).count() > DIVIDED
 }
 
 /// Whether `Content-Type:` stands anywhere too often, with any whitespace within.

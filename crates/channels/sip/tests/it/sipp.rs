@@ -29,8 +29,9 @@ impl Sipp {
         let text = fs::read_to_string(peers.join(format!("{scenario}.xml"))).unwrap();
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{scenario}-{}.xml", status.split(' ').next().unwrap()));
         fs::write(&file, text.replace("STATUS", status)).unwrap();
-        let port = || UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).unwrap().port();
-        let (sip, media, control) = (port(), port(), port());
+        // Held together, they are three.
+        let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        let [sip, media, control] = sockets.map(|socket| socket.local_addr().unwrap().port());
         let args = ["-m", "1", "-nostdin", "-rtp_echo", "-i", "127.0.0.1", "-mi", "127.0.0.1", "-ci", "127.0.0.1", "-timeout", "30"];
         let mut process = Command::new("sipp")
             .args(args)
