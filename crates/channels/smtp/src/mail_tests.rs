@@ -89,6 +89,16 @@ fn what_comes_back_without_a_report() {
     }
 }
 
+/// The parser that this stands on panics here.
+#[test]
+fn messages_that_end_out_of_order_are_refused() {
+    let mail =
+        "Content-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/rfc822\n\nContent-Type: message/rfc822\n\n\n--b--\n";
+    for from in ["", "a@b"] {
+        assert!(Mail::read(from, mail.as_bytes()).is_none_or(|mail| mail == Mail::Automatic || matches!(mail, Mail::Returned(_))));
+    }
+}
+
 #[test]
 fn headers_end() {
     let letter = |headers: usize| format!("From: a@b.example\n{}\nx\n", "a:\n".repeat(headers));

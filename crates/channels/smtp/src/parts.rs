@@ -5,6 +5,7 @@
 //! Nor does it decode here: what it finds decoded it would read as a mail too, of which nothing was counted, and copy once for each level.
 
 use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
@@ -35,7 +36,8 @@ pub(crate) fn parse(mail: &[u8]) -> Option<Message<'_>> {
         .with_message_ids()
         .header_id(HeaderName::ReturnPath)
         .default_header_ignore();
-    parser.parse(mail)
+    // mail-parser 0.11.9 panics on multiparts whose messages end in the wrong order; it keeps nothing between mails.
+    catch_unwind(AssertUnwindSafe(|| parser.parse(mail))).ok().flatten()
 }
 
 /// More may be counted than there is, but never less.
