@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -23,15 +24,26 @@ impl Drop for Sipp {
     }
 }
 
+/// A free port. Below those that the system gives away by itself: nobody gets it before SIPp does, which also takes the next for RTCP.
+fn port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(24_000);
+    loop {
+        let port = NEXT.fetch_add(4, Ordering::Relaxed);
+        let free =
+            (port..port + 4).all(|port| UdpSocket::bind(("127.0.0.1", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok());
+        if free {
+            return port;
+        }
+    }
+}
+
 impl Sipp {
     fn start(scenario: &str, status: &str, tcp: bool) -> Self {
         let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../peers/sipp");
         let text = fs::read_to_string(peers.join(format!("{scenario}.xml"))).unwrap();
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{scenario}-{}.xml", status.split(' ').next().unwrap()));
         fs::write(&file, text.replace("STATUS", status)).unwrap();
-        // Held together, they are three.
-        let sockets = [(); 3].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-        let [sip, media, control] = sockets.map(|socket| socket.local_addr().unwrap().port());
+        let [sip, media, control] = [(); 3].map(|()| port());
         let args = ["-m", "1", "-nostdin", "-rtp_echo", "-i", "127.0.0.1", "-mi", "127.0.0.1", "-ci", "127.0.0.1", "-timeout", "30"];
         let mut process = Command::new("sipp")
             .args(args)
@@ -44,8 +56,9 @@ impl Sipp {
             .stderr(Stdio::inherit())
             .spawn()
             .expect("sipp; scripts/deps.sh installs it");
-        // It says nothing when it listens; its port cannot be had any more then.
-        let taken = || if tcp { TcpListener::bind(("127.0.0.1", sip)).is_err() } else { UdpSocket::bind(("127.0.0.1", sip)).is_err() };
+        // It says nothing when it listens. Whoever tried to bind its port to find out would take it from SIPp for that moment.
+        let table = if tcp { "/proc/net/tcp" } else { "/proc/net/udp" };
+        let taken = || fs::read_to_string(table).unwrap().contains(&format!("0100007F:{sip:04X} 00000000:0000"));
         while !taken() {
             assert_eq!(process.try_wait().unwrap(), None, "sipp ended");
             std::thread::yield_now();
