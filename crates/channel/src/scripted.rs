@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// What the server does with a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,6 +36,11 @@ impl Reply {
     /// JSON.
     pub fn json(status: u16, body: &Value) -> Self {
         Self::Answer { status, headers: vec![("Content-Type", "application/json".to_owned())], body: body.to_string().into() }
+    }
+
+    /// Any answer.
+    pub const fn raw(status: u16, headers: Vec<(&'static str, String)>, body: Vec<u8>) -> Self {
+        Self::Answer { status, headers, body }
     }
 
     /// The same with one header more; what is no answer stays as it is.
@@ -68,6 +74,15 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The body as JSON.
+    ///
+    /// # Panics
+    ///
+    /// When it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
+    }
+
     /// A header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -81,6 +96,7 @@ type Script = dyn Fn(&Seen) -> Reply + Send + Sync;
 pub struct Scripted {
     address: SocketAddr,
     seen: Arc<Mutex<Vec<Seen>>>,
+    came: Arc<Notify>,
 }
 
 impl fmt::Debug for Scripted {
@@ -98,7 +114,7 @@ impl Scripted {
     pub async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap_or_else(|error| panic!("no port: {error}"));
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
-        let server = Self { address, seen: Arc::default() };
+        let server = Self { address, seen: Arc::default(), came: Arc::default() };
         let (kept, script): (_, Arc<Script>) = (server.clone(), Arc::new(script));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -117,6 +133,17 @@ impl Scripted {
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Waits until so many calls have come.
+    pub async fn wait(&self, count: usize) {
+        loop {
+            let came = self.came.notified();
+            if self.seen().len() >= count {
+                return;
+            }
+            came.await;
+        }
+    }
 }
 
 async fn serve(stream: TcpStream, server: Scripted, script: Arc<Script>) {
@@ -125,6 +152,7 @@ async fn serve(stream: TcpStream, server: Scripted, script: Arc<Script>) {
     let reply = script(&seen);
     seen.taken = reply.takes();
     server.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    server.came.notify_waiters();
     let (status, headers, body) = match reply {
         Reply::Answer { status, headers, body } => (status, headers, body),
         Reply::HangUp => return,

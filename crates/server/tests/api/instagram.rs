@@ -12,7 +12,7 @@ const ADA: &str = "1254459154682919";
 async fn graph() -> Api {
     Api::start(Value::to_string, |seen: &Seen| {
         let kind = if seen.json()["message"].get("text").is_some() { "text" } else { "media" };
-        Reply::Json(200, json!({"recipient_id": ADA, "message_id": format!("mid-{kind}")}))
+        Reply::json(200, &json!({"recipient_id": ADA, "message_id": format!("mid-{kind}")}))
     })
     .await
 }

@@ -220,8 +220,8 @@ fn an_event_without_a_time_came_now() {
 #[tokio::test]
 async fn media_are_fetched_without_the_token() {
     let api = start(|seen| match seen.path.as_str() {
-        "/cdn?s=1" => Reply::Raw(200, vec![("Content-Type", "image/png".to_owned())], b"\x89PNG".to_vec()),
-        _ => Reply::Raw(404, Vec::new(), Vec::new()),
+        "/cdn?s=1" => Reply::raw(200, vec![("Content-Type", "image/png".to_owned())], b"\x89PNG".to_vec()),
+        _ => Reply::raw(404, Vec::new(), Vec::new()),
     })
     .await;
     let adapter = open(&api);

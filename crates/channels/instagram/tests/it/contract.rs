@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, Services};
 use nuncio_channel_instagram::InstagramFactory;
-use nuncio_channel_meta::scripted::{Reply, SECRET, TOKEN, services};
+use nuncio_channel_meta::scripted::{Reply, SECRET, TOKEN, refusal, services};
 use serde_json::json;
 
 use crate::support::{ACCOUNT, ADA, account, factory, open, start, taken, try_open};
@@ -36,16 +36,16 @@ impl Harness for Instagram {
         let retry_after = (mode == Mode::Throttles).then_some(Duration::from_secs(17));
         let api = start(move |seen| match (mode, seen.method.as_str()) {
             // The words of the real API repeat what it got.
-            (Mode::BadCredentials, _) => Reply::refusal(401, 190, &format!("Malformed access token {TOKEN}")),
-            (_, "GET") => Reply::Json(200, json!({"user_id": ACCOUNT, "username": "acme", "id": "1"})),
-            (Mode::RejectsPermanently, _) => Reply::refusal(400, 100, "(#100) Invalid parameter"),
+            (Mode::BadCredentials, _) => refusal(401, 190, &format!("Malformed access token {TOKEN}")),
+            (_, "GET") => Reply::json(200, &json!({"user_id": ACCOUNT, "username": "acme", "id": "1"})),
+            (Mode::RejectsPermanently, _) => refusal(400, 100, "(#100) Invalid parameter"),
             (Mode::Throttles, _) => {
                 let body = json!({"error": {"message": "(#613) Calls to this api have exceeded the rate limit.", "code": 613}});
-                Reply::Raw(429, vec![("Retry-After", "17".to_owned())], body.to_string().into_bytes())
+                Reply::raw(429, vec![("Retry-After", "17".to_owned())], body.to_string().into_bytes())
             }
-            (Mode::FailsTemporarily, _) => Reply::refusal(500, 2, "Service temporarily unavailable"),
+            (Mode::FailsTemporarily, _) => refusal(500, 2, "Service temporarily unavailable"),
             (Mode::LosesAnswer, _) => Reply::HangUp,
-            (Mode::Garbage, _) => Reply::Raw(200, Vec::new(), b"<html>".to_vec()),
+            (Mode::Garbage, _) => Reply::raw(200, Vec::new(), b"<html>".to_vec()),
             _ => taken("aWdfZAG1faXRlbToxOklHT"),
         });
         let api = match mode {

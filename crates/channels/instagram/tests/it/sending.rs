@@ -2,7 +2,7 @@
 
 use nuncio_channel::contract::request;
 use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
-use nuncio_channel_meta::scripted::{Api, Reply, Seen, TOKEN};
+use nuncio_channel_meta::scripted::{Api, Reply, Seen, TOKEN, refusal};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{FailureCode, Message};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::support::{ADA, message, offline, open, send, start, taken};
 
 /// Takes everything, and numbers what it takes: the id is `m` and the length of the body.
 fn takes(seen: &Seen) -> Reply {
-    if seen.json().get("sender_action").is_some() { Reply::Json(200, json!({"recipient_id": ADA})) } else { taken(&id_of(&seen.json())) }
+    if seen.json().get("sender_action").is_some() { Reply::json(200, &json!({"recipient_id": ADA})) } else { taken(&id_of(&seen.json())) }
 }
 
 fn id_of(body: &Value) -> String {
@@ -164,7 +164,7 @@ async fn breaks_after(count: usize, then: Reply) -> Api {
 
 #[tokio::test]
 async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
-    for then in [Reply::HangUp, Reply::refusal(400, 100, "(#100) Invalid parameter"), Reply::refusal(429, 613, "Too many"), taken("")] {
+    for then in [Reply::HangUp, refusal(400, 100, "(#100) Invalid parameter"), refusal(429, 613, "Too many"), taken("")] {
         let api = breaks_after(1, then.clone()).await;
         let verdict = send(&open(&api), &message(MessageType::Image, Some("See"), json!({"mediaUrl": "https://x.example/a"}))).await;
         let Verdict::Unknown { failure, refs } = verdict else { panic!("{then:?}: {verdict:?}") };
@@ -178,14 +178,14 @@ async fn a_caption_that_does_not_follow_its_media_leaves_the_outcome_open() {
 
 #[tokio::test]
 async fn errors_that_only_instagram_has() {
-    let error = |code: i64, subcode: i64| Reply::Json(400, json!({"error": {"message": "No", "code": code, "error_subcode": subcode}}));
+    let error = |code: i64, subcode: i64| Reply::json(400, &json!({"error": {"message": "No", "code": code, "error_subcode": subcode}}));
     let api = start(move |_| error(10, 2_534_022)).await;
     let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&verdict, Verdict::Rejected { failure } if failure.code == FailureCode::WindowClosed), "{verdict:?}");
     let api = start(move |_| error(10, 1)).await;
     let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&verdict, Verdict::Deferred { scope: Scope::Message, .. }), "it may be this person's alone: {verdict:?}");
-    let api = start(|_| Reply::refusal(400, 10, "No")).await;
+    let api = start(|_| refusal(400, 10, "No")).await;
     let verdict = send(&open(&api), &message(MessageType::Text, Some("x"), json!({}))).await;
     assert!(matches!(&verdict, Verdict::Deferred { scope: Scope::Connection, .. }), "{verdict:?}");
 }

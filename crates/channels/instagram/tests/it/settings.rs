@@ -1,7 +1,7 @@
 //! Settings: every fault at once, no secret in any text; and what a check finds.
 
 use nuncio_channel::Receipts;
-use nuncio_channel_meta::scripted::{Reply, SECRET, TOKEN, WORD};
+use nuncio_channel_meta::scripted::{Reply, SECRET, TOKEN, WORD, refusal};
 use nuncio_domain::Redacted;
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn no_secret_is_printed() {
 }
 
 async fn check(login: &str, answer: Value) -> (Result<String, String>, String) {
-    let api = start(move |_| Reply::Json(200, answer.clone())).await;
+    let api = start(move |_| Reply::json(200, &answer.clone())).await;
     let found = try_open(&account(&api.base(), json!({"login": login}))).unwrap().check().await;
     (found, api.seen()[0].path.clone())
 }
@@ -84,7 +84,7 @@ async fn a_check_says_what_to_do() {
     let (found, _) = check("page", json!({"id": "9", "name": "Acme"})).await;
     assert!(found.unwrap_err().contains("link the account to the Page"));
     for (code, word) in [(190, "access_token"), (10, "instagram_business_manage_messages"), (100, "login")] {
-        let api = start(move |_| Reply::refusal(400, code, "No")).await;
+        let api = start(move |_| refusal(400, code, "No")).await;
         let text = try_open(&account(&api.base(), json!({}))).unwrap().check().await.unwrap_err();
         assert!(text.contains(&format!("code {code}")) && text.contains("What to do") && text.contains(word), "{text}");
     }

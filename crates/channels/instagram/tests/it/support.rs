@@ -72,5 +72,5 @@ pub(crate) async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'stati
 
 /// How the API takes a message.
 pub(crate) fn taken(id: &str) -> Reply {
-    Reply::Json(200, json!({"recipient_id": ADA, "message_id": id}))
+    Reply::json(200, &json!({"recipient_id": ADA, "message_id": id}))
 }

@@ -262,7 +262,7 @@ fn messages_of_every_kind() {
 
 #[tokio::test]
 async fn what_comes_in_is_marked_as_read_if_that_is_wanted() {
-    let api = start(|_| Reply::Json(200, json!({"success": true}))).await;
+    let api = start(|_| Reply::json(200, &json!({"success": true}))).await;
     let adapter = open_with(&api, json!({"mark_read": true}));
     let (ask, asked) = stop();
     let session = tokio::spawn({

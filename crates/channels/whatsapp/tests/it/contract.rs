@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, Services};
-use nuncio_channel_meta::scripted::Reply;
+use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_channel_whatsapp::WhatsappFactory;
 use serde_json::json;
 
@@ -36,16 +36,16 @@ impl Harness for Meta {
         let retry_after = (mode == Mode::Throttles).then_some(Duration::from_secs(17));
         let api = start(move |seen| match (mode, seen.method.as_str()) {
             // The words of the real API repeat what it got.
-            (Mode::BadCredentials, _) => Reply::refusal(401, 190, &format!("Malformed access token {}", crate::support::TOKEN)),
-            (_, "GET") => Reply::Json(200, json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"})),
-            (Mode::RejectsPermanently, _) => Reply::refusal(400, 131_009, "(#131009) Parameter value is not valid"),
+            (Mode::BadCredentials, _) => refusal(401, 190, &format!("Malformed access token {}", crate::support::TOKEN)),
+            (_, "GET") => Reply::json(200, &json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"})),
+            (Mode::RejectsPermanently, _) => refusal(400, 131_009, "(#131009) Parameter value is not valid"),
             (Mode::Throttles, _) => {
                 let body = json!({"error": {"message": "(#130429) Rate limit hit", "code": 130_429}}).to_string().into_bytes();
-                Reply::Raw(429, vec![("Retry-After", "17".to_owned())], body)
+                Reply::raw(429, vec![("Retry-After", "17".to_owned())], body)
             }
-            (Mode::FailsTemporarily, _) => Reply::refusal(500, 131_016, "(#131016) Service unavailable"),
+            (Mode::FailsTemporarily, _) => refusal(500, 131_016, "(#131016) Service unavailable"),
             (Mode::LosesAnswer, _) => Reply::HangUp,
-            (Mode::Garbage, _) => Reply::Raw(200, Vec::new(), b"<html>".to_vec()),
+            (Mode::Garbage, _) => Reply::raw(200, Vec::new(), b"<html>".to_vec()),
             _ => taken(),
         });
         let api = match mode {

@@ -2,7 +2,7 @@
 
 use nuncio_channel::contract::request;
 use nuncio_channel::{ResolvedAttachment, Scope, SendRequest, Verdict};
-use nuncio_channel_meta::scripted::Reply;
+use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
 use serde_json::json;
@@ -15,7 +15,8 @@ fn file(name: &str, content_type: &str, bytes: &[u8]) -> ResolvedAttachment {
 
 #[tokio::test]
 async fn an_attachment_is_uploaded_and_sent_by_its_id() {
-    let api = start(|seen| if seen.path.ends_with("/media") { Reply::Json(200, json!({"id": "1037543291543636"})) } else { taken() }).await;
+    let api =
+        start(|seen| if seen.path.ends_with("/media") { Reply::json(200, &json!({"id": "1037543291543636"})) } else { taken() }).await;
     let message = message(MessageType::Document, Some("See"), json!({}));
     let files = [file("bill.pdf", "application/pdf", &[0, 13, 10, 255])];
     let verdict = open(&api).send(&SendRequest { attachments: &files, ..request(&message) }).await;
@@ -38,7 +39,7 @@ async fn an_upload_that_fails_sends_nothing() {
     let lost = start(|_| Reply::HangUp).await;
     let verdict = open(&lost).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     assert!(matches!(verdict, Verdict::Deferred { scope: Scope::Message, .. }), "a lost answer to an upload is no unknown: {verdict:?}");
-    let refused = start(|_| Reply::refusal(400, 131_053, "Media upload error")).await;
+    let refused = start(|_| refusal(400, 131_053, "Media upload error")).await;
     let verdict = open(&refused).send(&SendRequest { attachments: &files, ..request(&message) }).await;
     let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
     assert_eq!(failure.code, FailureCode::AttachmentUnavailable);
@@ -65,11 +66,11 @@ async fn media_is_fetched_in_two_steps_with_the_token() {
     let api = start(|seen| {
         let about = |size| json!({"url": format!("http://{}/blob", seen.header("host").unwrap()), "mime_type": "image/jpeg", "file_size": size, "id": "1"});
         match seen.path.as_str() {
-            "/blob" => Reply::Raw(200, Vec::new(), vec![7; 10]),
-            path if path.starts_with("/v23.0/10?") => Reply::Json(200, about(json!(10))),
-            path if path.starts_with("/v23.0/11?") => Reply::Json(200, about(json!("9"))), // which is a lie
-            path if path.starts_with("/v23.0/12?") => Reply::Json(200, about(json!("1000"))),
-            _ => Reply::refusal(400, 100, "Object with ID '13' does not exist"),
+            "/blob" => Reply::raw(200, Vec::new(), vec![7; 10]),
+            path if path.starts_with("/v23.0/10?") => Reply::json(200, &about(json!(10))),
+            path if path.starts_with("/v23.0/11?") => Reply::json(200, &about(json!("9"))), // which is a lie
+            path if path.starts_with("/v23.0/12?") => Reply::json(200, &about(json!("1000"))),
+            _ => refusal(400, 100, "Object with ID '13' does not exist"),
         }
     })
     .await;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{Adapter, CallError, Inbound, Scope, Verdict, stop};
-use nuncio_channel_meta::scripted::Reply;
+use nuncio_channel_meta::scripted::refusal;
 use nuncio_domain::{MessageType, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -188,7 +188,7 @@ fn heavy_we_read_what_pywa_reads() {
 
 /// Where an error belongs by what the adapter does about it.
 async fn verdict(code: i64) -> Verdict {
-    let api = start(move |_| Reply::refusal(400, code, "No")).await;
+    let api = start(move |_| refusal(400, code, "No")).await;
     let adapter: Arc<dyn Adapter> = open(&api);
     send(&adapter, &message(MessageType::Text, Some("Hola"), json!({}))).await
 }

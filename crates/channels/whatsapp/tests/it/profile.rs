@@ -1,7 +1,7 @@
 //! The business profile and its picture.
 
 use nuncio_channel::{Picture, ProfileError};
-use nuncio_channel_meta::scripted::{Api, Reply};
+use nuncio_channel_meta::scripted::{Api, Reply, refusal};
 use nuncio_domain::profile::{BusinessAccount, MethodStatus, ProfileChange, SetupStatus, Vertical};
 use serde_json::{Value, json};
 
@@ -27,11 +27,11 @@ fn number(errors: Value) -> Value {
 
 async fn meta(errors: Value) -> Api {
     start(move |seen| match (seen.method.as_str(), seen.path.split('?').next().unwrap()) {
-        ("GET", path) if path.ends_with("/whatsapp_business_profile") => Reply::Json(200, profile()),
-        ("GET", _) => Reply::Json(200, number(errors.clone())),
-        (_, path) if path.ends_with("/uploads") => Reply::Json(200, json!({"id": "upload:MTphdHRhY2htZW50?sig=ARZqkGCA_uQMxC8nHKI"})),
-        (_, path) if path.contains("/upload:") => Reply::Json(200, json!({"h": "4:VGVzdC5wbmc=:e"})),
-        _ => Reply::Json(200, json!({"success": true})),
+        ("GET", path) if path.ends_with("/whatsapp_business_profile") => Reply::json(200, &profile()),
+        ("GET", _) => Reply::json(200, &number(errors.clone())),
+        (_, path) if path.ends_with("/uploads") => Reply::json(200, &json!({"id": "upload:MTphdHRhY2htZW50?sig=ARZqkGCA_uQMxC8nHKI"})),
+        (_, path) if path.contains("/upload:") => Reply::json(200, &json!({"h": "4:VGVzdC5wbmc=:e"})),
+        _ => Reply::json(200, &json!({"success": true})),
     })
     .await
 }
@@ -87,9 +87,9 @@ async fn a_picture_is_uploaded_in_two_steps_and_then_shown() {
 #[tokio::test]
 async fn refusals_and_troubles_are_told_apart() {
     for (reply, refused) in [
-        (Reply::refusal(400, 100, &format!("(#100) Param about must be at most 139 characters {TOKEN}")), true),
-        (Reply::refusal(500, 2, "Service temporarily unavailable"), false),
-        (Reply::refusal(401, 190, "Expired"), false),
+        (refusal(400, 100, &format!("(#100) Param about must be at most 139 characters {TOKEN}")), true),
+        (refusal(500, 2, "Service temporarily unavailable"), false),
+        (refusal(401, 190, "Expired"), false),
         (Reply::HangUp, false),
     ] {
         let api = start(move |_| reply.clone()).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_channel::contract::request;
 use nuncio_channel::{Scope, SendRequest, Verdict};
-use nuncio_channel_meta::scripted::Reply;
+use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::FailureCode;
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ async fn the_pause_of_a_business_use_case_is_in_minutes() {
     let api = start(|_| {
         let usage = json!({"102290129340398": [{"type": "whatsapp", "call_count": 100, "estimated_time_to_regain_access": 4}]});
         let error = json!({"error": {"message": "(#80007) Rate limit issues", "code": 80_007}});
-        Reply::Raw(400, vec![("X-Business-Use-Case-Usage", usage.to_string())], error.to_string().into_bytes())
+        Reply::raw(400, vec![("X-Business-Use-Case-Usage", usage.to_string())], error.to_string().into_bytes())
     });
     let verdict = send(&open(&api.await), &message(MessageType::Text, Some("Hola"), json!({}))).await;
     let Verdict::Deferred { retry_after, scope: Scope::Connection, failure } = verdict else { panic!("{verdict:?}") };
@@ -149,11 +149,11 @@ async fn the_pause_of_a_business_use_case_is_in_minutes() {
 #[tokio::test]
 async fn a_check_says_what_to_do() {
     for (code, status, advice) in [(190, 401, "access_token"), (200, 403, "whatsapp_business_messaging"), (100, 400, "phone_number_id")] {
-        let api = start(move |_| Reply::refusal(status, code, "No")).await;
+        let api = start(move |_| refusal(status, code, "No")).await;
         let told = open(&api).check().await.unwrap_err();
         assert!(told.contains(advice), "{code}: {told}");
     }
-    let api = start(|_| Reply::Json(200, json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"}))).await;
+    let api = start(|_| Reply::json(200, &json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"}))).await;
     let told = open(&api).check().await.unwrap();
     assert!(told.contains("+34 600 111 222") && told.contains("https://nuncio.example/providers/whatsapp_cloud/cnx_"), "{told}");
 }

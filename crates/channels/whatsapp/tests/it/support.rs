@@ -76,8 +76,8 @@ pub(crate) async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'stati
 
 /// How the API takes a message.
 pub(crate) fn taken() -> Reply {
-    Reply::Json(
+    Reply::json(
         200,
-        json!({"messaging_product": "whatsapp", "contacts": [{"input": "34600111222", "wa_id": "34600111222"}], "messages": [{"id": "wamid.HBgL"}]}),
+        &json!({"messaging_product": "whatsapp", "contacts": [{"input": "34600111222", "wa_id": "34600111222"}], "messages": [{"id": "wamid.HBgL"}]}),
     )
 }

@@ -1,6 +1,6 @@
 //! Templates: handed in, and asked about.
 
-use nuncio_channel_meta::scripted::Reply;
+use nuncio_channel_meta::scripted::{Reply, refusal};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::template::{Button, ButtonType, Category, Content, Decision, HeaderType, Status, Template};
@@ -66,7 +66,7 @@ pub(crate) fn all() -> Vec<(&'static str, Template)> {
 
 /// What is posted for a template.
 pub(crate) async fn submitted(template: &Template) -> Value {
-    let api = start(|_| Reply::Json(200, json!({"id": "572279198452421", "status": "PENDING", "category": "UTILITY"}))).await;
+    let api = start(|_| Reply::json(200, &json!({"id": "572279198452421", "status": "PENDING", "category": "UTILITY"}))).await;
     let adapter = open(&api);
     assert_eq!(adapter.templates().unwrap().submit(template).await.as_deref(), Ok("572279198452421"));
     let [call] = &api.seen()[..] else { panic!("one call") };
@@ -103,14 +103,14 @@ async fn a_named_template_may_have_a_counted_header() {
 #[tokio::test]
 async fn a_picture_above_is_fetched_and_uploaded_as_an_example() {
     let files = start(|seen| match seen.path.as_str() {
-        "/a.png" => Reply::Raw(200, vec![("Content-Type", "image/png; x=y".into())], vec![1, 2, 3]),
-        _ => Reply::Raw(404, Vec::new(), Vec::new()),
+        "/a.png" => Reply::raw(200, vec![("Content-Type", "image/png; x=y".into())], vec![1, 2, 3]),
+        _ => Reply::raw(404, Vec::new(), Vec::new()),
     })
     .await;
     let api = start(|seen| match seen.path.split('?').next().unwrap() {
-        path if path.ends_with("/uploads") => Reply::Json(200, json!({"id": "upload:abc"})),
-        path if path.ends_with("/upload:abc") => Reply::Json(200, json!({"h": "4:handle"})),
-        _ => Reply::Json(200, json!({"id": "1"})),
+        path if path.ends_with("/uploads") => Reply::json(200, &json!({"id": "upload:abc"})),
+        path if path.ends_with("/upload:abc") => Reply::json(200, &json!({"h": "4:handle"})),
+        _ => Reply::json(200, &json!({"id": "1"})),
     })
     .await;
     let with =
@@ -135,8 +135,8 @@ async fn one_that_is_there_already_is_found() {
         {"id": "3", "name": "order", "language": "en_US", "status": "PENDING"}
     ]});
     let api = start(move |seen| match seen.method.as_str() {
-        "GET" => Reply::Json(200, listed.clone()),
-        _ => Reply::refusal(400, 100, "Invalid parameter"),
+        "GET" => Reply::json(200, &listed.clone()),
+        _ => refusal(400, 100, "Invalid parameter"),
     })
     .await;
     let adapter = open(&api);
@@ -159,13 +159,13 @@ async fn what_meta_says_of_one() {
         ),
         (json!({"status": "PAUSED"}), Decision::Rejected { reason: "WhatsApp says PAUSED".into() }),
     ] {
-        let api = start(move |_| Reply::Json(200, answer.clone())).await;
+        let api = start(move |_| Reply::json(200, &answer.clone())).await;
         let mut asked = template("order", "en", content("Hi"));
         asked.content.provider_id = Some("572279198452421".into());
         assert_eq!(open(&api).templates().unwrap().status(&asked).await, Ok(decision));
         assert_eq!(api.seen()[0].path, "/v23.0/572279198452421?fields=status,rejected_reason");
     }
-    let api = start(|_| Reply::Json(200, json!({"data": [{"id": "3", "name": "order", "language": "en", "status": "APPROVED"}]}))).await;
+    let api = start(|_| Reply::json(200, &json!({"data": [{"id": "3", "name": "order", "language": "en", "status": "APPROVED"}]}))).await;
     let adapter = open(&api);
     let status = async |name| adapter.templates().unwrap().status(&template(name, "en", content("Hi"))).await;
     assert_eq!((status("order").await, status("other").await), (Ok(Decision::Approved), Ok(Decision::Pending)), "found by its name");
