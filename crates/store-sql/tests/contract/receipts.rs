@@ -92,6 +92,14 @@ pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     tx.delete_stray(tenant, late.receipt.id).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), []);
+    // One that cannot be read keeps no other from its turn.
+    let mut tx = h.begin().await;
+    let (unreadable, fine) = (stray(ReceiptKind::Read, "unreadable"), stray(ReceiptKind::Read, "fine"));
+    tx.insert_stray(&unreadable, first).await.unwrap();
+    tx.insert_stray(&fine, second).await.unwrap();
+    tx.commit().await.unwrap();
+    h.sql("UPDATE stray_receipts SET kind = '?' WHERE reference = 'unreadable'").await;
+    assert_eq!(h.read().await.due_strays(second, 10).await.unwrap(), [fine]);
     // About a day in all, and then no more.
     let waits: Vec<_> = (0..).map_while(next_look).collect();
     let day = waits.iter().sum::<std::time::Duration>().as_secs();
