@@ -96,9 +96,16 @@ pub enum EventData {
     Other(Map<String, Value>),
 }
 
-/// Tells what `entries` of a world's log say, in order. What is about a message that is no longer kept is left out.
-pub async fn tell(tx: &mut dyn Tx, world: &World, entries: &[LogEntry]) -> nuncio_store::Result<Vec<Event>> {
-    let is_message = |entry: &&LogEntry| matches!(entry.told, Told::Message(_));
+/// Tells what `entries` of a world's log say, in order, as far as it is of a type that is wanted. What is about a message that is no
+/// longer kept is left out.
+pub async fn tell(
+    tx: &mut dyn Tx,
+    world: &World,
+    entries: &[LogEntry],
+    wants: impl Fn(EventType) -> bool,
+) -> nuncio_store::Result<Vec<Event>> {
+    let wants_any = |change: &Change| types_of(change).into_iter().flatten().any(&wants);
+    let is_message = |entry: &&LogEntry| matches!(&entry.told, Told::Message(changes) if changes.iter().any(wants_any));
     let mut ids: Vec<MessageId> = entries.iter().filter(is_message).map(|e| MessageId::from_uuid(e.resource)).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -111,17 +118,17 @@ pub async fn tell(tx: &mut dyn Tx, world: &World, entries: &[LogEntry]) -> nunci
         match &entry.told {
             Told::Message(changes) => {
                 let Some((message, contact)) = messages.get(&entry.resource) else { continue };
-                for (change, sequence) in changes.iter().zip(entry.sequence..) {
+                for (change, sequence) in changes.iter().zip(entry.sequence..).filter(|(change, _)| wants_any(change)) {
                     let view = MessageView::new(&as_of(message, change), world.environment, *contact);
                     let data = EventData::Message { message: Box::new(view), previous_status: change.previous.map(Status::as_str) };
-                    let head = |event_type| (event_type, Some(message.sender), sequence, change.at);
-                    let opened = change.conversation.then(|| data.clone());
-                    events.push(event(world, entry, ResourceKind::Message, head(type_of(change.status)), data));
-                    events.extend(opened.map(|data| event(world, entry, ResourceKind::Message, head(EventType::ConversationNew), data)));
+                    for event_type in types_of(change).into_iter().flatten().filter(|event_type| wants(*event_type)) {
+                        let head = (event_type, Some(message.sender), sequence, change.at);
+                        events.push(event(world, entry, ResourceKind::Message, head, data.clone()));
+                    }
                 }
             }
             Told::Other(kind, occurrences) => {
-                for (occurrence, sequence) in occurrences.iter().zip(entry.sequence..) {
+                for (occurrence, sequence) in occurrences.iter().zip(entry.sequence..).filter(|(occurrence, _)| wants(occurrence.kind)) {
                     let data = EventData::Other(occurrence.data.clone());
                     events.push(event(world, entry, *kind, (occurrence.kind, occurrence.sender, sequence, entry.recorded_at), data));
                 }
@@ -162,6 +169,11 @@ fn event_id(tenant: TenantId, entry: &LogEntry, sequence: i64, event_type: Event
     // The first twelve bits after the time: events of one moment sort by their sequence.
     [random[0], random[1]] = (sequence as u16).to_be_bytes();
     EventId::from_uuid(uuid_v7(entry.recorded_at, random))
+}
+
+/// What a change is told as: its status, and that a conversation began.
+fn types_of(change: &Change) -> [Option<EventType>; 2] {
+    [Some(type_of(change.status)), change.conversation.then_some(EventType::ConversationNew)]
 }
 
 const fn type_of(status: Status) -> EventType {
@@ -259,7 +271,7 @@ impl Core {
             let entries = tx.list_log(caller.tenant, before, limit as u32 + 1).await.or_fail()?;
             let Some(oldest) = entries.last().map(|e| e.position) else { break };
             before = Some(oldest);
-            let events = tell(&mut *tx, &world, &entries).await.or_fail()?;
+            let events = tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?;
             // Rows come newest first, their events oldest first.
             let mut rows: Vec<Vec<Event>> = Vec::new();
             for event in events {
@@ -318,7 +330,7 @@ impl Core {
         // Who holds one reader must not wait for another.
         let world = self.world(caller.tenant).await?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let events = tell(&mut *tx, &world, &entries).await.or_fail()?;
+        let events = tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?;
         let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
         for event in events {
             shown = if last == Some(event.position) { shown + 1 } else { 1 };

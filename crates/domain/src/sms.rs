@@ -130,7 +130,11 @@ pub fn read(alphabet: Alphabet, octets: &[u8]) -> String {
 }
 
 fn read_gsm7(octets: &[u8]) -> String {
-    let plain = |octet: u8| DEFAULT.chars().nth(usize::from(octet)).filter(|_| octet != ESCAPE);
+    let plain = |octet: u8| match octet {
+        ESCAPE => None,
+        octet if stands_as_in_ascii(char::from(octet)) => Some(char::from(octet)),
+        octet => DEFAULT.chars().nth(usize::from(octet)),
+    };
     let extended = |octet: u8| EXTENSION.iter().find(|(_, septet)| *septet == octet).map(|(c, _)| *c);
     let mut rest = octets.iter().copied();
     let mut text = String::with_capacity(octets.len());
@@ -142,9 +146,13 @@ fn read_gsm7(octets: &[u8]) -> String {
     text
 }
 
+/// Most texts are made of these, which stand where ASCII has them.
+fn stands_as_in_ascii(c: char) -> bool {
+    matches!(c, ' '..='#' | '%'..='?' | 'A'..='Z' | 'a'..='z')
+}
+
 fn default_septet(c: char) -> Option<u8> {
-    // Most texts are made of these, which stand where ASCII has them.
-    if matches!(c, ' '..='#' | '%'..='?' | 'A'..='Z' | 'a'..='z') {
+    if stands_as_in_ascii(c) {
         return Some(c as u8);
     }
     let at = DEFAULT.chars().position(|known| known == c).filter(|at| *at != usize::from(ESCAPE))?;

@@ -33,6 +33,12 @@ pub struct Targets {
     default_sender: Option<SenderId>,
 }
 
+impl Target {
+    fn wants(&self, event_type: EventType) -> bool {
+        event_type == EventType::WebhookTest || self.events.contains(&event_type)
+    }
+}
+
 impl Targets {
     /// Reads them. A webhook whose secrets cannot be opened is left out, and said so in the log.
     pub async fn read(tx: &mut dyn Tx, sealer: &Sealer, world: &World, now: Timestamp) -> Result<Self> {
@@ -57,7 +63,12 @@ impl Targets {
             Some(sender) => self.find(Some(sender)),
             None => self.find(None).or_else(|| self.find(Some(self.default_sender?))),
         };
-        target.filter(|t| event.event_type == EventType::WebhookTest || t.events.contains(&event.event_type))
+        target.filter(|t| t.wants(event.event_type))
+    }
+
+    /// Whether any webhook hears of events of this type.
+    pub fn want(&self, event_type: EventType) -> bool {
+        self.all.iter().any(|target| target.wants(event_type))
     }
 
     /// The webhook of a sender, or of the world.

@@ -18,8 +18,12 @@ use super::endpoint::{Endpoint, Task};
 use super::post::PATIENCE;
 use crate::Shared;
 
-/// Rows of one reading. Each may bring the text of an email, so this bounds the memory too.
-const ROWS: u32 = 64;
+/// Rows of one reading, while what they bring is small.
+const ROWS: u32 = 256;
+/// Rows of one reading after one that brought more than [`LARGE`]: each may bring the text of an email.
+const FEW_ROWS: u32 = 64;
+/// Bytes of the events of one reading that are not much.
+const LARGE: usize = 1 << 20;
 /// Events in memory beyond which nothing more is read.
 const MEMORY: usize = 1_024;
 /// Bytes of events in memory beyond which nothing more is read.
@@ -76,6 +80,8 @@ pub(super) struct Inner {
     done: HashMap<DeliveryId, (Delivery, Option<Position>)>,
     /// Resources with a delivery to come among `done`.
     held: HashSet<(Key, Uuid)>,
+    /// Whether the last reading brought much.
+    large: bool,
     /// When something was read last, and when to look next without being told.
     read_at: Duration,
     read_next: Duration,
@@ -200,7 +206,7 @@ impl Shared {
     /// Reads the next rows and hands their events out. A log that stays quiet is looked at less and less often, unless `look` says so.
     async fn read_on(&self, log: &Log, config: &Config, look: bool) -> Result<bool> {
         let now = self.ids.clock.monotonic();
-        let (read, told) = {
+        let (read, rows, told) = {
             let inner = log.inner.lock();
             let is_full = |(count, bytes)| count >= MEMORY || bytes >= MEMORY_BYTES;
             if is_full(inner.endpoints.values().fold((0, 0), |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
@@ -210,10 +216,10 @@ impl Shared {
             if !told && !look && now < inner.read_next {
                 return Ok(false);
             }
-            (inner.read, told)
+            (inner.read, if inner.large { FEW_ROWS } else { ROWS }, told)
         };
         let mut tx = self.store.read().await?;
-        let entries = tx.read_log(log.tenant, read, ROWS).await?;
+        let entries = tx.read_log(log.tenant, read, rows).await?;
         if entries.is_empty() {
             let mut inner = log.inner.lock();
             if told {
@@ -223,7 +229,7 @@ impl Shared {
             inner.read_next = now + (now.saturating_sub(inner.read_at) / 8).min(QUIET);
             return Ok(false);
         }
-        let events = events::tell(&mut *tx, &config.world, &entries).await?;
+        let events = events::tell(&mut *tx, &config.world, &entries, |event_type| config.targets.want(event_type)).await?;
         let meant: Vec<(Event, Key, DeliveryId, String)> = events
             .into_iter()
             .filter_map(|event| {
@@ -258,6 +264,7 @@ impl Shared {
     ) {
         let (now, since) = (self.ids.clock.now(), self.ids.clock.monotonic());
         let mut inner = log.inner.lock();
+        let mut bytes = 0;
         inner.open.extend(entries.iter().map(|entry| (entry.position, 0)));
         for (event, key, id, url) in meant {
             let delivery = Delivery {
@@ -280,6 +287,7 @@ impl Shared {
             let must_wait = behind.contains(&place) || inner.held.contains(&place);
             let endpoint = inner.endpoints.entry(key).or_default();
             let body = event.body();
+            bytes += body.len();
             let task = Task { delivery, body, position: Some(event.position), since };
             if must_wait || endpoint.is_closed() {
                 inner.put_off(vec![task], now);
@@ -289,6 +297,7 @@ impl Shared {
         }
         if let Some(last) = entries.last() {
             inner.read = last.position;
+            inner.large = bytes > LARGE;
             inner.read_at = since;
             inner.read_next = since;
         }
@@ -332,7 +341,10 @@ impl Shared {
         }
         for delivery in fresh {
             let event = match tx.find_log_entry(log.tenant, delivery.resource, delivery.sequence).await? {
-                Some(entry) => events::tell(&mut *tx, &config.world, &[entry]).await?.into_iter().find(|e| e.id == delivery.event),
+                Some(entry) => events::tell(&mut *tx, &config.world, &[entry], |event_type| event_type == delivery.event_type)
+                    .await?
+                    .into_iter()
+                    .find(|e| e.id == delivery.event),
                 None => None,
             };
             let mut inner = log.inner.lock();

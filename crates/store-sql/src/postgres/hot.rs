@@ -8,7 +8,7 @@ use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
 use nuncio_domain::{ContactId, MessageId, Micros, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, RawReceipt, Result, StoreError, Transition, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, MetricRow, Operation, RawReceipt, Result, StoreError, Transitioned};
 use sqlx::{Connection as _, PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -97,18 +97,29 @@ const LOAD: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sen
      FROM unnest($1::bigint[], $2::uuid[], $3::boolean[]) AS u (tenant_id, id, starts) \
      JOIN messages m ON m.tenant_id = u.tenant_id AND m.id = u.id ORDER BY m.tenant_id, m.id FOR UPDATE OF m";
 
-/// Messages, an event for each that changed, and the end of the idempotency keys of those that became final. A row that is not as the
-/// given transaction left it stays as it is. Answers which transaction this was, and what it wrote.
+/// Messages, an event for each that changed, the end of the idempotency keys of those that became final, and what is written beside a
+/// row. A row that is not as the given transaction left it stays as it is, and so does one whose receipt names another by now. Answers
+/// which transaction this was, and what it wrote.
 const UPDATE: &str = "WITH updated AS (UPDATE messages m SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, \
        fence = u.fence, version = u.version, expires_at = u.expires_at, updated_at = u.updated_at, channel = u.channel, \
        connection_id = u.connection_id, provider = u.provider, detail = u.detail \
        FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
        $9::bigint[], $10::bigint[], $11::bigint[], $12::smallint[], $13::uuid[], $14::text[], $15::text[], $16::bigint[], $17::text[], \
-       $18::text[], $19::bigint[], $20::bigint[]) \
+       $18::text[], $19::bigint[], $20::bigint[], $22::uuid[], $23::smallint[], $24::text[], $25::uuid[], $26::uuid[], $27::text[], $28::text[], \
+       $29::boolean[]) \
        AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail, \
-       sequence, changes, key, purge_after, written_by) \
+       sequence, changes, key, purge_after, written_by, taken_by, attempt, parts, receipt, told_by, reference, raw, named) \
        WHERE m.tenant_id = u.tenant_id AND m.id = u.id AND (u.written_by IS NULL OR CAST(CAST(m.xmin AS TEXT) AS BIGINT) = u.written_by) \
-       RETURNING m.tenant_id, m.id, m.updated_at, u.sequence, u.changes, u.key, u.purge_after), \
+       AND (u.named IS NULL OR u.id = (SELECT r.message_id FROM provider_refs r WHERE r.tenant_id = u.tenant_id \
+         AND r.connection_id = u.told_by AND r.reference = u.reference COLLATE \"C\")) \
+       RETURNING m.tenant_id, m.id, m.updated_at, u.sequence, u.changes, u.key, u.purge_after, u.taken_by, u.attempt, u.parts, u.receipt, \
+       u.told_by, u.reference, u.raw), \
+     reference AS (INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
+       SELECT u.tenant_id, u.taken_by, p.key, u.id, u.attempt, CAST(p.value AS SMALLINT) FROM updated u, json_each_text(CAST(u.parts AS JSON)) p \
+       WHERE u.parts IS NOT NULL ON CONFLICT (tenant_id, connection_id, reference) DO UPDATE SET message_id = excluded.message_id, \
+       attempt = excluded.attempt, part = excluded.part WHERE provider_refs.message_id < excluded.message_id), \
+     receipt AS (INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw) \
+       SELECT tenant_id, id, receipt, told_by, reference, raw FROM updated WHERE receipt IS NOT NULL ON CONFLICT DO NOTHING), \
      event AS (INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes) \
        SELECT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), tenant_id, id, sequence, updated_at, changes FROM updated WHERE changes IS NOT NULL), \
      ended AS (UPDATE idempotency_keys k SET purge_after = u.purge_after FROM updated u \
@@ -635,29 +646,84 @@ fn xmin(transaction: i64) -> i64 {
 
 /// Applies a batch of steps: reads, locks and writes in a transaction.
 pub(super) async fn transition(conn: &mut PgConnection, recent: &Recent, ops: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
+    let items = named_items(conn, ops).await?;
+    let mut fold = Fold::default();
     let mut tx = conn.begin().await.store()?;
-    let (answers, known) = apply_locked(&mut tx, ops).await?;
+    let (answers, known) = apply_locked(&mut tx, &mut fold, &items).await?;
     tx.commit().await.map_err(Trouble::of_commit)?;
     recent.put(known.into_iter());
+    recent.name(fold.references(&items).iter());
     Ok(answers)
 }
 
-/// The keys that a batch is about, in order, and whether all that is said of each are facts that stand in the message's row alone. Facts
-/// may be applied once more, should the answer be lost.
-fn facts(ops: &[TransitionOp]) -> BTreeMap<(i64, Uuid), bool> {
-    let mut keys = BTreeMap::new();
-    for op in ops {
-        *keys.entry(Fold::key(&op.item)).or_insert(true) &= stands_in_the_row(&op.item);
-    }
-    keys
+/// What a batch says of one message.
+#[derive(Debug, Default)]
+struct Said {
+    /// Anything but facts.
+    decides: bool,
+    /// Answers of providers with their ids.
+    taken: u32,
+    /// Receipts that are kept as they came.
+    kept: u32,
 }
 
-fn stands_in_the_row(item: &Transition) -> bool {
-    match &item.step {
-        Step::Settle { outcome, .. } => outcome.references().is_empty(),
-        Step::Receipt { .. } => item.raw.is_none(),
-        _ => false,
+impl Said {
+    /// Whether one statement can write it: facts, with at most one of each kind of row beside the message's. They may be applied once
+    /// more, should the answer be lost.
+    fn fits(&self) -> bool {
+        !self.decides && self.taken <= 1 && self.kept <= 1
     }
+}
+
+/// What a batch says, by message, in order.
+fn said(items: &[Item<'_>]) -> BTreeMap<(i64, Uuid), Said> {
+    let mut said: BTreeMap<_, Said> = BTreeMap::new();
+    for item in items {
+        let of = said.entry(Fold::key(item)).or_default();
+        match &item.step {
+            Step::Settle { outcome, .. } => of.taken += u32::from(!outcome.references().is_empty()),
+            Step::Receipt { .. } => of.kept += u32::from(item.raw.is_some()),
+            _ => of.decides = true,
+        }
+    }
+    said
+}
+
+/// Rows beside a message's own that one statement writes with it.
+#[derive(Debug, Default)]
+struct Beside<'a> {
+    taken_by: Option<Uuid>,
+    attempt: Option<i16>,
+    parts: BTreeMap<&'a str, i16>,
+    receipt: Option<&'a RawReceipt>,
+    /// It is by its reference that the receipt names the message.
+    named: Option<bool>,
+}
+
+impl Beside<'_> {
+    fn parts(&self) -> Result<Option<String>> {
+        (!self.parts.is_empty()).then(|| json(&self.parts)).transpose()
+    }
+}
+
+type Besides<'a> = HashMap<(i64, Uuid), Beside<'a>>;
+
+fn besides<'a>(references: &[Reference<'a>], receipts: &[(i64, Uuid, &'a RawReceipt)], items: &[Item<'_>]) -> Besides<'a> {
+    let mut besides = Besides::new();
+    for &Reference { tenant, connection, reference, message, attempt, part } in references {
+        let beside = besides.entry((tenant, message)).or_default();
+        (beside.taken_by, beside.attempt) = (Some(connection), Some(attempt));
+        beside.parts.insert(reference, part);
+    }
+    for (tenant, message, receipt) in receipts {
+        besides.entry((*tenant, *message)).or_default().receipt = Some(receipt);
+    }
+    for item in items.iter().filter(|item| by_reference(item).is_some()) {
+        if let Some(beside) = besides.get_mut(&Fold::key(item)) {
+            beside.named = Some(true);
+        }
+    }
+    besides
 }
 
 /// Writes facts about rows that this node wrote last, by one statement and without reading them. What else the batch holds, and rows that
@@ -667,36 +733,43 @@ pub(super) async fn facts_at_once(
     recent: &Recent,
     ops: &[TransitionOp],
 ) -> Result<Vec<Option<Transitioned>>, Trouble> {
+    let items = items(ops, |tenant, receipt| Ok(recent.named(tenant, receipt)))?;
     let mut answers: Vec<Option<Transitioned>> = Vec::new();
     answers.resize_with(ops.len(), || None);
     let mut fold = Fold::default();
-    for (key, facts) in facts(ops) {
+    for (key, said) in said(&items) {
         // What may be paid goes the long way, which ends with the balance.
-        if let Some(known) = recent.take(&key).filter(|known| facts && !is_open(known.state.detail.money.as_ref())) {
+        if let Some(known) = recent.take(&key).filter(|known| said.fits() && !is_open(known.state.detail.money.as_ref())) {
             fold.insert(key, known.into());
         }
     }
     let mut open = Vec::new();
-    for (n, op) in ops.iter().enumerate() {
-        if fold.contains(&Fold::key(&op.item)) {
-            open.push((n, fold.apply(&op.item)?));
+    for (n, item) in items.iter().enumerate() {
+        if fold.contains(&Fold::key(item)) {
+            open.push((n, fold.apply(item)?));
         }
     }
+    let references = fold.references(&items);
+    let besides = besides(&references, &fold.receipts(&items), &items);
     let touched = fold.touched();
-    let written = write(conn, &touched, |loaded| Some(loaded.row)).await?;
+    let written = write(conn, &touched, &besides, |loaded| Some(loaded.row)).await?;
     for (n, answer) in open {
-        if written.keys.contains(&Fold::key(&ops[n].item)) {
+        if written.keys.contains(&Fold::key(&items[n])) {
             answers[n] = Some(answer);
         }
     }
     recent.put(written.known(&touched).into_iter());
+    recent.name(references.iter().filter(|r| written.keys.contains(&(r.tenant, r.message))));
     Ok(answers)
 }
 
-async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(Vec<Transitioned>, Vec<((i64, Uuid), Known)>)> {
-    let items = named_items(conn, ops).await?;
+async fn apply_locked(
+    conn: &mut PgConnection,
+    fold: &mut Fold,
+    items: &[Item<'_>],
+) -> Result<(Vec<Transitioned>, Vec<((i64, Uuid), Known)>)> {
     let mut keys: BTreeMap<(i64, Uuid), bool> = BTreeMap::new();
-    for item in &items {
+    for item in items {
         *keys.entry(Fold::key(item)).or_default() |= matches!(item.step, Step::Start { .. });
     }
     let keys: Vec<_> = keys.into_iter().collect();
@@ -707,7 +780,6 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
         .fetch_all(&mut *conn)
         .await
         .store()?;
-    let mut fold = Fold::default();
     for LoadRow { message: MessageRow { mut fixed, state }, starts, suppressed } in rows {
         let key = (fixed.tenant_id, fixed.id);
         let idempotency_key = fixed.idempotency_key.clone();
@@ -716,12 +788,12 @@ async fn apply_locked(conn: &mut PgConnection, ops: &[TransitionOp]) -> Result<(
         }
         fold.insert(key, Loaded::new(0, fixed.address_id, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
     }
-    mark_cancelled(conn, &mut fold).await?;
+    mark_cancelled(conn, fold).await?;
     let answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
-    keep_references(conn, &fold.references(&items)).await?;
-    keep_receipts(conn, &fold.receipts(&items)).await?;
+    keep_references(conn, &fold.references(items)).await?;
+    keep_receipts(conn, &fold.receipts(items)).await?;
     let touched = fold.touched();
-    let written = write(conn, &touched, |_| None).await.map_err(Trouble::into_store)?;
+    let written = write(conn, &touched, &Besides::new(), |_| None).await.map_err(Trouble::into_store)?;
     let mut till = Till::default();
     touched.iter().for_each(|(key, loaded)| till.settle(*key, loaded));
     let known = written.known(&touched);
@@ -802,6 +874,7 @@ impl Written {
 async fn write(
     conn: &mut PgConnection,
     touched: &[((i64, Uuid), &Loaded)],
+    besides: &Besides<'_>,
     written_by: impl Fn(&Loaded) -> Option<i64>,
 ) -> Result<Written, Trouble> {
     let row = |(key, loaded): &((i64, Uuid), &Loaded)| {
@@ -812,6 +885,9 @@ async fn write(
     if rows.is_empty() {
         return Ok(Written::default());
     }
+    let nothing = Beside::default();
+    let beside: Vec<&Beside<'_>> = column(&rows, |(key, ..)| besides.get(key).unwrap_or(&nothing));
+    let parts = beside.iter().map(|b| b.parts()).collect::<Result<Vec<_>>>()?;
     let ended = |l: &Loaded| if l.ended() { l.idempotency_key.clone() } else { None };
     let purge_after = |l: &Loaded| l.state.updated_at.millis() + limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
     let written: Vec<(i64, i64, Uuid)> = sqlx::query_as(UPDATE)
@@ -836,6 +912,14 @@ async fn write(
         .bind(column(touched, |(_, l)| purge_after(l)))
         .bind(column(touched, |(_, l)| written_by(l)))
         .bind(Operation::OF_MESSAGES.map(Operation::number))
+        .bind(column(&beside, |b| b.taken_by))
+        .bind(column(&beside, |b| b.attempt))
+        .bind(parts)
+        .bind(column(&beside, |b| b.receipt.map(|r| r.id.uuid())))
+        .bind(column(&beside, |b| b.receipt.map(|r| r.connection.uuid())))
+        .bind(column(&beside, |b| b.receipt.map(|r| r.reference.as_str())))
+        .bind(column(&beside, |b| b.receipt.map(|r| r.raw.as_str())))
+        .bind(column(&beside, |b| b.named))
         .fetch_all(conn)
         .await
         .map_err(Trouble::of_commit)?;

@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{State, Wait};
+use nuncio_store::RawReceipt;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::hot::Loaded;
+use crate::hot::{Loaded, Named, Reference};
 
-/// The most rows that are remembered.
+/// The most rows that are remembered, and the most of the providers' ids.
 const ROWS: usize = 8_192;
 
 /// A row after this node wrote it.
@@ -25,12 +27,15 @@ pub(super) struct Known {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Recent(Mutex<HashMap<(i64, Uuid), Known>>);
+pub(super) struct Recent {
+    rows: Mutex<HashMap<(i64, Uuid), Known>>,
+    names: Mutex<HashMap<(i64, Uuid, String), Named>>,
+}
 
 impl Recent {
     /// Remembers rows that will hear of a result or a receipt soon.
     pub(super) fn put(&self, rows: impl Iterator<Item = ((i64, Uuid), Known)>) {
-        let mut known = self.0.lock();
+        let mut known = self.rows.lock();
         // What is part of a broadcast also changes its counts, in a transaction.
         let soon =
             |row: &Known| matches!(row.state.wait, Wait::Owned { .. } | Wait::Receipt { .. }) && row.state.detail.broadcast.is_none();
@@ -44,7 +49,23 @@ impl Recent {
 
     /// Forgets a row, and answers what was known of it.
     pub(super) fn take(&self, key: &(i64, Uuid)) -> Option<Known> {
-        self.0.lock().remove(key)
+        self.rows.lock().remove(key)
+    }
+
+    /// Remembers what a provider's receipts will name.
+    pub(super) fn name<'a>(&self, references: impl Iterator<Item = &'a Reference<'a>>) {
+        let mut names = self.names.lock();
+        for &Reference { tenant, connection, reference, message, attempt, part } in references {
+            if names.len() >= ROWS {
+                names.clear();
+            }
+            names.insert((tenant, connection, reference.to_owned()), (message, attempt, part));
+        }
+    }
+
+    /// What a receipt names, as far as it is remembered.
+    pub(super) fn named(&self, tenant: i64, receipt: &RawReceipt) -> Option<Named> {
+        self.names.lock().get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied()
     }
 }
 

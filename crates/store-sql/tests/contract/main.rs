@@ -59,6 +59,7 @@ cases! {
         }
         receipts {
             references_come_with_the_answer_and_receipts_are_kept,
+            an_id_that_another_node_was_given_again_is_the_newer_messages,
             a_stray_receipt_waits_and_is_given_up,
         }
         accept {

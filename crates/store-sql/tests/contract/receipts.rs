@@ -63,6 +63,22 @@ pub(crate) async fn references_come_with_the_answer_and_receipts_are_kept(h: &Ha
     assert_eq!(h.read().await.list_receipts(tenant, nobody).await.unwrap(), []);
 }
 
+/// What a node remembers of an id may be out of date: another node may have been given it again.
+pub(crate) async fn an_id_that_another_node_was_given_again_is_the_newer_messages(h: &Harness) {
+    let (tenant, connection) = (h.world.tenant, h.world.connection);
+    let another = h.another().await;
+    let taken = || settle(0, 1, Outcome::Accepted { refs: vec!["90".to_owned()], cost: None, receipts: Receipts::ByReference });
+    let (older, newer) = (h.sending(1).await, h.sending(2).await);
+    h.step(older.id, taken()).await;
+    another.transition(h.transition(newer.id, taken())).await.unwrap();
+    assert_eq!(tell(h, tenant, raw(h, connection, "90")).await, Some(Status::Delivered));
+    let mut read = h.read().await;
+    assert_eq!(read.list_receipts(tenant, older.id).await.unwrap(), []);
+    assert_eq!(read.list_receipts(tenant, newer.id).await.unwrap().len(), 1);
+    drop(read);
+    another.close().await;
+}
+
 pub(crate) async fn a_stray_receipt_waits_and_is_given_up(h: &Harness) {
     let (tenant, connection) = (h.world.tenant, h.world.connection);
     let (first, second) = (h.tick(), h.tick());
