@@ -1,6 +1,7 @@
 //! What the fuzz targets try. A target is a function here and a file of one line in `bin/`; each panics where a promise is broken.
 
-use std::sync::{Arc, LazyLock};
+use std::panic;
+use std::sync::{Arc, LazyLock, Once};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -101,6 +102,16 @@ pub fn twilio(query: &[u8]) {
 
 /// Mails: letters, delivery reports, complaints.
 pub fn mail(bytes: &[u8]) {
+    static CAUGHT: Once = Once::new();
+    // The fuzzer's hook ends the process before a panic can be caught. What the parser stumbles over is refused; what nobody catches is
+    // found without a hook.
+    CAUGHT.call_once(|| {
+        panic::set_hook(Box::new(|info| {
+            if !info.location().is_some_and(|at| at.file().contains("mail-parser")) {
+                eprintln!("{info}");
+            }
+        }));
+    });
     Mail::read("a@example.org", bytes);
     Mail::read("", bytes);
 }
