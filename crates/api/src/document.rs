@@ -103,6 +103,7 @@ fn base() -> OpenApi {
         tag("Invitations", "Having a client set up a sender by itself."),
         tag("Templates", "Texts with variables."),
         tag("Broadcasts", "One content for many recipients."),
+        tag("Sandbox", "Playing recipients, in the test environment."),
         tag("Account", "What an API key opens."),
     ];
     OpenApiBuilder::new().info(info.build()).components(Some(components())).tags(Some(tags)).build()

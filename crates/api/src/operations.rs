@@ -13,6 +13,7 @@ use utoipa::openapi::{OpenApi, RefOr};
 /// The shell looks here before anything else of a request is read. An operation without a row is refused.
 pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("send_message", Some(Permission::MessagesSend)),
+    ("send_messages", Some(Permission::MessagesSend)),
     ("list_messages", Some(Permission::MessagesRead)),
     ("get_message", Some(Permission::MessagesRead)),
     ("cancel_message", Some(Permission::MessagesSend)),
@@ -21,6 +22,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("list_attachments", Some(Permission::MessagesRead)),
     ("list_receipts", Some(Permission::MessagesRead)),
     ("list_stray_receipts", Some(Permission::MessagesRead)),
+    ("play_inbound", Some(Permission::MessagesSend)),
     ("create_contact", Some(Permission::ContactsWrite)),
     ("list_contacts", Some(Permission::ContactsRead)),
     ("get_contact", Some(Permission::ContactsRead)),

@@ -2,6 +2,7 @@
 
 mod attachments;
 mod authz;
+mod batch;
 mod bounds;
 mod broadcast_money;
 mod broadcasts;
@@ -34,6 +35,7 @@ mod races;
 mod recovery;
 mod routing;
 mod sandbox;
+mod sandbox_inbound;
 mod scheduling;
 mod scripted;
 mod senders;
