@@ -59,12 +59,13 @@ async function send(text: string, idempotencyKey: string): Promise<Message> {
 
 /** A repeated key: the code tells which schema the body has. */
 async function repeat(text: string, idempotencyKey: string) {
-  const { error } = await client.POST("/v1/messages", { params: { header: { "Idempotency-Key": idempotencyKey } }, body: { to, text, metadata: { from: "typescript" } } });
+  const body = { to, text, metadata: { from: "typescript" } };
+  const { error } = await client.POST("/v1/messages", { params: { header: { "Idempotency-Key": idempotencyKey } }, body });
   assert.ok(error);
   if (error.code === "idempotency_conflict" || error.code === "idempotency_key_reused") {
     return { code: error.code, original: error.message };
   }
-  return assert.fail(error.message);
+  return assert.fail(JSON.stringify(error));
 }
 
 async function refuse(): Promise<void> {

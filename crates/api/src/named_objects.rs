@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use utoipa::openapi::schema::{Object, OneOfBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{AdditionalProperties, Object, OneOfBuilder, SchemaType, Type};
 use utoipa::openapi::{OpenApi, Ref, RefOr, Schema};
 
 /// Fields, and the names of their schemas.
@@ -26,6 +26,8 @@ pub(crate) fn name(document: &mut OpenApi) {
             let RefOr::T(Schema::Object(inner)) = &*property else { continue };
             let (mut plain, is_nullable) = (inner.clone(), inner.schema_type != SchemaType::Type(Type::Object));
             plain.schema_type = SchemaType::Type(Type::Object);
+            // Said aloud: generators for TypeScript take silence for "no fields".
+            plain.additional_properties.get_or_insert_with(|| Box::new(AdditionalProperties::FreeForm(true)));
             let description = plain.description.take();
             if !plain.properties.is_empty() || *named.entry(name).or_insert_with(|| plain.clone()) != plain {
                 continue;
