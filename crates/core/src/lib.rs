@@ -17,6 +17,7 @@ pub mod inbound;
 pub mod introspect;
 pub mod invitations;
 mod keys;
+mod known;
 mod list;
 mod mac;
 mod mailboxes;
@@ -45,7 +46,7 @@ use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
-pub use callbacks::{Called, ProviderAnswer};
+pub use callbacks::{Called, CallbackTarget, ProviderAnswer};
 pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
@@ -86,6 +87,10 @@ struct Inner {
     links: messages::Links,
     tokens: Tokens,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
+    /// Keys that were good when this node last looked them up.
+    good_keys: known::Known<nuncio_domain::key::KeyHash>,
+    /// Connections that were there when a provider last called them on this node.
+    good_connections: known::Known<nuncio_domain::ConnectionId>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
@@ -171,6 +176,8 @@ impl Core {
             links,
             tokens,
             keys: cache::Cache::default(),
+            good_keys: known::Known::default(),
+            good_connections: known::Known::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),

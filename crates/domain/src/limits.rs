@@ -14,6 +14,8 @@ pub const SPOOLED_TEXT_SHOWN_BYTES: usize = 32 * 1024;
 pub const JSON_DEPTH: usize = 32;
 /// Values of a JSON body: members, items, and the body itself. A value takes far more memory than the two bytes that it can be written in.
 pub const JSON_VALUES: usize = 100_000;
+/// A string of a request for which nothing else is said.
+pub const STRING: usize = 2_048;
 /// Faults that one answer lists.
 pub const FAULTS: usize = 100;
 

@@ -291,6 +291,11 @@ pub(crate) fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
 /// The largest command: an inventory of some hundred thousand numbers.
 const COMMAND_BYTES: u64 = 32 * 1024 * 1024;
 
+/// How long a command may take to come.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+/// How long to wait when no connection can be taken, such as for want of open files.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// How an answer or an error travels through the socket.
 type Wire = std::result::Result<Answer, String>;
 
@@ -301,7 +306,14 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
     let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     loop {
-        let (stream, _) = listener.accept().await?;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "the admin socket could not take a connection; will retry");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
         let core = core.clone();
         tokio::spawn(async move {
             if let Err(error) = serve(&core, stream).await {
@@ -313,7 +325,8 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
 
 async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    (&mut stream).take(COMMAND_BYTES).read_to_end(&mut bytes).await?;
+    let mut asked = (&mut stream).take(COMMAND_BYTES);
+    tokio::time::timeout(COMMAND_TIME, asked.read_to_end(&mut bytes)).await.context("the command did not come")??;
     let answer: Wire = match serde_json::from_slice(&bytes) {
         Ok(request) => run(core, request).await.map_err(|e| explain(&e)),
         Err(error) => Err(format!("the running server does not know this command; is it of another version? ({error})")),

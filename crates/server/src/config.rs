@@ -39,11 +39,27 @@ pub struct ServerConfig {
     pub public_url: String,
     /// Seconds that requests and attempts under way are waited for at shutdown.
     pub shutdown_seconds: u64,
+    /// Connections of clients at a time; beyond it only `/healthz`, `/readyz` and `/metrics` are answered.
+    pub max_connections: usize,
+    /// The same for one address (a /64 of IPv6). A proxy in front is one address.
+    pub max_connections_per_address: usize,
+    /// Seconds that a client may take nothing of an answer; its connection is closed then.
+    pub stall_seconds: u64,
+    /// Bytes a second of a request body that a client must send, after the first ten seconds; 0 switches the limit off.
+    pub min_bytes_per_second: u64,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8025".to_owned(), public_url: String::new(), shutdown_seconds: 20 }
+        Self {
+            listen: "127.0.0.1:8025".to_owned(),
+            public_url: String::new(),
+            shutdown_seconds: 20,
+            max_connections: 4_096,
+            max_connections_per_address: 1_024,
+            stall_seconds: 60,
+            min_bytes_per_second: 16 * 1024,
+        }
     }
 }
 
@@ -79,7 +95,8 @@ impl Default for StorageConfig {
 pub struct ApiConfig {
     /// Requests of one world on this node.
     pub rate_limit: RateLimitConfig,
-    /// Bytes that large request bodies may hold in memory together.
+    /// Bytes that requests and their answers may hold in memory together. Each byte of a body counts three times; a world or an address
+    /// gets at most two thirds.
     pub max_in_flight_bytes: usize,
 }
 
@@ -202,6 +219,15 @@ impl Config {
         let has_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']);
         if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: {url:?} is not like https://messages.example.org, or empty"));
+        }
+        if self.server.max_connections == 0 || self.server.max_connections_per_address == 0 {
+            problems.push("server.max_connections, server.max_connections_per_address: must be at least 1".to_owned());
+        }
+        if !(5..=3_600).contains(&self.server.stall_seconds) {
+            problems.push(format!("server.stall_seconds: is {}; must be 5 to 3600", self.server.stall_seconds));
+        }
+        if self.api.max_in_flight_bytes < 1024 * 1024 {
+            problems.push(format!("api.max_in_flight_bytes: is {}; must be at least 1048576", self.api.max_in_flight_bytes));
         }
         if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
             problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());

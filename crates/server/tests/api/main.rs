@@ -14,6 +14,7 @@ mod contacts_fields;
 mod contacts_merge;
 mod contract;
 mod dispatch;
+mod edge;
 mod email;
 mod erasure;
 mod http_providers;
