@@ -17,6 +17,8 @@ use crate::error::ApiError;
 
 /// How many times its bytes reading a body or a large message takes: as it came or is stored, its parsed form, and what that becomes.
 pub(crate) const COPIES: usize = 3;
+/// How many times its bytes an answer takes: as it was made, and as it goes out.
+pub(crate) const ANSWER_COPIES: usize = 2;
 /// What a request with a body takes before the first byte of it: head, task and buffers.
 pub(crate) const OVERHEAD: usize = 8 * 1024;
 /// A lease of at most this many bytes is small.

@@ -20,7 +20,7 @@ use nuncio_core::Caller;
 use nuncio_core::rate::{Taken, subscriber};
 use nuncio_domain::{Error, ErrorCode, FieldError, Ids, limits};
 
-use crate::budget::{Lease, OVERHEAD, Owner};
+use crate::budget::{ANSWER_COPIES, Lease, OVERHEAD, Owner};
 use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs, shown};
 use crate::operations::Operation;
@@ -121,7 +121,8 @@ async fn carry(app: &App, owner: Owner, request: Request, next: Next) -> (Respon
 /// The same answer, which keeps the lease until it is written. What the request took is gone; what the answer takes is counted.
 fn leased(response: Response, lease: Lease, asked: Asked) -> Response {
     let bytes = |response: &Response| response.body().size_hint().exact().map_or(OVERHEAD, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    let held = lease.settle(bytes(&response), !asked.safe || bytes(&response) <= SMALL_ANSWER);
+    let taken = bytes(&response).saturating_mul(ANSWER_COPIES);
+    let held = lease.settle(taken, !asked.safe || taken <= ANSWER_COPIES * SMALL_ANSWER);
     let response = held.map_or_else(|error| ApiError::from(error).into_response(), |()| response);
     let piece = if asked.version == Version::HTTP_2 { PIECES.1 } else { PIECES.0 };
     response.map(|body| Body::new(Answer::new(body, piece, lease)))

@@ -8,8 +8,7 @@ use parking_lot::RwLock;
 /// The most that is remembered; beyond it everything is forgotten.
 const ENTRIES: usize = 100_000;
 
-/// Names that were good when this node last looked them up. Only good ones are kept, so that guesses cannot push them out. Where guesses
-/// are refused, a name in here may still be looked up.
+/// Names for which something held when this node last looked them up. Others are not kept, so that guesses cannot push them out.
 #[derive(Debug)]
 pub(crate) struct Known<K>(RwLock<HashSet<K>>);
 
@@ -25,12 +24,12 @@ impl<K: Eq + Hash> Known<K> {
     }
 
     /// Takes note of a look-up.
-    pub(crate) fn note(&self, name: K, good: bool) {
-        if self.contains(&name) == good {
+    pub(crate) fn note(&self, name: K, holds: bool) {
+        if self.contains(&name) == holds {
             return;
         }
         let mut known = self.0.write();
-        if !good {
+        if !holds {
             known.remove(&name);
             return;
         }
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_good_is_remembered() {
+    fn only_what_holds_is_remembered() {
         let known = Known::default();
         known.note(1, true);
         known.note(2, false);

@@ -91,6 +91,8 @@ struct Inner {
     good_keys: known::Known<nuncio_domain::key::KeyHash>,
     /// Connections that were there when a provider last called them on this node.
     good_connections: known::Known<nuncio_domain::ConnectionId>,
+    /// Links that were made here and lead nowhere any more, by the hashes of their tokens.
+    dead_links: known::Known<[u8; 32]>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
@@ -178,6 +180,7 @@ impl Core {
             keys: cache::Cache::default(),
             good_keys: known::Known::default(),
             good_connections: known::Known::default(),
+            dead_links: known::Known::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),

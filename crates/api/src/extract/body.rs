@@ -44,14 +44,20 @@ pub(crate) type NoBody = OptionalBody<Empty>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Empty {}
 
-impl<T: DeserializeOwned + ToSchema, const LIMIT: usize> FromRequest<App> for Body<T, LIMIT> {
+impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize> FromRequest<App> for Body<T, LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
         let lenient = lenient(request.headers());
         let bytes = read(request.into_body(), LIMIT).await?;
-        Ok(Self { value: app.validators.parse(&bytes, lenient)? })
+        if bytes.len() <= limits::SPOOL_THRESHOLD_BYTES {
+            return Ok(Self { value: app.validators.parse(&bytes, lenient)? });
+        }
+        // Other requests do not wait while a large one is parsed.
+        let app = app.clone();
+        let parsed = tokio::task::spawn_blocking(move || app.validators.parse(&bytes, lenient)).await;
+        Ok(Self { value: parsed.map_err(Error::internal)?? })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What hostile clients meet: bodies under one budget and a minimum rate, short errors, guesses refused before the database is asked.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -322,4 +323,95 @@ async fn every_answer_to_a_caller_tells_of_the_rate_limit() {
     }
     app.send("GET", "/v1/nowhere", &[], None).await.expect(404);
     app.send("GET", "/v1/nowhere", &[("authorization", "Bearer x")], None).await.expect(401);
+}
+
+/// How often a request asks the database.
+async fn asked(app: &TestApp, method: &str, path: &str, key: &str, status: u16) -> u32 {
+    let before = app.faults.asked.load(Ordering::Acquire);
+    let auth = format!("Bearer {key}");
+    let headers: &[_] = if key.is_empty() { &[] } else { &[("authorization", auth.as_str())] };
+    app.send(method, path, headers, None).await.expect(status);
+    app.faults.asked.load(Ordering::Acquire) - before
+}
+
+/// A key that is well formed and of nobody.
+fn stranger(n: u64) -> String {
+    nuncio_domain::key::generate(nuncio_domain::Environment::Test, &nuncio_testkit::SeededEntropy::new(n)).expose().clone()
+}
+
+// holds: auth.guesses
+#[tokio::test]
+async fn who_has_no_guesses_left_does_not_reach_the_database() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        app.get("/v1/me").await.expect(200);
+        for n in 0..u64::from(limits::GUESSES) {
+            assert_eq!(asked(&app, "GET", "/v1/me", &stranger(1_000 + n), 401).await, 1);
+        }
+        for n in 0..10 {
+            assert_eq!(asked(&app, "GET", "/v1/me", &stranger(2_000 + n), 429).await, 0);
+            assert_eq!(asked(&app, "GET", "/v1/nowhere", &stranger(2_000 + n), 429).await, 0, "no way around it");
+        }
+        // The same address, as strangers behind a proxy have: a key that was good before is looked up all the same.
+        app.clock.advance(Duration::from_millis(999));
+        app.get("/v1/me").await.expect(200);
+        let fresh = app.key(nuncio_domain::Environment::Test, &[]).await;
+        app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(429);
+        app.clock.advance(Duration::from_secs(1));
+        app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(200);
+        // One that was revoked is a guess like any other.
+        let id = app.node.core.authenticate(&fresh).await.expect("a caller").key;
+        app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
+        assert!(!app.node.core.knows_key(&fresh));
+    }
+}
+
+// holds: auth.guesses
+#[tokio::test]
+async fn guesses_at_links_do_not_reach_the_database() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let invitation = app.post("/v1/invitations", json!({})).await.expect(201).json()["invitation"]["token"].clone();
+        let good = format!("/invite/{}", invitation.as_str().expect("a token"));
+        let mut forged = good.clone();
+        let other = if forged.as_bytes()[10] == b'A' { "B" } else { "A" };
+        forged.replace_range(10..11, other);
+        let id = app.send_message(json!({"to": "ada@example.net", "subject": "s", "text": "x"})).await;
+        app.drain().await;
+        let message = id.parse().expect("an id");
+        let leave = format!("/unsubscribe/{}", app.node.core.mail_tokens().unsubscribe(app.tenant(), message));
+        let elsewhere = nuncio_domain::TenantId(app.tenant().0 + 1_000);
+        let dead = format!("/unsubscribe/{}", app.node.core.mail_tokens().unsubscribe(elsewhere, message));
+        assert_eq!(asked(&app, "GET", &dead, "", 404).await, 1, "it was made here");
+        for n in 0..100 {
+            let status = if n < limits::GUESSES - 1 { 404 } else { 429 };
+            let path = [&forged, &dead, &leave.replace("/unsubscribe/", "/invite/")][n as usize % 3];
+            assert_eq!(asked(&app, "GET", path, "", status).await, 0, "{n} {path}");
+        }
+        // Who has a good link is not disturbed, whoever shares the address.
+        app.send("GET", &good, &[], None).await.expect(200);
+        app.send("GET", &leave, &[], None).await.expect(200);
+    }
+}
+
+// holds: auth.guesses
+#[tokio::test]
+async fn guesses_at_connections_do_not_reach_the_database() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let (_gateway, callback) = kannel(&app).await;
+        let call = async |path: &str| {
+            let before = app.faults.asked.load(Ordering::Acquire);
+            let status = app.raw("GET", path, &[], Vec::new()).await.status.as_u16();
+            (status, app.faults.asked.load(Ordering::Acquire) - before)
+        };
+        assert_eq!(call(&callback).await.0, 401, "it is there");
+        for n in 0..100 {
+            let id: nuncio_domain::ConnectionId = app.node.core.ids().next();
+            let expected = if n < limits::GUESSES { (404, 1) } else { (429, 0) };
+            assert_eq!(call(&format!("/providers/kannel/{id}")).await, expected, "{n}");
+        }
+        assert_eq!(call(&callback).await.0, 401, "a provider that called before is heard");
+        app.get("/v1/me").await.expect(200);
+    }
 }
