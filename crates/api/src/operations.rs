@@ -51,6 +51,8 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("get_sender_channel", Some(Permission::SendersRead)),
     ("put_sender_channel", Some(Permission::SendersWrite)),
     ("delete_sender_channel", Some(Permission::SendersWrite)),
+    ("request_sender_channel_code", Some(Permission::SendersWrite)),
+    ("verify_sender_channel", Some(Permission::SendersWrite)),
     ("get_sender_profile", Some(Permission::SendersRead)),
     ("update_sender_profile", Some(Permission::SendersWrite)),
     ("set_sender_picture", Some(Permission::SendersWrite)),

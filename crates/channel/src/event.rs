@@ -8,7 +8,7 @@ use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Content;
 use nuncio_domain::sms::Alphabet;
 use nuncio_domain::template::Decision;
-use nuncio_domain::{Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
+use nuncio_domain::{Authentication, Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
 
 /// Takes what providers tell later.
 #[async_trait]
@@ -138,6 +138,8 @@ pub struct Inbound {
     pub media: Vec<Media>,
     /// The provider's id of our message that it replies to, when it says.
     pub replies_to: Option<String>,
+    /// For an email, what proves who wrote it. `None` where the provider vouches for the writer, as all others do.
+    pub authentication: Option<Authentication>,
     /// When, as the provider says.
     pub at: Timestamp,
 }
@@ -165,6 +167,7 @@ impl Inbound {
             html_body: None,
             media: Vec::new(),
             replies_to: None,
+            authentication: None,
             at,
         }
     }

@@ -7,6 +7,7 @@ pub mod billing;
 pub mod broadcasts;
 mod cache;
 mod callbacks;
+mod claims;
 mod compliance;
 mod connections;
 pub mod contacts;
@@ -20,6 +21,7 @@ mod keys;
 mod known;
 mod list;
 mod mac;
+mod mail_codes;
 mod mailboxes;
 mod marks;
 pub mod messages;
@@ -47,10 +49,12 @@ use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, Te
 use nuncio_store::Store;
 
 pub use callbacks::{Called, CallbackTarget, ProviderAnswer};
+pub use claims::InboundAddressView;
 pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
 pub use list::Listed;
+pub use mail_codes::{CodeRelay, EnterCode, SentCodeView};
 pub use marks::Marks;
 pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
 pub use secrets::{Row, Sealer, SealerError};
@@ -96,6 +100,8 @@ struct Inner {
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
+    /// Where codes that prove inbound addresses go out.
+    code_relay: std::sync::OnceLock<CodeRelay>,
     /// Whether this node is about to stop, so that streams end.
     closing: std::sync::atomic::AtomicBool,
 }
@@ -184,6 +190,7 @@ impl Core {
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),
+            code_relay: std::sync::OnceLock::new(),
             closing: std::sync::atomic::AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }

@@ -156,6 +156,18 @@ pub const INVITATION_CODE_TRIES: u32 = 5;
 pub const INVITATION_CODES: usize = 3;
 /// See [`INVITATION_CODES`].
 pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
+/// How long a code that proves an inbound address is good.
+pub const MAIL_CODE_TTL: Duration = Duration::from_secs(900);
+/// Wrong tries after which such a code is good no more.
+pub const MAIL_CODE_TRIES: i16 = 5;
+/// Shortest time between two codes for one address.
+pub const MAIL_CODE_PAUSE: Duration = Duration::from_secs(60);
+/// Codes for one address within [`MAIL_CODE_SPAN`].
+pub const MAIL_CODES: i16 = 5;
+/// Addresses of one environment that codes are mailed to within [`MAIL_CODE_SPAN`].
+pub const MAIL_CODE_ADDRESSES: usize = 20;
+/// See [`MAIL_CODES`].
+pub const MAIL_CODE_SPAN: Duration = Duration::from_secs(86_400);
 /// Countries that an invitation or a sender may name.
 pub const COUNTRIES: usize = 250;
 

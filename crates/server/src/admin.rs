@@ -62,6 +62,14 @@ pub enum Command {
     },
     /// Remove the provider account of a channel.
     ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
+    /// Vouch for the inbound address of a connection.
+    ConnectionsVerify { env: Environment, sender: Option<String>, channel: String },
+    /// Show the domains of all projects.
+    DomainsList,
+    /// Give a domain to the project.
+    DomainsAdd { domain: String },
+    /// Take a domain back.
+    DomainsRemove { domain: String },
     /// Reach for the provider and log in.
     ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
     /// Show the inventory of phone numbers of a world.
@@ -152,6 +160,24 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::ConnectionsRemove { env, sender, channel } => {
             let world = core.world(project.tenant(env)).await?;
             core.delete_connection(world.tenant, find_sender(&world, sender.as_deref())?.id, read_channel(&channel)?).await?;
+            Ok(Answer::new(json!({}), "removed"))
+        }
+        Command::ConnectionsVerify { env, sender, channel } => {
+            let world = core.world(project.tenant(env)).await?;
+            let sender = find_sender(&world, sender.as_deref())?.id;
+            let inbound = core.vouch(world.tenant, sender, read_channel(&channel)?).await?;
+            let text = format!("mail to {} comes in", inbound.address);
+            Ok(Answer::new(json!(inbound), text))
+        }
+        Command::DomainsList => domains_list(core).await,
+        Command::DomainsAdd { domain } => {
+            let domain = read_domain(&domain)?;
+            core.give_mail_domain(&project, &domain).await?;
+            let text = format!("mail to addresses of {domain} comes in for project {}, where a live connection names them", project.name);
+            Ok(Answer::new(json!({"domain": domain, "projectId": project.id}), text))
+        }
+        Command::DomainsRemove { domain } => {
+            core.remove_mail_domain(&read_domain(&domain)?).await?;
             Ok(Answer::new(json!({}), "removed"))
         }
         Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
@@ -268,6 +294,21 @@ async fn connections_test(core: &Core, tenant: nuncio_domain::TenantId, sender: 
         Ok(text) => Answer::new(json!({"ok": true, "message": text}), format!("ok: {text}")),
         Err(text) => Answer { bad: true, ..Answer::new(json!({"ok": false, "message": text}), format!("failed: {text}")) },
     })
+}
+
+async fn domains_list(core: &Core) -> Result<Answer> {
+    let (domains, projects) = (core.mail_domains().await?, core.projects().await?);
+    let json = domains.iter().map(|d| json!({"domain": d.domain, "projectId": d.project, "createdAt": d.created_at})).collect();
+    let name = |id| projects.iter().find(|project| project.id == id).map_or("", |project| project.name.as_str());
+    let text = domains.iter().map(|d| format!("{}  {}  {}", d.domain, d.project, name(d.project)));
+    Ok(Answer::new(json, lines(text, "no domains; give one to a project with `nuncio domains add`")))
+}
+
+/// A domain as addresses have it: in small letters, in ASCII.
+fn read_domain(text: &str) -> Result<String> {
+    let address = nuncio_channel_smtp::mailbox_address(&format!("x@{text}")).filter(|_| text.contains('.') && !text.contains('@'));
+    let domain = address.and_then(|address| address.strip_prefix("x@").map(str::to_owned));
+    domain.ok_or_else(|| Error::field("domain", format!("is {text:?}; must be a domain such as example.org")))
 }
 
 fn find_sender<'a>(world: &'a World, wanted: Option<&str>) -> Result<&'a Sender> {

@@ -6,6 +6,7 @@
 mod database;
 mod faults;
 mod mailbox;
+mod name_server;
 mod receiver;
 mod time;
 
@@ -35,6 +36,7 @@ use tower::ServiceExt as _;
 pub use database::{Backend, Database};
 pub use faults::Faults;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
+pub use name_server::NameServer;
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 

@@ -24,6 +24,7 @@ mod introspect;
 mod invitations;
 mod invite;
 mod mail;
+mod mail_claims;
 mod messages;
 mod money;
 mod numbers;

@@ -400,40 +400,6 @@ impl DirectoryRepo for SqlTx {
         self.raise_epoch(tenant).await?;
         Ok(done.rows_affected() == 1)
     }
-
-    async fn claim_mailbox(&mut self, tenant: TenantId, connection: ConnectionId, address: Option<&str>, trusted: bool) -> Result<bool> {
-        sqlx::query("DELETE FROM mailboxes WHERE tenant_id = $1 AND connection_id = $2 AND address <> $3")
-            .bind(tenant.0)
-            .bind(connection.uuid())
-            .bind(address.unwrap_or_default())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        let Some(address) = address else { return Ok(true) };
-        let done = sqlx::query(
-            "INSERT INTO mailboxes (address, tenant_id, connection_id, trusted) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (address) DO UPDATE SET tenant_id = excluded.tenant_id, connection_id = excluded.connection_id, \
-             trusted = excluded.trusted WHERE (mailboxes.trusted = 0 AND excluded.trusted <> 0) \
-             OR (mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id)",
-        )
-        .bind(address)
-        .bind(tenant.0)
-        .bind(connection.uuid())
-        .bind(i16::from(trusted))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
-    }
-
-    async fn find_mailbox(&mut self, address: &str) -> Result<Option<(TenantId, ConnectionId)>> {
-        let row: Option<(i64, Uuid)> = sqlx::query_as("SELECT tenant_id, connection_id FROM mailboxes WHERE address = $1")
-            .bind(address)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(row.map(|(tenant, id)| (TenantId(tenant), ConnectionId::from_uuid(id))))
-    }
 }
 
 impl SqlTx {

@@ -37,6 +37,7 @@ fn inbound(h: &Harness, from: u32, provider: &str) -> NewInbound {
         new_address: h.id(),
         new_contact: h.id(),
         provider_message_id: provider.to_owned(),
+        is_proven: true,
     }
 }
 

@@ -17,6 +17,7 @@ mod idempotency;
 mod invitations;
 mod lists;
 mod load;
+mod mailboxes;
 mod make;
 mod money;
 mod nodes;
@@ -117,14 +118,20 @@ cases! {
             a_key_is_found_by_its_hash_and_revoked_once,
             a_world_has_one_default_sender,
             a_sender_has_one_connection_per_channel,
-            mail_for_an_address_comes_to_one_connection,
             senders_come_back_as_they_were_and_go,
             what_is_kept_of_an_account_comes_back,
             a_dropped_transaction_leaves_nothing,
             a_conflict_ends_the_transaction,
         }
+        mailboxes {
+            mail_for_an_address_comes_to_one_connection,
+            an_inbound_address_is_pending_until_it_is_claimed,
+            a_domain_is_given_to_one_project,
+            codes_of_an_environment_are_kept_for_a_while,
+        }
         contacts {
             metrics_add_up,
+            what_is_not_proven_marks_no_channel,
             an_inbound_message_is_received_once,
             a_new_writer_of_many_messages_is_made_once,
             suppressions_hold_until_lifted,
