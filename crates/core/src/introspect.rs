@@ -65,6 +65,7 @@ pub struct EmailIntrospection {
 /// Whether to send to an email address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = EmailVerdict)]
 pub enum Verdict {
     /// Nothing speaks against it.
     Deliverable,
@@ -77,6 +78,7 @@ pub enum Verdict {
 /// What was found out about an email address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = EmailVerdictReason)]
 pub enum EmailReason {
     /// It is no email address.
     InvalidSyntax,

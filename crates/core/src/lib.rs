@@ -130,7 +130,7 @@ impl Caller {
             return Ok(());
         }
         let message = format!("this API key lacks the permission {}", permission.as_str());
-        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("required", permission.as_str().into()))
+        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("requiredPermission", permission.as_str().into()))
     }
 }
 

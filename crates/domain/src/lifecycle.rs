@@ -324,6 +324,7 @@ pub enum Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", schema(as = MessageResolution))]
 pub enum Resolution {
     /// Send it (again).
     Resend,

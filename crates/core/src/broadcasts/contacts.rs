@@ -22,6 +22,7 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AddedBroadcastContacts)]
 pub struct AddedContacts {
     /// How many were added.
     pub added: u64,
@@ -38,6 +39,7 @@ pub struct AddedContacts {
 /// A recipient that was not added.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RejectedBroadcastContact)]
 pub struct RefusedContact {
     /// As it was given.
     pub recipient: String,

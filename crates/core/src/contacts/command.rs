@@ -28,6 +28,7 @@ pub struct CreateContact {
 /// One channel of a contact.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewContactChannel)]
 pub struct ContactChannelIn {
     /// The channel. `sms` also stands for `sms_oneway`.
     #[schema(value_type = ContactChannelType)]

@@ -21,7 +21,7 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 /// An event on its way to a webhook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Delivery)]
+#[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
     /// Its identifier.
     #[schema(value_type = String)]
@@ -62,7 +62,7 @@ pub struct DeliveryView {
 /// One try of a delivery.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DeliveryAttempt)]
+#[schema(as = WebhookDeliveryAttempt)]
 pub struct DeliveryAttemptView {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]

@@ -25,14 +25,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(cancel::cancel_message))
         .routes(routes!(resolve::resolve_message))
         .routes(routes!(react::react_to_message))
-        .routes(routes!(attachments::list_attachments))
-        .routes(routes!(receipts::list_receipts))
+        .routes(routes!(attachments::list_message_attachments))
+        .routes(routes!(receipts::list_message_receipts))
         .routes(routes!(receipts::list_stray_receipts))
 }
 
 /// A message under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneMessage)]
+#[schema(as = MessageResponse)]
 pub(crate) struct MessageBody {
     message: MessageView,
 }

@@ -12,6 +12,7 @@ use crate::reply::{Reply, Result};
 /// What was sent to try a webhook out.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WebhookTest)]
 pub(crate) struct WebhookTested {
     /// The event.
     #[schema(value_type = String)]
@@ -28,7 +29,7 @@ pub(crate) struct WebhookTested {
     post, path = "/v1/senders/{id}/webhook/test", tag = "Webhooks", params(("id" = String, Path, description = "The sender.")),
     responses((status = 202, description = "The event will be posted.", body = WebhookTested)),
 )]
-pub(crate) async fn test_webhook(
+pub(crate) async fn test_sender_webhook(
     State(core): State<Core>,
     Auth(caller): Auth,
     Path(id): Path<String>,
