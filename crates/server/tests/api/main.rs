@@ -22,6 +22,7 @@ mod instagram;
 mod introspect;
 mod invitations;
 mod invite;
+mod lists;
 mod mail;
 mod messages;
 mod money;
