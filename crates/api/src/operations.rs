@@ -25,6 +25,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("list_stray_receipts", Some(Permission::MessagesRead)),
     ("create_contact", Some(Permission::ContactsWrite)),
     ("list_contacts", Some(Permission::ContactsRead)),
+    ("list_contact_messages", Some(Permission::MessagesRead)),
     ("get_contact", Some(Permission::ContactsRead)),
     ("update_contact", Some(Permission::ContactsWrite)),
     ("delete_contact", Some(Permission::ContactsWrite)),

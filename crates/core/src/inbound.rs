@@ -62,7 +62,7 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
         id: ids.at(now),
         direction: Direction::Inbound,
         message_type: inbound.message_type,
-        to: sender.phone_number.clone(),
+        to: inbound.to.clone().unwrap_or_else(|| sent_from(sender, connection)),
         from: from.identifier.clone(),
         sender: connection.sender,
         address: new_address,
@@ -184,7 +184,7 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
             Ok(lifted && !tx.is_suppressed(tenant, from.kind, &from.identifier, sender).await?)
         }
         Wish::Help => {
-            let newest = PageRequest { limit: 1, before: None };
+            let newest = PageRequest::newest(1);
             let filter = MessageFilter { to: Some(from.identifier.clone()), ..MessageFilter::default() };
             let newest = tx.list_messages(tenant, &filter, newest).await?.items.pop();
             Ok(!newest.is_some_and(|m| m.state.detail.compliance && now.since(m.id.created_at()) < QUIET))
@@ -282,7 +282,7 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
 /// The newest message with this person that the provider knows under an id of its own.
 async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
     let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
-    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest { limit: limits::PAGE_MAX, before: None }).await?;
+    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
     let known_as = |message: &Message| {
         let detail = &message.state.detail;
         detail.provider_id.as_deref() == Some(reference)

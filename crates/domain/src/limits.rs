@@ -26,8 +26,8 @@ pub const GUESSES: u32 = 60;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Largest page.
 pub const PAGE_MAX: u32 = 100;
-/// How far back `since` may lie for filters that no index serves.
-pub const FILTER_SPAN: Duration = Duration::from_secs(7 * 86_400);
+/// Rows that one request of a list looks at, when no index serves its filters.
+pub const SCAN_ROWS: u32 = 10_000;
 
 /// Email subject.
 pub const SUBJECT: usize = 998;

@@ -50,7 +50,7 @@ pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;
-pub use people::{Address, PeopleRepo};
+pub use people::{Address, ContactFilter, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};

@@ -43,6 +43,7 @@ const ROWS: &[Row] = &[
     ),
     row("list_contacts", "GET", "/v1/contacts", None, Some("contacts:read")),
     row("get_contact", "GET", "/v1/contacts/{contact}", None, Some("contacts:read")),
+    row("list_contact_messages", "GET", "/v1/contacts/{contact}/messages", None, Some("messages:read")),
     row("get_contact_by_phone", "GET", "/v1/contacts/phone/{phone}", None, Some("contacts:read")),
     row("update_contact", "PATCH", "/v1/contacts/{contact}", Some(r#"{"displayName":"x"}"#), Some("contacts:write")),
     row("delete_contact", "DELETE", "/v1/contacts/{contact}", None, Some("contacts:write")),

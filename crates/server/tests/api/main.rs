@@ -23,6 +23,7 @@ mod instagram;
 mod introspect;
 mod invitations;
 mod invite;
+mod lists;
 mod mail;
 mod mail_claims;
 mod messages;

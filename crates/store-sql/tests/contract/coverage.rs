@@ -17,6 +17,7 @@ const COVERED: &[(&str, &[&str])] = &[
         &["due_deliveries", "waiting_webhooks", "waiting_resources", "known_deliveries", "drop_deliveries", "mark_webhook"],
     ),
     ("a_delivered_delivery_stays_delivered", &["list_deliveries", "replay_delivery", "log_deliveries"]),
+    ("the_log_is_searched_by_time_and_resource", &["log_place"]),
     ("the_log_is_read_in_commit_order", &["read_log", "list_log", "log_end", "find_log_entry"]),
     ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "webhooks_of_senders", "delete_webhook"]),
     (

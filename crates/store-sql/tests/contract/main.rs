@@ -105,6 +105,9 @@ cases! {
             every_filter_filters,
             metadata_is_compared_as_text,
             a_walk_over_pages_sees_every_row_once,
+            a_filter_without_an_index_looks_at_so_many_rows,
+            every_list_with_such_a_filter_goes_on,
+            a_conversation_is_walked_whole,
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
@@ -165,6 +168,7 @@ cases! {
         events {
             what_happened_to_a_resource_is_told_in_order,
             the_log_is_read_in_commit_order,
+            the_log_is_searched_by_time_and_resource,
         }
         numbers {
             the_inventory_is_searched,
