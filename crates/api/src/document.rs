@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{LazyLock, OnceLock};
 
-use nuncio_domain::ErrorCode;
+use nuncio_domain::{ErrorCode, limits};
 use serde_json::{Value, json};
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::schema::{Object, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::server::ServerBuilder;
 use utoipa::openapi::tag::TagBuilder;
@@ -73,6 +73,7 @@ fn completed(mut document: OpenApi) -> OpenApi {
     event_schemas::add(&mut document);
     name_operations(&mut document);
     absent_is_not_null(&mut document);
+    strings_have_an_end(&mut document);
     named_objects::name(&mut document);
     examples::add(&mut document);
     document
@@ -188,7 +189,7 @@ fn common_codes(takes_id: bool, has_body: bool, has_permission: bool) -> impl It
         | ErrorCode::RateLimitExceeded
         | ErrorCode::InternalError
         | ErrorCode::Unavailable => true,
-        ErrorCode::InvalidJson | ErrorCode::PayloadTooLarge | ErrorCode::UnsupportedMediaType => has_body,
+        ErrorCode::InvalidJson | ErrorCode::RequestTimeout | ErrorCode::PayloadTooLarge | ErrorCode::UnsupportedMediaType => has_body,
         ErrorCode::Forbidden => has_permission,
         ErrorCode::NotFound => takes_id,
         _ => false,
@@ -253,7 +254,7 @@ fn add_headers(response: &mut Response, status: u16) {
         let applies = match *name {
             "X-Request-Id" => true,
             "Retry-After" => matches!(status, 429 | 503),
-            "X-Should-Retry" => (400..500).contains(&status) && status != 429,
+            "X-Should-Retry" => (400..500).contains(&status) && !matches!(status, 408 | 429),
             "WWW-Authenticate" => status == 401,
             _ => status != 401, // without a key there is no world to count for
         };
@@ -281,21 +282,68 @@ pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Oper
     all.into_iter().filter_map(|(operation, has_body)| Some((operation.as_mut()?, has_body)))
 }
 
-/// Answers leave out what is absent, so that only the fields that are always there may be null. Requests may say null instead.
-fn absent_is_not_null(document: &mut OpenApi) {
+/// The schemas that request bodies are made of, by name.
+fn requested(document: &mut OpenApi) -> BTreeSet<String> {
     let mut requested = BTreeSet::new();
     for item in document.paths.paths.values_mut() {
         for (operation, _) in operations(item) {
             collect_references(&json!(operation.request_body), &mut requested);
         }
     }
-    let Some(components) = &mut document.components else { return };
+    let Some(components) = &document.components else { return requested };
     let mut open: Vec<_> = requested.iter().cloned().collect();
     while let Some(name) = open.pop() {
         let mut further = BTreeSet::new();
         collect_references(&json!(components.schemas.get(&name)), &mut further);
         open.extend(further.into_iter().filter(|name| requested.insert(name.clone())));
     }
+    requested
+}
+
+/// Every string of a request has a longest form: of its own, or [`limits::STRING`].
+fn strings_have_an_end(document: &mut OpenApi) {
+    let requested = requested(document);
+    let Some(components) = &mut document.components else { return };
+    for (name, schema) in &mut components.schemas {
+        if requested.contains(name) {
+            end_strings(schema);
+        }
+    }
+}
+
+fn end_strings(schema: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            let is_string = match &object.schema_type {
+                SchemaType::Type(one) => *one == Type::String,
+                SchemaType::Array(many) => many.contains(&Type::String),
+                SchemaType::AnyValue => false,
+            };
+            if is_string && object.enum_values.is_none() {
+                object.max_length.get_or_insert(limits::STRING);
+            }
+            object.properties.values_mut().for_each(end_strings);
+            if let Some(AdditionalProperties::RefOr(values)) = object.additional_properties.as_deref_mut() {
+                end_strings(values);
+            }
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                end_strings(items);
+            }
+        }
+        Schema::OneOf(one_of) => one_of.items.iter_mut().for_each(end_strings),
+        Schema::AllOf(all_of) => all_of.items.iter_mut().for_each(end_strings),
+        Schema::AnyOf(any_of) => any_of.items.iter_mut().for_each(end_strings),
+        _ => {}
+    }
+}
+
+/// Answers leave out what is absent, so that only the fields that are always there may be null. Requests may say null instead.
+fn absent_is_not_null(document: &mut OpenApi) {
+    let requested = requested(document);
+    let Some(components) = &mut document.components else { return };
     let answers = components.schemas.iter_mut().filter(|(name, _)| !requested.contains(*name));
     for object in answers.filter_map(|(_, schema)| if let RefOr::T(Schema::Object(object)) = schema { Some(object) } else { None }) {
         for (_, property) in object.properties.iter_mut().filter(|(name, _)| !object.required.contains(name)) {

@@ -140,6 +140,42 @@ fn only_requests_and_fields_that_are_always_there_may_be_null() {
     assert_eq!(schemas["ListRow"]["properties"]["description"]["type"], json!(["string", "null"]), "reached through SendMessage");
 }
 
+/// The strings below a schema that have no longest form.
+fn endless(document: &Value, schema: &Value, at: &str, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+        if seen.insert(name.to_owned()) {
+            endless(document, &document["components"]["schemas"][name], name, seen, found);
+        }
+        return;
+    }
+    let is_string = schema["type"] == "string" || schema["type"].as_array().is_some_and(|types| types.contains(&json!("string")));
+    if is_string && ["maxLength", "enum", "const"].iter().all(|keyword| schema.get(keyword).is_none()) {
+        found.push(at.to_owned());
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        endless(document, property, &format!("{at}.{name}"), seen, found);
+    }
+    for keyword in ["items", "additionalProperties", "oneOf", "anyOf", "allOf", "prefixItems", "propertyNames", "not"] {
+        match &schema[keyword] {
+            Value::Array(several) => several.iter().for_each(|one| endless(document, one, at, seen, found)),
+            one => endless(document, one, &format!("{at}.{keyword}"), seen, found),
+        }
+    }
+}
+
+#[test]
+fn every_string_of_a_request_has_a_longest_form() {
+    let document = document();
+    let seen = std::sync::Mutex::new(BTreeSet::new());
+    each_operation(|path, method, operation| {
+        let Some(body) = operation.pointer("/requestBody/content/application~1json/schema") else { return };
+        let mut found = Vec::new();
+        endless(&document, body, &format!("{method} {path}"), &mut seen.lock().expect("no panic"), &mut found);
+        assert!(found.is_empty(), "{found:?}");
+    });
+    assert!(seen.into_inner().expect("no panic").contains("SendMessage"));
+}
+
 // holds: openapi.examples
 #[test]
 fn every_request_has_an_example_and_all_examples_fit_their_schemas() {

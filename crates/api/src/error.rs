@@ -64,6 +64,8 @@ impl IntoResponse for ApiError {
         match status {
             StatusCode::SERVICE_UNAVAILABLE => drop(headers.insert(RETRY_AFTER, RETRY_UNAVAILABLE.into())),
             StatusCode::TOO_MANY_REQUESTS => drop(headers.insert(RETRY_AFTER, whole_seconds(retry_after).into())),
+            // It may have been the network.
+            StatusCode::REQUEST_TIMEOUT => {}
             _ if status.is_client_error() => drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"))),
             _ => {}
         }

@@ -22,10 +22,13 @@ mod reply;
 mod shell;
 mod state;
 mod v1;
+mod wire;
 
 pub use document::{openapi, operation_id};
 pub use operations::OPERATIONS;
+pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
+pub use wire::Pace;
 
 /// The routes of the API and, beside them, `pages`, ready to be served. All of them pass the shell: they get a request id, are counted,
 /// and a panic in them is a 500.

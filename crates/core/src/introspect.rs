@@ -243,7 +243,7 @@ impl Core {
     async fn suppressed(&self, caller: &Caller, email: &str) -> Result<Vec<EmailReason>> {
         let recipient = Recipient { kind: AddressKind::Email, identifier: email.to_owned() };
         let of = [self.marked(caller.tenant, &recipient), recipient];
-        let page = PageRequest { limit: limits::PAGE_MAX, before: None };
+        let page = PageRequest::newest(limits::PAGE_MAX);
         let found = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
         let mut reasons = Vec::new();
         for suppression in found.items {

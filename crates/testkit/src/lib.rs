@@ -8,6 +8,7 @@ mod contract;
 mod database;
 mod faults;
 mod mailbox;
+mod name_server;
 mod receiver;
 mod time;
 
@@ -23,7 +24,7 @@ use axum::http::response::Parts;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio::wiring::Node;
-use nuncio_api::{ApiLimits, ApiState};
+use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_channel::Registry;
 use nuncio_core::{Outbound as _, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
@@ -38,6 +39,7 @@ use tower::ServiceExt as _;
 pub use database::{Backend, Database};
 pub use faults::Faults;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
+pub use name_server::NameServer;
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 
@@ -69,8 +71,10 @@ pub struct Options {
     pub per_minute: u32,
     /// Requests at once.
     pub burst: u32,
-    /// Bytes of large bodies at once.
+    /// Bytes that requests and answers take at once.
     pub max_in_flight_bytes: usize,
+    /// How fast clients must send bodies.
+    pub pace: Pace,
     /// Dispatch.
     pub dispatch: DispatchConfig,
     /// Kinds of providers.
@@ -83,7 +87,8 @@ impl Default for Options {
         Self {
             per_minute: 0,
             burst: 10,
-            max_in_flight_bytes: 64 * 1024 * 1024,
+            max_in_flight_bytes: 256 * 1024 * 1024,
+            pace: Pace::default(),
             registry: nuncio::wiring::registry(guard.clone(), nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
         }
@@ -220,21 +225,34 @@ impl TestApp {
         Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
-    /// Sends a request just as it is given, and leaves the body of the answer to be read.
-    pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Body> {
+    /// Sends a request just as it is given, and leaves the body of the answer to be read. The body may be a stream.
+    pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
         let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         check(method, path, &parts, None);
         Response::from_parts(parts, body)
     }
 
-    async fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Body> {
+    async fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut request = request.body(Body::from(body)).expect("a request");
+        let mut request = request.body(body.into()).expect("a request");
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4_000))));
         self.router.clone().oneshot(request).await.expect("the router cannot fail")
+    }
+
+    /// Serves on a port of this machine, as the binary does. The clock that times connections is the machine's.
+    pub async fn listen(&self) -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let serving = nuncio::http::serve(listener, self.router.clone(), nuncio::http::Limits::default(), stopped);
+        tokio::spawn(async move {
+            let _stop = stop;
+            serving.await;
+        });
+        address
     }
 
     /// Sends a message with the test key and answers its id.
@@ -321,7 +339,12 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
     let store = faults::with(Arc::clone(faults), store);
     let public_url = "https://nuncio.example".to_owned();
     let node = Node::new(store, options.registry.clone(), sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
-    let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
+    let limits = ApiLimits {
+        per_minute: options.per_minute,
+        burst: options.burst,
+        max_in_flight_bytes: options.max_in_flight_bytes,
+        pace: options.pace,
+    };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio::wiring::router(state))
 }

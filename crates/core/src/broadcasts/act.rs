@@ -140,7 +140,7 @@ impl Core {
 
     /// Broadcasts of a world that wait for an operator, newest first.
     pub async fn escalated_broadcasts(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
-        let page = PageRequest { limit: ESCALATED, before: None };
+        let page = PageRequest::newest(ESCALATED);
         let page = self.inner.store.read().await.or_fail()?.list_broadcasts(tenant, &[Status::Escalated], page).await.or_fail()?;
         Ok(page.items.iter().map(BroadcastView::from).collect())
     }

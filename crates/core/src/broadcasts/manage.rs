@@ -103,15 +103,11 @@ impl Core {
     pub async fn list_broadcasts(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
         caller.require(Permission::BroadcastsRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("broadcasts?{status:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(caller.tenant, &status, page).await.or_fail()?;
-        Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+        let listing = self.listing(caller.tenant, &format!("broadcasts?{status:?}"), &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(caller.tenant, &status, listing.page).await.or_fail()?;
+        Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// Changes a draft or a rejected broadcast.

@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{Attempt, AttemptStatus, Content, Direction, FailureCode, HeldReason, Message, Request, Status};
-use nuncio_domain::{BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
+use nuncio_domain::{Authentication, BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -60,6 +60,9 @@ pub struct MessageView {
     /// The provider's id of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
+    /// For an inbound email, whether its `From` is proven.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
     /// Why it failed, from a closed list.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<FailureCode>)]
@@ -238,6 +241,7 @@ impl MessageView {
                 .or(detail.attempts.last())
                 .and_then(|a| a.provider_message_id.clone())
                 .or_else(|| detail.provider_id.clone()),
+            authentication: detail.authentication,
             error_code: failure.map(|f| f.code.as_str()),
             error_message: failure.map(|f| f.message.clone()),
             cost: detail.cost.map(|c| c.fee),

@@ -9,9 +9,7 @@ use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
 use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
-
-const SCOPE: &str = "templates";
+use crate::{Caller, Core, StoreResultExt as _, list, once, parse_id};
 
 impl Core {
     /// Makes a template. All faults are told at once.
@@ -76,9 +74,11 @@ impl Core {
     /// A page of templates.
     pub async fn list_templates(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
         caller.require(Permission::TemplatesRead)?;
-        let page = self.plain_page(caller.tenant, SCOPE, asked.limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_templates(caller.tenant, page).await.or_fail()?;
-        Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, SCOPE, page.next)))
+        let mut errors = Vec::new();
+        let part = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "templates", &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_templates(caller.tenant, listing.page).await.or_fail()?;
+        Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// Removes a template. What WhatsApp knows of it stays there.

@@ -15,8 +15,8 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::events::Event;
-use crate::list::{Listed, limit, words};
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::list::{Listed, asked, words};
+use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
 
 /// An event on its way to a webhook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -131,6 +131,15 @@ fn read_resource_id(text: &str) -> Option<Uuid> {
     of(text)
 }
 
+/// `resourceId` of a query.
+pub(crate) fn asked_resource(text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Uuid> {
+    let found = read_resource_id(text?);
+    if found.is_none() {
+        errors.push(FieldError::new("query.resourceId", "is not the id of a resource that has events"));
+    }
+    found
+}
+
 /// The delivery of an event to the webhook of a sender, or of the world: the same whoever makes it.
 pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     let mut hasher = Sha256::new();
@@ -148,16 +157,22 @@ pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListDeliveries {
-    /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Comma-joined event types.
-    #[param(value_type = Option<Vec<EventType>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these event types, repeated or joined by commas.
+    #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
     pub event_type: Option<String>,
     /// To the webhook of this sender.
     pub sender_id: Option<String>,
     /// About this message, contact, broadcast, template or invitation.
     pub resource_id: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
@@ -170,29 +185,17 @@ impl Core {
     pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
         caller.require(Permission::WebhooksRead)?;
         let mut errors = Vec::new();
-        let limit = limit(asked.limit, &mut errors);
-        let mut id = |text: Option<&str>, path: &str, read: fn(&str) -> Option<Uuid>, what: &str| {
-            let found = text.map(read);
-            if found == Some(None) {
-                errors.push(FieldError::new(path, format!("is not the id of a {what}")));
-            }
-            found.flatten()
-        };
-        let sender = id(asked.sender_id.as_deref(), "query.senderId", |t| t.parse::<SenderId>().ok().map(|s| s.uuid()), "sender");
-        let resource = id(asked.resource_id.as_deref(), "query.resourceId", read_resource_id, "resource that has events");
+        let part = asked!(asked, &mut errors);
+        let resource = asked_resource(asked.resource_id.as_deref(), &mut errors);
         let filter = DeliveryFilter {
             status: words(asked.status.as_deref(), "query.status", DeliveryStatus::parse, DeliveryStatus::ALL, &mut errors),
             event_type: words(asked.event_type.as_deref(), "query.eventType", EventType::parse, EventType::ALL, &mut errors),
-            sender: sender.map(SenderId::from_uuid),
+            sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", &mut errors),
             resource,
         };
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("deliveries?{filter:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_deliveries(caller.tenant, &filter, page).await.or_fail()?;
-        Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+        let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_deliveries(caller.tenant, &filter, listing.page).await.or_fail()?;
+        Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `GET /v1/webhooks/deliveries/{id}`.

@@ -200,16 +200,6 @@ async fn lists_filter() {
     }
 }
 
-// holds: messages.list.narrow
-#[tokio::test]
-async fn filters_that_no_index_serves_need_a_narrow_time() {
-    let app = TestApp::start().await;
-    for query in ["status=delivered", "channel=sms", "direction=outbound", "metadata[a]=b", "since=2025-01-01T00:00:00Z&channel=sms"] {
-        let answer = app.get(&format!("/v1/messages?{query}")).await.expect(400).json();
-        assert_eq!(answer["details"]["errors"][0]["path"], "query.since", "{query}");
-    }
-}
-
 // holds: lists.cursor
 #[tokio::test]
 async fn a_cursor_is_bound_to_its_list() {

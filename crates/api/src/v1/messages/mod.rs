@@ -10,6 +10,7 @@ mod resolve;
 mod send;
 
 pub(crate) use attachments::download;
+pub(crate) use list::MessagePage;
 use nuncio_core::messages::MessageView;
 use serde::Serialize;
 use utoipa::ToSchema;
