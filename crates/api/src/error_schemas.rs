@@ -55,6 +55,7 @@ details! {
     Conflict => ConflictDetails,
     PayloadTooLarge => NoDetails,
     UnsupportedMediaType => NoDetails,
+    RequestTimeout => NoDetails,
     RateLimitExceeded => NoDetails,
     InternalError => InternalErrorDetails,
     Unavailable => UnavailableDetails,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 const DOCUMENT: &str = "nuncio:/openapi.json";
 
 /// Headers of HTTP itself, which no operation documents.
-const PLAIN: &[&str] = &["content-type", "content-length", "cache-control", "x-content-type-options"];
+const PLAIN: &[&str] = &["content-type", "content-length", "cache-control", "connection", "x-content-type-options"];
 
 /// One for all tests of a process: compiling schemas is slow.
 static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(json!(nuncio_api::openapi())));
