@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nuncio_core::events::EventFilter;
 use nuncio_domain::SenderId;
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
@@ -271,13 +272,13 @@ async fn the_log_can_be_followed_and_resumed() {
             send(&app, &format!("+3460011122{n}")).await;
         }
         app.drain().await;
-        let (all, end) = app.node.core.events_after(&caller, begin, 100).await.expect("events");
+        let (all, end) = app.node.core.events_after(&caller, &EventFilter::default(), begin, 100).await.expect("events");
         assert_eq!(all.len(), 12);
-        assert_eq!(app.node.core.events_after(&caller, end, 100).await.expect("events").0.len(), 0);
+        assert_eq!(app.node.core.events_after(&caller, &EventFilter::default(), end, 100).await.expect("events").0.len(), 0);
         // From any event on, the next is the next: also in the middle of a row.
         for (n, (token, _)) in all.iter().enumerate() {
             let seen = app.node.core.seen_events(&caller, token).expect("a token of the stream");
-            let (rest, _) = app.node.core.events_after(&caller, seen, 100).await.expect("events");
+            let (rest, _) = app.node.core.events_after(&caller, &EventFilter::default(), seen, 100).await.expect("events");
             let ids = |events: &[(String, nuncio_core::events::EventView)]| events.iter().map(|(_, e)| e.id).collect::<Vec<_>>();
             assert_eq!(ids(&rest), ids(&all[n + 1..]), "{n}");
         }
