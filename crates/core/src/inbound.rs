@@ -281,6 +281,7 @@ fn request(requested_channel: RequestedChannel, text: String) -> Request {
         metadata: None,
         fallback_enabled: true,
         fallback_after_seconds: None,
+        validity_seconds: None,
         voice_language: None,
         attachments: Vec::new(),
         template: None,
