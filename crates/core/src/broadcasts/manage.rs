@@ -83,7 +83,8 @@ impl Core {
             return Ok(None);
         }
         let id = broadcast.body.content.as_deref().and_then(|c| c.template_id.as_deref()).unwrap_or_default();
-        self.find_template(broadcast.tenant, parse_id(id, "template")?).await.map(Some)
+        let template = self.find_template(broadcast.tenant, parse_id(id, "template")?).await?;
+        Ok(Some(template.in_use()))
     }
 
     /// One broadcast.

@@ -27,6 +27,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
     ("UpdateSender", "Sender", &["setAsDefault=isDefault", "webhookUrl=webhook", "webhookEvents=webhook", "webhookActive=webhook"]),
     ("PutConnection", "Connection", &["secrets"]),
     ("CreateTemplate", "Template", &["whatsappCategory=category"]),
+    ("UpdateTemplate", "Template", &["whatsappCategory=category"]),
     ("SubmitTemplate", "Template", &[]),
     ("CreateInvitation", "Invitation", &["expiresInDays=expiresAt"]),
     ("CreateSuppression", "Suppression", &[]),

@@ -202,6 +202,27 @@ async fn a_webhook_can_be_tried_out() {
     assert_eq!(app.get(&format!("/v1/webhooks/deliveries/{delivery}")).await.expect(200).json()["delivery"]["status"], "delivered");
 }
 
+// holds: webhooks.test
+#[tokio::test]
+async fn the_webhook_of_a_world_can_be_tried_out() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        app.post("/v1/webhook/test", json!({})).await.expect(400);
+        let receiver = Receiver::start().await;
+        let of_sender = default_sender(&app).await;
+        let of_world = Receiver::start().await;
+        hook(&app, Some(of_sender), &receiver.url, &[]).await;
+        app.post("/v1/webhook/test", json!({})).await.expect(400);
+        hook(&app, None, &of_world.url, &[]).await;
+        let tested = app.post("/v1/webhook/test", json!({})).await.expect(202).json();
+        app.drain().await;
+        assert_eq!((of_world.taken(), receiver.taken().len()), (vec!["webhook.test".to_owned()], 0));
+        let path = format!("/v1/webhooks/deliveries/{}", tested["deliveryId"].as_str().expect("an id"));
+        let delivery = app.get(&path).await.expect(200).json()["delivery"].clone();
+        assert_eq!((&delivery["status"], &delivery["senderId"], &delivery["eventId"]), (&json!("delivered"), &Value::Null, &tested["eventId"]));
+    }
+}
+
 // holds: events.list
 #[tokio::test]
 async fn the_log_is_paged_newest_first_without_gaps() {

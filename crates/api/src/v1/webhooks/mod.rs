@@ -19,6 +19,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get::get_delivery))
         .routes(routes!(replay::replay_delivery))
         .routes(routes!(test::test_webhook))
+        .routes(routes!(test::test_world_webhook))
 }
 
 /// A delivery under its name.
