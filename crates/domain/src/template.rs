@@ -188,7 +188,6 @@ impl Default for Content {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_first(revision: &u32) -> bool {
     *revision == 1
 }

@@ -2,7 +2,9 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Attempt, AttemptStatus, Considered, Content, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status};
+use nuncio_domain::message::{
+    Attempt, AttemptStatus, Considered, Content, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status,
+};
 use nuncio_domain::{BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -38,8 +38,16 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Requests that write nothing that stays, or that name what they act on.
-const ACTIONS: &[&str] =
-    &["AddBroadcastContacts", "IntrospectEmail", "IntrospectPhone", "MergeContacts", "React", "ResolveMessage", "RotateSecret", "SetPicture"];
+const ACTIONS: &[&str] = &[
+    "AddBroadcastContacts",
+    "IntrospectEmail",
+    "IntrospectPhone",
+    "MergeContacts",
+    "React",
+    "ResolveMessage",
+    "RotateSecret",
+    "SetPicture",
+];
 
 async fn document(app: &TestApp) -> Value {
     app.send("GET", "/openapi.json", &[], None).await.expect(200).json()
@@ -129,7 +137,8 @@ async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
         let changed = app.request("PATCH", &path, Some(patch)).await.expect(200).json();
         assert_eq!(changed["broadcast"]["emailHtmlBody"], "<p>other</p>");
         assert!(app.get("/v1/broadcasts").await.expect(200).json()["items"][0].get("emailHtmlBody").is_none(), "lists leave it out");
-        let invitation = app.post("/v1/invitations", json!({"allowedPhoneCountries": ["ES", "PT"], "expiresInDays": 2})).await.expect(201).json();
+        let invitation =
+            app.post("/v1/invitations", json!({"allowedPhoneCountries": ["ES", "PT"], "expiresInDays": 2})).await.expect(201).json();
         let path = format!("/v1/invitations/{}", text(&invitation["invitation"]["id"]));
         let shown = app.get(&path).await.expect(200).json()["invitation"].clone();
         assert_eq!((&shown["allowedPhoneCountries"], &shown["expiresAt"]), (&json!(["ES", "PT"]), &json!("2026-01-03T00:00:00.000Z")));
@@ -139,7 +148,8 @@ async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
 }
 
 /// Metadata that is easily changed on its way: order, decimals, exponents, more digits than any number type has, and texts with escapes.
-const METADATA: &str = r#"{"z":1.0,"a":1e3,"big":12345678901234567890,"digits":0.1234567890123456789012345,"m":{"y":[2.50,-0.0],"b":"é\"\\"},"c":10}"#;
+const METADATA: &str =
+    r#"{"z":1.0,"a":1e3,"big":12345678901234567890,"digits":0.1234567890123456789012345,"m":{"y":[2.50,-0.0],"b":"é\"\\"},"c":10}"#;
 
 async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_testkit::Answer {
     let auth = format!("Bearer {}", app.test_key);
@@ -164,7 +174,8 @@ async fn metadata_comes_back_to_the_letter() {
         let channel = write(&app, "PATCH", &channel_path, &format!("{{{expected}}}")).await.expect(200);
         let source = app.get("/v1/contacts/phone/+34600111222").await.expect(200).json()["id"].clone();
         app.post(&format!("{contact_path}/merge"), json!({"sourceContactId": source})).await.expect(200);
-        let broadcast = write(&app, "POST", "/v1/broadcasts", &format!(r#"{{"name":"b","channel":"sms","text":"x",{expected}}}"#)).await.expect(201);
+        let broadcast =
+            write(&app, "POST", "/v1/broadcasts", &format!(r#"{{"name":"b","channel":"sms","text":"x",{expected}}}"#)).await.expect(201);
         let broadcast_path = format!("/v1/broadcasts/{}", text(&broadcast.json()["broadcast"]["id"]));
         let changed = write(&app, "PATCH", &broadcast_path, &format!("{{{expected}}}")).await.expect(200);
         app.post(&format!("{broadcast_path}/contacts"), json!({"contacts": [{"recipient": "+34600111333"}]})).await.expect(201);

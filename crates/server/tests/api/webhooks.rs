@@ -219,7 +219,10 @@ async fn the_webhook_of_a_world_can_be_tried_out() {
         assert_eq!((of_world.taken(), receiver.taken().len()), (vec!["webhook.test".to_owned()], 0));
         let path = format!("/v1/webhooks/deliveries/{}", tested["deliveryId"].as_str().expect("an id"));
         let delivery = app.get(&path).await.expect(200).json()["delivery"].clone();
-        assert_eq!((&delivery["status"], &delivery["senderId"], &delivery["eventId"]), (&json!("delivered"), &Value::Null, &tested["eventId"]));
+        assert_eq!(
+            (&delivery["status"], &delivery["senderId"], &delivery["eventId"]),
+            (&json!("delivered"), &Value::Null, &tested["eventId"])
+        );
     }
 }
 
