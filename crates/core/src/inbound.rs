@@ -302,6 +302,7 @@ pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Requ
         metadata: None,
         fallback_enabled: true,
         fallback_after_seconds: None,
+        validity_seconds: None,
         voice_language: None,
         attachments: Vec::new(),
         template: None,

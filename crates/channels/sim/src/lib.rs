@@ -118,7 +118,7 @@ impl Adapter for Sim {
     }
 }
 
-/// Approves every template but those with `reject` in their name, and says so at once.
+/// Approves every template but those with `reject` in name or body, and says so at once.
 #[async_trait]
 impl TemplateApi for Sim {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
@@ -133,8 +133,8 @@ impl TemplateApi for Sim {
 }
 
 fn decide(template: &Template) -> Decision {
-    if template.name.to_lowercase().contains("reject") {
-        return Decision::Rejected { reason: "simulated: the name asks for it".to_owned() };
+    if [&template.name, &template.content.body].iter().any(|text| text.to_lowercase().contains("reject")) {
+        return Decision::Rejected { reason: "simulated: the name or body asks for it".to_owned() };
     }
     Decision::Approved
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::receipt::{self, IdFormat};
 use crate::recent::Recent;
 use crate::session::{Handed, Session};
-use crate::wire::{Address, Delivery, Sar};
+use crate::wire::{Delivery, Sar};
 use crate::{address, parts, status};
 
 /// Takes deliveries of all sessions of an account.

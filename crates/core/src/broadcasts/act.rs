@@ -117,7 +117,7 @@ impl Core {
                 },
             )
             .await?;
-        Ok(BroadcastView::from(&changed))
+        Ok(BroadcastView::whole(&changed))
     }
 
     async fn act_on_broadcast(
@@ -128,7 +128,7 @@ impl Core {
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<BroadcastView> {
         let id = parse_id(id, "broadcast")?;
-        Ok(BroadcastView::from(&self.change_broadcast(caller.tenant, id, operation, edit).await?))
+        Ok(BroadcastView::whole(&self.change_broadcast(caller.tenant, id, operation, edit).await?))
     }
 
     fn check_broadcast_time(&self, at: Timestamp) -> Result<()> {
@@ -164,7 +164,7 @@ impl Core {
                 Ok(())
             })
             .await?;
-        Ok(BroadcastView::from(&changed))
+        Ok(BroadcastView::whole(&changed))
     }
 }
 

@@ -80,19 +80,21 @@ impl Core {
         Ok(self.outline(caller, id).await?.0)
     }
 
-    /// `GET /v1/messages/{id}`. Should the text be too long for lists, the whole message is read, for which `has_room` is asked: whether
-    /// so many bytes may be held.
+    /// `GET /v1/messages/{id}`. If there is HTML, or the text is too long for lists, the whole message is read, for which `has_room` is
+    /// asked: whether so many bytes may be held.
     pub async fn get_message(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
         let (mut view, outline) = self.outline(caller, id).await?;
-        if outline.may_be_cut() {
+        if outline.may_be_cut() || outline.lacks_html() {
             let words = limits::EMAIL_TEXT_BYTES + limits::EMAIL_HTML_BYTES;
             if !has_room(outline.attachment_bytes() + words as u64) {
                 return Err(Error::unavailable("too many large messages are being read; try again"));
             }
             let whole = self.inner.store.read().await.or_fail()?.lookup_message(caller.tenant, id).await.or_fail()?;
-            view.text = whole.and_then(|message| message.request.text);
+            if let Some(whole) = whole {
+                (view.text, view.html_body) = (whole.request.text, whole.request.html_body);
+            }
         }
         Ok(view)
     }

@@ -32,21 +32,9 @@ impl Core {
             version: 0,
             due_at: None,
             updated_at: now,
-            content: Content {
-                variables: command.variables.unwrap_or_default(),
-                body: command.body,
-                sms_body: command.sms_body,
-                telegram_body: command.telegram_body,
-                instagram_body: command.instagram_body,
-                category: command.whatsapp_category,
-                header_type: command.header_type,
-                header_content: command.header_content,
-                footer: command.footer,
-                buttons: command.buttons.unwrap_or_default(),
-                ..Content::default()
-            },
-            name: command.name,
-            language: command.language,
+            name: command.name.clone(),
+            language: command.language.clone(),
+            content: said(command),
         };
         let mut tx = self.inner.store.begin().await.or_fail()?;
         let repeat =
@@ -94,5 +82,22 @@ impl Core {
     pub(crate) async fn find_template(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {
         let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
         found.ok_or_else(|| Error::not_found("template"))
+    }
+}
+
+/// What a template says, of a request that is complete.
+pub(super) fn said(command: CreateTemplate) -> Content {
+    Content {
+        variables: command.variables.unwrap_or_default(),
+        body: command.body,
+        sms_body: command.sms_body,
+        telegram_body: command.telegram_body,
+        instagram_body: command.instagram_body,
+        category: command.whatsapp_category,
+        header_type: command.header_type,
+        header_content: command.header_content,
+        footer: command.footer,
+        buttons: command.buttons.unwrap_or_default(),
+        ..Content::default()
     }
 }

@@ -220,22 +220,28 @@ impl Core {
         self.delivery(caller, id).await
     }
 
-    /// `POST /v1/senders/{id}/webhook/test`: has `webhook.test` posted to the sender's webhook. Answers the event and its delivery.
-    pub async fn test_webhook(&self, caller: &Caller, sender: &str) -> Result<(EventId, DeliveryId)> {
+    /// `POST /v1/senders/{id}/webhook/test` and, without a sender, `POST /v1/webhook/test`: has `webhook.test` posted to the sender's webhook,
+    /// or to the world's own. Returns the event and its delivery.
+    pub async fn test_webhook(&self, caller: &Caller, sender: Option<&str>) -> Result<(EventId, DeliveryId)> {
         caller.require(Permission::WebhooksWrite)?;
-        let sender: SenderId = parse_id(sender, "sender")?;
+        let sender: Option<SenderId> = sender.map(|id| parse_id(id, "sender")).transpose()?;
         let world = self.world(caller.tenant).await?;
-        if world.sender(sender).is_none() {
+        if sender.is_some_and(|id| world.sender(id).is_none()) {
             return Err(Error::not_found("sender"));
         }
         let (now, resource) = (self.ids().clock.now(), self.ids().next::<EventId>().uuid());
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if !tx.find_webhook(caller.tenant, Some(sender)).await.or_fail()?.is_some_and(|w| w.active) {
-            return Err(Error::wrong_state("the sender has no active webhook; set webhookUrl first", "inactive", &["active"]));
+        if !tx.find_webhook(caller.tenant, sender).await.or_fail()?.is_some_and(|w| w.active) {
+            let message = match sender {
+                Some(_) => "the sender has no active webhook; set webhookUrl first",
+                None => "there is no active webhook; set one with PUT /v1/webhook first",
+            };
+            return Err(Error::wrong_state(message, "inactive", &["active"]));
         }
         let mut data = Map::new();
-        data.insert("webhook".to_owned(), Value::from_iter([("senderId", Value::from(sender.to_string()))]));
-        let occurrence = Occurrence { kind: EventType::WebhookTest, sender: Some(sender), data };
+        let of = sender.map_or(Value::Null, |id| Value::from(id.to_string()));
+        data.insert("webhook".to_owned(), Value::from_iter([("senderId", of)]));
+        let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await.or_fail()?;
         let entry = tx.find_log_entry(caller.tenant, resource, 1).await.or_fail()?;
@@ -243,7 +249,7 @@ impl Core {
         tx.commit().await.or_fail()?;
         self.inner.outbound.told(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
-        Ok((event.id, delivery_id(event, Some(sender))))
+        Ok((event.id, delivery_id(event, sender)))
     }
 
     async fn delivery(&self, caller: &Caller, id: DeliveryId) -> Result<DeliveryView> {

@@ -214,7 +214,8 @@ async fn contacts_are_found_by_what_they_have() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
         let ada = furnish(&app).await.contact;
-        let bob = create(&app, json!({"channels": [{"channel": "email", "identifier": "bob@example.org"}], "displayName": "Bob ÄÖ_%"})).await;
+        let bob =
+            create(&app, json!({"channels": [{"channel": "email", "identifier": "bob@example.org"}], "displayName": "Bob ÄÖ_%"})).await;
         let (ada, bob) = (text(&ada["id"]), text(&bob["id"]));
         for (query, expected) in [
             ("email=ada@EXAMPLE.org", vec![ada]),
@@ -275,7 +276,10 @@ async fn events_are_found_by_type_and_resource() {
             page["items"].as_array().expect("items").iter().map(|e| text(&e["type"]).to_owned()).collect::<Vec<_>>()
         };
         let message = &furnished.message;
-        assert_eq!(types(&format!("resourceId={message}")).await, ["message.delivered", "message.sent", "message.sending", "message.queued"]);
+        assert_eq!(
+            types(&format!("resourceId={message}")).await,
+            ["message.delivered", "message.sent", "message.sending", "message.queued"]
+        );
         assert_eq!(types(&format!("resourceId={message}&type=message.sent&type=message.queued")).await, ["message.sent", "message.queued"]);
         assert_eq!(types("type=webhook.test").await, ["webhook.test"]);
         assert!(types("type=contact.merged").await.is_empty());

@@ -34,6 +34,7 @@ mod pages;
 mod profiles;
 mod providers;
 mod races;
+mod readback;
 mod recovery;
 mod routing;
 mod sandbox;
@@ -48,6 +49,11 @@ mod unsubscribe;
 mod validation;
 mod webhook;
 mod webhooks;
+
+/// JSON as it is kept in snapshots.
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).expect("JSON")
+}
 
 /// Runs all of them at once.
 async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {

@@ -19,6 +19,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get::get_webhook_delivery))
         .routes(routes!(replay::replay_webhook_delivery))
         .routes(routes!(test::test_sender_webhook))
+        .routes(routes!(test::test_webhook))
 }
 
 /// A delivery under its name.

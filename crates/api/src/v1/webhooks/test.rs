@@ -1,4 +1,4 @@
-//! `POST /v1/senders/{id}/webhook/test`.
+//! `POST /v1/senders/{id}/webhook/test` and `POST /v1/webhook/test`.
 
 use axum::extract::State;
 use nuncio_core::Core;
@@ -35,6 +35,18 @@ pub(crate) async fn test_sender_webhook(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<WebhookTested>> {
-    let (event_id, delivery_id) = core.test_webhook(&caller, &id).await?;
+    let (event_id, delivery_id) = core.test_webhook(&caller, Some(&id)).await?;
+    Ok(Reply::accepted(WebhookTested { event_id, delivery_id }))
+}
+
+/// Try the world's webhook out
+///
+/// Posts an event of type `webhook.test`, whatever events the webhook asks for.
+#[utoipa::path(
+    post, path = "/v1/webhook/test", tag = "Webhooks",
+    responses((status = 202, description = "The event will be posted.", body = WebhookTested)),
+)]
+pub(crate) async fn test_webhook(State(core): State<Core>, Auth(caller): Auth, _: NoBody) -> Result<Reply<WebhookTested>> {
+    let (event_id, delivery_id) = core.test_webhook(&caller, None).await?;
     Ok(Reply::accepted(WebhookTested { event_id, delivery_id }))
 }
