@@ -16,7 +16,7 @@ const ALLOW_NETWORKS: &str = "net.allow_networks";
 pub struct GuardPolicy {
     /// Permits plain `http`. Setting `net.allow_http`.
     pub allow_http: bool,
-    /// Permits 127.0.0.0/8 and ::1. Setting `net.allow_loopback`.
+    /// Permits 127.0.0.0/8 and ::1, also by plain `http`. Setting `net.allow_loopback`.
     pub allow_loopback: bool,
     /// Permits these networks whatever they are, in CIDR notation. Setting `net.allow_networks`.
     pub allow_networks: Vec<IpNet>,
@@ -43,8 +43,8 @@ impl GuardPolicy {
         let host = url.host_str().unwrap_or("(no host)");
         match url.scheme() {
             "https" => {}
-            "http" if self.allow_http => {}
-            "http" => return Err(Refused::new(host, "plain http", Some(ALLOW_HTTP))),
+            "http" if self.allow_http || self.allow_loopback && is_here(url) => {}
+            "http" => return Err(Refused::new(host, "plain http", Some(if is_here(url) { ALLOW_LOOPBACK } else { ALLOW_HTTP }))),
             _ => return Err(Refused::new(host, "a scheme other than https", None)),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -102,6 +102,16 @@ impl GuardPolicy {
             Some(refused) if kept.is_empty() => Err(refused),
             _ => Ok(kept),
         }
+    }
+}
+
+/// Whether a URL names this machine: what is sent there crosses no network.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
     }
 }
 

@@ -191,6 +191,20 @@ fn each_setting_permits_what_it_names_and_no_more() {
 }
 
 #[test]
+fn plain_http_to_this_machine_goes_where_loopback_does() {
+    let loopback = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
+    for host in ["127.0.0.1:3000", "127.8.8.8", "[::1]:3000", "localhost:3000", "app.localhost", "0x7f.1"] {
+        assert_eq!(check_url(&loopback, &format!("http://{host}/hook")), Ok(()), "{host}");
+        let refused = check_url(&GuardPolicy::default(), &format!("http://{host}/hook")).expect_err(host);
+        assert_eq!(refused.setting(), Some("net.allow_loopback"), "{host}");
+    }
+    for host in ["example.com", "localhost.example.com", "notlocalhost", "93.184.216.34", "[2606:4700::1]"] {
+        let refused = check_url(&loopback, &format!("http://{host}/hook")).expect_err(host);
+        assert_eq!(refused.setting(), Some("net.allow_http"), "{host}");
+    }
+}
+
+#[test]
 fn refusals_name_host_reason_and_setting() {
     let policy = GuardPolicy::default();
     for (url, message) in [

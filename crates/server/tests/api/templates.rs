@@ -131,6 +131,10 @@ async fn a_submitted_template_is_decided_and_told() {
         assert_eq!(template["status"], "rejected");
         assert!(template["rejectionReason"].is_string(), "{template}");
         submit(&app, &refused).await; // may be handed in again
+        let undecided = make(&app, json!({"name": "pending_for_ever", "language": "en", "body": "x"})).await;
+        submit(&app, &undecided).await;
+        app.advance(Duration::from_secs(7 * 86_400)).await;
+        assert_eq!(app.get(&format!("/v1/templates/{undecided}")).await.json()["status"], "pending");
         let uuid = id.parse::<nuncio_domain::TemplateId>().expect("an id").uuid();
         let told = app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Template, uuid).await;
         let told: Vec<_> = told.expect("events").into_iter().flat_map(|(_, o)| o).collect();
