@@ -1,5 +1,7 @@
 //! What is not part of the API proper: the document, health, metrics, and paths that lead nowhere.
 
+use std::sync::OnceLock;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderValue;
@@ -21,7 +23,9 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
-    let document = Bytes::from(serde_json::to_vec(document).expect("the document has string keys only"));
+    static SERVED: OnceLock<Bytes> = OnceLock::new();
+    let served = || serde_json::to_vec(document).expect("the document has string keys only").into();
+    let document = SERVED.get_or_init(served).clone();
     axum::Router::new()
         .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.json")))
         .route("/openapi.json", get(move || std::future::ready(([(CONTENT_TYPE, JSON)], document))))

@@ -40,8 +40,8 @@ impl Core {
         caller.require(Permission::SendersRead)?;
         let (sender, channel) = place(sender, channel)?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?;
-        found.map(|connection| self.connection_view(&connection)).ok_or_else(|| Error::not_found("connection"))
+        let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
+        self.connection_view(&mut *tx, caller.tenant, &found).await
     }
 
     /// `PUT /v1/senders/{id}/channels/{channel}`: the connection, and whether there was none.
@@ -49,7 +49,8 @@ impl Core {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
         let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put, false).await?;
-        Ok((self.connection_view(&connection), is_new))
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        Ok((self.connection_view(&mut *tx, caller.tenant, &connection).await?, is_new))
     }
 
     /// `DELETE /v1/senders/{id}/channels/{channel}`.
@@ -69,7 +70,8 @@ impl Core {
         put: PutConnection,
         trusted: bool,
     ) -> Result<(Connection, bool)> {
-        let environment = self.world(tenant).await?.environment;
+        let world = self.world(tenant).await?;
+        let (environment, project) = (world.environment, world.project.id);
         let mut tx = self.change_world(tenant).await?;
         tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
         if environment == Environment::Test && put.kind != SIM {
@@ -81,7 +83,7 @@ impl Core {
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
         let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await.or_fail()?;
-        tx.claim_mailbox(tenant, connection.id, mailbox.as_deref(), trusted).await.or_fail()?;
+        self.claim_new(&mut *tx, (tenant, project), &connection, mailbox.as_deref()).await?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
@@ -110,8 +112,8 @@ impl Core {
         match self.open_adapter(tenant, connection)? {
             Ok(adapter) => {
                 let found = adapter.check().await;
-                let rival = self.rival(tenant, connection, adapter.mailbox()).await?;
-                Ok(found.map(|found| found + &rival))
+                let missing = self.missing_mail(tenant, connection, adapter.mailbox()).await?;
+                Ok(found.map(|found| found + &missing))
             }
             Err(why) => Ok(Err(why)),
         }
@@ -176,7 +178,7 @@ impl Core {
 }
 
 /// The sender and the channel of a path.
-fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> {
+pub(crate) fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> {
     Ok((parse_id(sender, "sender")?, Channel::parse(channel).ok_or_else(|| Error::not_found("channel"))?))
 }
 

@@ -100,11 +100,20 @@ pub(crate) async fn receive_once(
             expires_at: now,
             updated_at: now,
             route,
-            detail: Detail { provider_id: Some(inbound.provider_message_id.clone()), ..Detail::default() },
+            detail: Detail {
+                provider_id: Some(inbound.provider_message_id.clone()),
+                authentication: inbound.authentication,
+                ..Detail::default()
+            },
         },
     };
     let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
+    let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
     let wished = compliance::read(own_words(&inbound), &sender.name);
+    let wished = match wished {
+        Some((wish, answer)) if is_proven || (wish != Wish::Start && answers_ours(store, &inbound, &from).await?) => Some((wish, answer)),
+        _ => None,
+    };
     let new = NewInbound {
         mark: marks.of(inbound.tenant, &from),
         message,
@@ -113,6 +122,7 @@ pub(crate) async fn receive_once(
         new_address,
         new_contact: ids.next(),
         provider_message_id: inbound.provider_message_id,
+        is_proven,
     };
     let prices = if wished.is_some() { prices(store, &world).await? } else { PriceBook::default() };
     let mut tx = store.begin().await?;
@@ -125,7 +135,7 @@ pub(crate) async fn receive_once(
     }
     let written = tx.insert_inbound(&new).await?;
     if written {
-        if let Some(name) = inbound.profile_name.filter(|name| !name.is_empty()) {
+        if let Some(name) = inbound.profile_name.filter(|name| is_proven && !name.is_empty()) {
             learn_name(&mut *tx, &new, name, now).await?;
         }
         if let Some((wish, answer)) = wished
@@ -138,6 +148,17 @@ pub(crate) async fn receive_once(
     }
     tx.commit().await?;
     Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
+}
+
+/// Whether an email answers one of ours that went to its writer by the same connection. Only who got that knows its `Message-ID`, whose random
+/// part cannot be guessed: it lets them stop what they get, as the unsubscribe link in it does. It does not let them subscribe anybody.
+async fn answers_ours(store: &dyn Store, inbound: &Inbound, from: &Recipient) -> Result<bool> {
+    let Some(id) = inbound.replies_to.as_deref().and_then(|id| id.parse::<MessageId>().ok()) else { return Ok(false) };
+    let answered = store.read().await?.lookup_messages(inbound.tenant, &[id]).await?.pop();
+    Ok(answered.is_some_and(|message| {
+        let by_same = message.state.detail.attempts.iter().any(|attempt| attempt.connection == inbound.connection);
+        message.direction == Direction::Outbound && message.to == from.identifier && by_same
+    }))
 }
 
 /// What somebody wrote themselves. Under their words an email repeats what it answers, or has a signature; one without words may say all in
@@ -197,7 +218,7 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
             Ok(lifted && !tx.is_suppressed(tenant, from.kind, &from.identifier, sender).await?)
         }
         Wish::Help => {
-            let newest = PageRequest { limit: 1, before: None };
+            let newest = PageRequest::newest(1);
             let filter = MessageFilter { to: Some(from.identifier.clone()), ..MessageFilter::default() };
             let newest = tx.list_messages(tenant, &filter, newest).await?.items.pop();
             Ok(!newest.is_some_and(|m| m.state.detail.compliance && now.since(m.id.created_at()) < QUIET))
@@ -295,7 +316,7 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
 /// The newest message with this person that the provider knows under an id of its own.
 async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
     let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
-    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest { limit: limits::PAGE_MAX, before: None }).await?;
+    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
     let known_as = |message: &Message| {
         let detail = &message.state.detail;
         detail.provider_id.as_deref() == Some(reference)
@@ -304,7 +325,7 @@ async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: 
     Ok(newest.items.into_iter().find(known_as).map(|message| message.id))
 }
 
-fn request(requested_channel: RequestedChannel, text: String) -> Request {
+pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Request {
     Request {
         requested_channel,
         text: Some(text),
@@ -315,6 +336,7 @@ fn request(requested_channel: RequestedChannel, text: String) -> Request {
         metadata: None,
         fallback_enabled: true,
         fallback_after_seconds: None,
+        validity_seconds: None,
         voice_language: None,
         attachments: Vec::new(),
         template: None,

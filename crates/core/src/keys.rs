@@ -30,7 +30,9 @@ impl Core {
     async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
         let read = async {
             let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
-            Ok(found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
+            let found = found.filter(|(key, _)| key.revoked_at.is_none());
+            self.inner.good_keys.note(hash, found.is_some());
+            Ok(found.map(|(key, environment)| Caller {
                 tenant: key.tenant,
                 environment,
                 key: key.id,
@@ -40,6 +42,11 @@ impl Core {
             }))
         };
         self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await
+    }
+
+    /// Whether this key was good when this node last looked it up. Asks no database.
+    pub fn knows_key(&self, text: &str) -> bool {
+        key::parse(text).is_some() && self.inner.good_keys.contains(&key::hash(text))
     }
 
     /// Whether the key of a caller that was let in once still holds. An answer may rest on a look-up that is up to a second old.
@@ -88,6 +95,7 @@ impl Core {
         let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await.or_fail()?;
         tx.commit().await.or_fail()?;
         self.inner.keys.forget(&key.hash);
+        self.inner.good_keys.note(key.hash, false);
         Ok(revoked)
     }
 }

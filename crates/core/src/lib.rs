@@ -7,6 +7,7 @@ pub mod billing;
 pub mod broadcasts;
 mod cache;
 mod callbacks;
+mod claims;
 mod compliance;
 mod connections;
 pub mod contacts;
@@ -17,8 +18,10 @@ pub mod inbound;
 pub mod introspect;
 pub mod invitations;
 mod keys;
+mod known;
 mod list;
 mod mac;
+mod mail_codes;
 mod mailboxes;
 mod marks;
 pub mod messages;
@@ -46,11 +49,13 @@ use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
-pub use callbacks::{Called, ProviderAnswer};
+pub use callbacks::{Called, CallbackTarget, ProviderAnswer};
+pub use claims::InboundAddressView;
 pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
 pub use list::Listed;
+pub use mail_codes::{CodeRelay, EnterCode, SentCodeView};
 pub use marks::Marks;
 pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
 pub use secrets::{Row, Sealer, SealerError};
@@ -87,9 +92,17 @@ struct Inner {
     links: messages::Links,
     tokens: Tokens,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
+    /// Keys that were good when this node last looked them up.
+    good_keys: known::Known<nuncio_domain::key::KeyHash>,
+    /// Connections that were there when a provider last called them on this node.
+    good_connections: known::Known<nuncio_domain::ConnectionId>,
+    /// Links that were made here and lead nowhere any more, by the hashes of their tokens.
+    dead_links: known::Known<[u8; 32]>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
+    /// Where codes that prove inbound addresses go out.
+    code_relay: std::sync::OnceLock<CodeRelay>,
     /// Whether this node is about to stop, so that streams end.
     closing: std::sync::atomic::AtomicBool,
 }
@@ -118,7 +131,7 @@ impl Caller {
             return Ok(());
         }
         let message = format!("this API key lacks the permission {}", permission.as_str());
-        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("required", permission.as_str().into()))
+        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("requiredPermission", permission.as_str().into()))
     }
 }
 
@@ -172,9 +185,13 @@ impl Core {
             links,
             tokens,
             keys: cache::Cache::default(),
+            good_keys: known::Known::default(),
+            good_connections: known::Known::default(),
+            dead_links: known::Known::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),
+            code_relay: std::sync::OnceLock::new(),
             closing: std::sync::atomic::AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }

@@ -90,6 +90,12 @@ pub struct ListSuppressions {
     /// Those of this recipient. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub identifier: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -111,7 +117,7 @@ impl Core {
     pub async fn list_suppressions(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let of = match asked.identifier.as_deref().map(|text| recipients(&list::phone(text))) {
             None => Vec::new(),
             Some(Ok(of)) => of,
@@ -120,16 +126,12 @@ impl Core {
                 Vec::new()
             }
         };
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("suppressions?{of:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let listing = self.listing(caller.tenant, &format!("suppressions?{of:?}"), &part, errors)?;
         let marked: Vec<_> = of.iter().map(|recipient| self.marked(caller.tenant, recipient)).collect();
         let of: Vec<_> = of.into_iter().chain(marked).collect();
-        let page = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
+        let page = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, listing.page).await.or_fail()?;
         let items = page.items.iter().map(SuppressionView::from).collect();
-        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `POST /v1/suppressions`.
@@ -199,7 +201,7 @@ impl Core {
     }
 
     async fn known_suppression(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
-        let all = PageRequest { limit: 10_000, before: None };
+        let all = PageRequest::newest(10_000);
         let of = std::slice::from_ref(&like.recipient);
         let page = self.inner.store.read().await.or_fail()?.list_suppressions(tenant, of, all).await.or_fail()?;
         let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);

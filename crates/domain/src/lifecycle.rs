@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::authentication::Authentication;
 use crate::broadcast::Part;
 use crate::channel::Channel;
 use crate::id::ConnectionId;
@@ -132,6 +133,9 @@ pub struct Detail {
     /// The provider's id of a message from outside.
     #[serde(rename = "pi", default, skip_serializing_if = "Option::is_none")]
     pub provider_id: Option<String>,
+    /// How an email from outside was authenticated.
+    #[serde(rename = "au", default, skip_serializing_if = "Option::is_none")]
+    pub authentication: Option<Authentication>,
     /// The recipient's data was erased.
     #[serde(rename = "er", default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
@@ -320,6 +324,7 @@ pub enum Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", schema(as = MessageResolution))]
 pub enum Resolution {
     /// Send it (again).
     Resend,

@@ -16,6 +16,8 @@ pub const SPOOLED_TEXT_SHOWN_BYTES: usize = 32 * 1024;
 pub const JSON_DEPTH: usize = 32;
 /// Values of a JSON body: members, items, and the body itself. A value takes far more memory than the two bytes that it can be written in.
 pub const JSON_VALUES: usize = 100_000;
+/// A string of a request for which nothing else is said.
+pub const STRING: usize = 2_048;
 /// Faults that one answer lists.
 pub const FAULTS: usize = 100;
 
@@ -26,8 +28,8 @@ pub const GUESSES: u32 = 60;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Largest page.
 pub const PAGE_MAX: u32 = 100;
-/// How far back `since` may lie for filters that no index serves.
-pub const FILTER_SPAN: Duration = Duration::from_secs(7 * 86_400);
+/// Rows that one request of a list looks at, when no index serves its filters.
+pub const SCAN_ROWS: u32 = 10_000;
 
 /// Email subject.
 pub const SUBJECT: usize = 998;
@@ -156,6 +158,18 @@ pub const INVITATION_CODE_TRIES: u32 = 5;
 pub const INVITATION_CODES: usize = 3;
 /// See [`INVITATION_CODES`].
 pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
+/// How long a code that proves an inbound address is good.
+pub const MAIL_CODE_TTL: Duration = Duration::from_secs(900);
+/// Wrong tries after which such a code is good no more.
+pub const MAIL_CODE_TRIES: i16 = 5;
+/// Shortest time between two codes for one address.
+pub const MAIL_CODE_PAUSE: Duration = Duration::from_secs(60);
+/// Codes for one address within [`MAIL_CODE_SPAN`].
+pub const MAIL_CODES: i16 = 5;
+/// Addresses of one environment that codes are mailed to within [`MAIL_CODE_SPAN`].
+pub const MAIL_CODE_ADDRESSES: usize = 20;
+/// See [`MAIL_CODES`].
+pub const MAIL_CODE_SPAN: Duration = Duration::from_secs(86_400);
 /// Countries that an invitation or a sender may name.
 pub const COUNTRIES: usize = 250;
 

@@ -62,6 +62,14 @@ pub enum Command {
     },
     /// Remove the provider account of a channel.
     ConnectionsRemove { env: Environment, sender: Option<String>, channel: String },
+    /// Vouch for the inbound address of a connection.
+    ConnectionsVerify { env: Environment, sender: Option<String>, channel: String },
+    /// Show the domains of all projects.
+    DomainsList,
+    /// Give a domain to the project.
+    DomainsAdd { domain: String },
+    /// Take a domain back.
+    DomainsRemove { domain: String },
     /// Reach for the provider and log in.
     ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
     /// Show the inventory of phone numbers of a world.
@@ -152,6 +160,24 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::ConnectionsRemove { env, sender, channel } => {
             let world = core.world(project.tenant(env)).await?;
             core.delete_connection(world.tenant, find_sender(&world, sender.as_deref())?.id, read_channel(&channel)?).await?;
+            Ok(Answer::new(json!({}), "removed"))
+        }
+        Command::ConnectionsVerify { env, sender, channel } => {
+            let world = core.world(project.tenant(env)).await?;
+            let sender = find_sender(&world, sender.as_deref())?.id;
+            let inbound = core.vouch(world.tenant, sender, read_channel(&channel)?).await?;
+            let text = format!("mail to {} comes in", inbound.address);
+            Ok(Answer::new(json!(inbound), text))
+        }
+        Command::DomainsList => domains_list(core).await,
+        Command::DomainsAdd { domain } => {
+            let domain = read_domain(&domain)?;
+            core.give_mail_domain(&project, &domain).await?;
+            let text = format!("mail to addresses of {domain} comes in for project {}, where a live connection names them", project.name);
+            Ok(Answer::new(json!({"domain": domain, "projectId": project.id}), text))
+        }
+        Command::DomainsRemove { domain } => {
+            core.remove_mail_domain(&read_domain(&domain)?).await?;
             Ok(Answer::new(json!({}), "removed"))
         }
         Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
@@ -270,6 +296,21 @@ async fn connections_test(core: &Core, tenant: nuncio_domain::TenantId, sender: 
     })
 }
 
+async fn domains_list(core: &Core) -> Result<Answer> {
+    let (domains, projects) = (core.mail_domains().await?, core.projects().await?);
+    let json = domains.iter().map(|d| json!({"domain": d.domain, "projectId": d.project, "createdAt": d.created_at})).collect();
+    let name = |id| projects.iter().find(|project| project.id == id).map_or("", |project| project.name.as_str());
+    let text = domains.iter().map(|d| format!("{}  {}  {}", d.domain, d.project, name(d.project)));
+    Ok(Answer::new(json, lines(text, "no domains; give one to a project with `nuncio domains add`")))
+}
+
+/// A domain as addresses have it: in small letters, in ASCII.
+fn read_domain(text: &str) -> Result<String> {
+    let address = nuncio_channel_smtp::mailbox_address(&format!("x@{text}")).filter(|_| text.contains('.') && !text.contains('@'));
+    let domain = address.and_then(|address| address.strip_prefix("x@").map(str::to_owned));
+    domain.ok_or_else(|| Error::field("domain", format!("is {text:?}; must be a domain such as example.org")))
+}
+
 fn find_sender<'a>(world: &'a World, wanted: Option<&str>) -> Result<&'a Sender> {
     let found = match wanted {
         None => world.default_sender(),
@@ -291,6 +332,11 @@ pub(crate) fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
 /// The largest command: an inventory of some hundred thousand numbers.
 const COMMAND_BYTES: u64 = 32 * 1024 * 1024;
 
+/// How long a command may take to come.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+/// How long to wait when no connection can be taken, such as for want of open files.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// How an answer or an error travels through the socket.
 type Wire = std::result::Result<Answer, String>;
 
@@ -301,7 +347,14 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
     let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     loop {
-        let (stream, _) = listener.accept().await?;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "the admin socket could not take a connection; will retry");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
         let core = core.clone();
         tokio::spawn(async move {
             if let Err(error) = serve(&core, stream).await {
@@ -313,7 +366,8 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
 
 async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    (&mut stream).take(COMMAND_BYTES).read_to_end(&mut bytes).await?;
+    let mut asked = (&mut stream).take(COMMAND_BYTES);
+    tokio::time::timeout(COMMAND_TIME, asked.read_to_end(&mut bytes)).await.context("the command did not come")??;
     let answer: Wire = match serde_json::from_slice(&bytes) {
         Ok(request) => run(core, request).await.map_err(|e| explain(&e)),
         Err(error) => Err(format!("the running server does not know this command; is it of another version? ({error})")),

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nuncio_core::CodeRelay;
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,11 +40,27 @@ pub struct ServerConfig {
     pub public_url: String,
     /// Seconds that requests and attempts under way are waited for at shutdown.
     pub shutdown_seconds: u64,
+    /// Connections of clients at a time; beyond it only `/healthz`, `/readyz` and `/metrics` are answered.
+    pub max_connections: usize,
+    /// The same for one address (a /64 of IPv6). A proxy in front is one address.
+    pub max_connections_per_address: usize,
+    /// Seconds that a client may take nothing of an answer; its connection is closed then.
+    pub stall_seconds: u64,
+    /// Bytes a second of a request body that a client must send, after the first ten seconds; 0 switches the limit off.
+    pub min_bytes_per_second: u64,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8025".to_owned(), public_url: String::new(), shutdown_seconds: 20 }
+        Self {
+            listen: "127.0.0.1:8025".to_owned(),
+            public_url: String::new(),
+            shutdown_seconds: 20,
+            max_connections: 4_096,
+            max_connections_per_address: 1_024,
+            stall_seconds: 60,
+            min_bytes_per_second: 16 * 1024,
+        }
     }
 }
 
@@ -79,7 +96,8 @@ impl Default for StorageConfig {
 pub struct ApiConfig {
     /// Requests of one world on this node.
     pub rate_limit: RateLimitConfig,
-    /// Bytes that large request bodies may hold in memory together.
+    /// Bytes that requests and their answers may hold in memory together. Each byte of a body counts three times; a world or an address
+    /// gets at most two thirds.
     pub max_in_flight_bytes: usize,
 }
 
@@ -128,11 +146,58 @@ pub struct EmailConfig {
     pub listen: String,
     /// The largest mail that is taken, in octets.
     pub max_message_bytes: usize,
+    /// DNS servers for SPF, DKIM and DMARC, as `address:port`, separated by commas; empty for those of the system.
+    pub name_servers: String,
+    /// The authserv-id of the mail server in front, such as `mx.example.org`, if it checks SPF, DKIM and DMARC: its `Authentication-Results`
+    /// are believed then, and it must remove such fields that come from outside. Empty to believe no such field.
+    pub authserv_id: String,
+    /// Refuse mail that fails DMARC if the policy of its domain is `reject`. Otherwise it is taken, and its result recorded.
+    pub reject_dmarc: bool,
+    /// Mail server that carries the codes by which callers of the API prove their addresses, as `host:port`, such as `127.0.0.1:25`: one of
+    /// yours, reached without TLS and password. Empty: there are no codes, and addresses are claimed by domains only.
+    pub code_relay: String,
+    /// The address that codes are sent from, such as `nuncio@example.org`.
+    pub code_from: String,
+}
+
+impl EmailConfig {
+    /// The DNS servers; the error names the setting.
+    pub fn name_servers(&self) -> Result<Vec<std::net::SocketAddr>, String> {
+        let servers = self.name_servers.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let wrong = |text: &str| format!("email.name_servers: {text:?} is not address:port, such as 127.0.0.1:53");
+        servers.map(|text| text.parse().map_err(|_| wrong(text))).collect()
+    }
+
+    /// Where codes go out; the error names the setting.
+    pub fn code_relay(&self) -> Result<Option<CodeRelay>, String> {
+        if self.code_relay.is_empty() {
+            return Ok(None);
+        }
+        let read = || {
+            let (host, port) = self.code_relay.rsplit_once(':')?;
+            Some((host.trim_matches(['[', ']']).to_owned(), port.parse::<u16>().ok().filter(|port| *port > 0)?))
+        };
+        let (host, port) = read()
+            .filter(|(host, _)| !host.is_empty())
+            .ok_or_else(|| format!("email.code_relay: {:?} is not host:port, such as 127.0.0.1:25, or empty", self.code_relay))?;
+        if nuncio_channel_smtp::mailbox_address(&self.code_from).is_none() {
+            return Err(format!("email.code_from: {:?} is not an email address, which email.code_relay needs", self.code_from));
+        }
+        Ok(Some(CodeRelay { host, port, from: self.code_from.clone() }))
+    }
 }
 
 impl Default for EmailConfig {
     fn default() -> Self {
-        Self { listen: String::new(), max_message_bytes: 25 * 1024 * 1024 }
+        Self {
+            listen: String::new(),
+            max_message_bytes: 25 * 1024 * 1024,
+            name_servers: String::new(),
+            authserv_id: String::new(),
+            reject_dmarc: false,
+            code_relay: String::new(),
+            code_from: String::new(),
+        }
     }
 }
 
@@ -203,6 +268,15 @@ impl Config {
         if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: {url:?} is not like https://messages.example.org, or empty"));
         }
+        if self.server.max_connections == 0 || self.server.max_connections_per_address == 0 {
+            problems.push("server.max_connections, server.max_connections_per_address: must be at least 1".to_owned());
+        }
+        if !(5..=3_600).contains(&self.server.stall_seconds) {
+            problems.push(format!("server.stall_seconds: is {}; must be 5 to 3600", self.server.stall_seconds));
+        }
+        if self.api.max_in_flight_bytes < 1024 * 1024 {
+            problems.push(format!("api.max_in_flight_bytes: is {}; must be at least 1048576", self.api.max_in_flight_bytes));
+        }
         if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
             problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
         }
@@ -214,6 +288,11 @@ impl Config {
         }
         if !(65_536..=104_857_600).contains(&self.email.max_message_bytes) {
             problems.push(format!("email.max_message_bytes: is {}; must be 65536 to 104857600", self.email.max_message_bytes));
+        }
+        problems.extend(self.email.name_servers().err());
+        problems.extend(self.email.code_relay().err());
+        if self.email.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
+            problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.email.authserv_id));
         }
         if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
             problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());

@@ -19,6 +19,7 @@ mod events;
 mod idempotency;
 mod invitations;
 mod ledger;
+mod mailboxes;
 mod messages;
 mod nodes;
 mod numbers;
@@ -44,11 +45,12 @@ pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};
+pub use mailboxes::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;
-pub use people::{Address, PeopleRepo};
+pub use people::{Address, ContactFilter, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
@@ -106,6 +108,7 @@ pub trait Tx:
     + EventRepo
     + IdempotencyRepo
     + LedgerRepo
+    + MailboxRepo
     + NodeRepo
     + PriceRepo
     + ProfileRepo

@@ -6,6 +6,7 @@ mod headers;
 mod objects;
 mod query;
 mod scan;
+mod short;
 
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-pub(crate) use body::{Body, NoBody, OptionalBody, Validators};
+pub(crate) use body::{Body, NoBody, OptionalBody, Validators, read as read_bytes};
 pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};

@@ -170,7 +170,7 @@ impl Adapter for Sim {
     }
 }
 
-/// Approves every template but those with `reject` in their name, and says so at once. It never decides on those with `pending`.
+/// Approves every template but those with `reject` in their name or body, and says so at once. It never decides on those with `pending`.
 #[async_trait]
 impl TemplateApi for Sim {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
@@ -187,11 +187,11 @@ impl TemplateApi for Sim {
 }
 
 fn decide(template: &Template) -> Decision {
-    let name = template.name.to_lowercase();
-    if name.contains("reject") {
-        return Decision::Rejected { reason: "simulated: the name asks for it".to_owned() };
+    let asks_for = |word: &str| [&template.name, &template.content.body].iter().any(|text| text.to_lowercase().contains(word));
+    if asks_for("reject") {
+        return Decision::Rejected { reason: "simulated: the name or body asks for it".to_owned() };
     }
-    if name.contains("pending") { Decision::Pending } else { Decision::Approved }
+    if asks_for("pending") { Decision::Pending } else { Decision::Approved }
 }
 
 impl Sim {

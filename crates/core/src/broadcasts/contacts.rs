@@ -22,6 +22,7 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AddedBroadcastContacts)]
 pub struct AddedContacts {
     /// How many were added.
     pub added: u64,
@@ -38,6 +39,7 @@ pub struct AddedContacts {
 /// A recipient that was not added.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RejectedBroadcastContact)]
 pub struct RefusedContact {
     /// As it was given.
     pub recipient: String,
@@ -115,18 +117,14 @@ impl Core {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("broadcasts/{}/contacts?{status:?}", broadcast.id);
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &part, errors)?;
         let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, page).await.or_fail()?;
+        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await.or_fail()?;
         let items = page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &broadcast)).collect();
-        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// Removes a recipient from a draft.

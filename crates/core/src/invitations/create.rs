@@ -12,11 +12,15 @@ use nuncio_store::{Operation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
+use crate::mac::mac;
 use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id};
 
+/// 32 bytes in base64.
+const RANDOM_LENGTH: usize = 43;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// An invitation to make.
@@ -134,11 +138,23 @@ impl Core {
         })
     }
 
-    /// 256 random bits.
+    /// 256 random bits, and a keyed checksum by which guesses are refused without a look-up.
     fn new_token(&self) -> String {
         let mut bytes = [0; 32];
         self.ids().entropy.fill(&mut bytes);
-        URL_SAFE_NO_PAD.encode(bytes)
+        let random = URL_SAFE_NO_PAD.encode(bytes);
+        format!("{random}{}", self.token_checksum(&random))
+    }
+
+    fn token_checksum(&self, random: &str) -> String {
+        let key = self.inner.sealer.derive(b"invitation tokens");
+        URL_SAFE_NO_PAD.encode(&mac(key.expose(), &[random.as_bytes()])[..8])
+    }
+
+    /// Whether a token was made here.
+    pub(super) fn is_token(&self, token: &str) -> bool {
+        let parts = token.split_at_checked(RANDOM_LENGTH);
+        parts.is_some_and(|(random, checksum)| self.token_checksum(random).as_bytes().ct_eq(checksum.as_bytes()).into())
     }
 }
 

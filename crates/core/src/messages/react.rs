@@ -15,6 +15,7 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 /// A reaction to a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReactToMessage)]
 pub struct React {
     /// The emoji; empty takes the reaction back where the channel can.
     #[schema(max_length = 16, example = "👍")]

@@ -169,11 +169,18 @@ fn auto<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice
         match examine(world, asked, known, channel) {
             Ok(connection) => {
                 let candidate = candidate(connection, asked, known);
-                considered.push(Considered { channel, usable: true, reason: candidate.words(asked.country) });
+                considered.push(Considered {
+                    channel,
+                    usable: true,
+                    reason: candidate.words(asked.country),
+                    price: candidate.cost.map(Cost::total),
+                    chance: Some(candidate.estimate.thousandths()),
+                });
                 candidates.push(candidate);
             }
             Err(refusal) => {
-                considered.push(Considered { channel, usable: false, reason: refusal.words(asked.message_type) });
+                let reason = refusal.words(asked.message_type);
+                considered.push(Considered { channel, usable: false, reason, price: None, chance: None });
                 refused.push((channel, refusal));
             }
         }

@@ -244,7 +244,8 @@ impl Core {
         let id = command.content.as_deref().and_then(|c| c.template_id.as_deref()).and_then(|id| id.parse().ok());
         match id {
             Some(id) if command.message_type == Some(MessageType::Template) => {
-                self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()
+                let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+                Ok(found.map(Template::in_use))
             }
             _ => Ok(None),
         }

@@ -15,6 +15,7 @@ use crate::{Caller, Core, StoreResultExt as _, once};
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = AcquirePhoneNumber)]
 pub struct AcquireNumber {
     /// The number, as `GET /v1/phone-numbers/available` shows it.
     #[schema(min_length = 1, max_length = 16, example = "+12025550142")]

@@ -62,6 +62,11 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: ConnectionsAction,
     },
+    /// Domains whose email comes in for a project.
+    Domains {
+        #[command(subcommand)]
+        action: DomainsAction,
+    },
     /// The inventory of phone numbers.
     Numbers {
         #[command(subcommand)]
@@ -229,6 +234,15 @@ pub(super) enum ConnectionsAction {
         #[arg(long)]
         channel: String,
     },
+    /// Vouch for the address of a connection that was set up through the API: mail for it comes in from now on.
+    Verify {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        #[arg(long)]
+        sender: Option<String>,
+        #[arg(long, default_value = "email")]
+        channel: String,
+    },
     /// Reach for the provider and log in, without sending anything.
     Test {
         #[arg(long, default_value = "live")]
@@ -237,6 +251,23 @@ pub(super) enum ConnectionsAction {
         sender: Option<String>,
         #[arg(long)]
         channel: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DomainsAction {
+    /// Show all domains and their projects.
+    List,
+    /// Give a domain to the project (see --project): its live connections get the mail of the addresses that they name. Subdomains are not
+    /// included.
+    Add {
+        /// The domain, such as example.org.
+        domain: String,
+    },
+    /// Take a domain back. Mail for addresses that were claimed by it does not come in any more.
+    Remove {
+        /// The domain.
+        domain: String,
     },
 }
 
@@ -408,6 +439,9 @@ impl Action {
             Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
             Self::Senders { action } => action.into(),
             Self::Connections { action } => action.into_command()?,
+            Self::Domains { action: DomainsAction::List } => Command::DomainsList,
+            Self::Domains { action: DomainsAction::Add { domain } } => Command::DomainsAdd { domain },
+            Self::Domains { action: DomainsAction::Remove { domain } } => Command::DomainsRemove { domain },
             Self::Numbers { action } => action.into_command()?,
             Self::Messages { action: MessagesAction::Held } => Command::MessagesHeld,
             Self::Messages { action: MessagesAction::Resolve { id, all, action } } => {
@@ -473,6 +507,7 @@ impl ConnectionsAction {
         Ok(match self {
             Self::List { env } => Command::ConnectionsList { env: env.into() },
             Self::Remove { env, sender, channel } => Command::ConnectionsRemove { env: env.into(), sender, channel },
+            Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: env.into(), sender, channel },
             Self::Test { env, sender, channel } => Command::ConnectionsTest { env: env.into(), sender, channel },
             Self::Set { env, sender, channel, kind, settings, secrets } => {
                 let (settings, secrets) = (pairs(&settings, false)?, pairs(&secrets, true)?);

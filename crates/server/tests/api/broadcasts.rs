@@ -125,7 +125,7 @@ pub(crate) async fn recount(app: &TestApp, id: &str) -> Counts {
     let counts = tx.find_broadcast(app.tenant(), id).await.expect("a look").expect("the broadcast").counts;
     let (mut all, mut before) = (Counts::default(), None);
     loop {
-        let request = nuncio_domain::page::PageRequest { limit: 100, before };
+        let request = nuncio_domain::page::PageRequest::older(100, before);
         let page = tx.list_broadcast_contacts(app.tenant(), id, &[], request).await.expect("contacts");
         for contact in &page.items {
             let state = match contact.message {

@@ -15,6 +15,7 @@ mod contacts_fields;
 mod contacts_merge;
 mod contract;
 mod dispatch;
+mod edge;
 mod email;
 mod erasure;
 mod http_providers;
@@ -23,7 +24,9 @@ mod instagram;
 mod introspect;
 mod invitations;
 mod invite;
+mod lists;
 mod mail;
+mod mail_claims;
 mod messages;
 mod money;
 mod numbers;
@@ -32,6 +35,7 @@ mod pages;
 mod profiles;
 mod providers;
 mod races;
+mod readback;
 mod recovery;
 mod routing;
 mod sandbox;
@@ -47,6 +51,11 @@ mod unsubscribe;
 mod validation;
 mod webhook;
 mod webhooks;
+
+/// JSON as it is kept in snapshots.
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).expect("JSON")
+}
 
 /// Runs all of them at once.
 async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nuncio_core::events::EventFilter;
 use nuncio_domain::SenderId;
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
@@ -201,6 +202,30 @@ async fn a_webhook_can_be_tried_out() {
     assert_eq!(app.get(&format!("/v1/webhooks/deliveries/{delivery}")).await.expect(200).json()["delivery"]["status"], "delivered");
 }
 
+// holds: webhooks.test
+#[tokio::test]
+async fn the_webhook_of_a_world_can_be_tried_out() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        app.post("/v1/webhook/test", json!({})).await.expect(400);
+        let receiver = Receiver::start().await;
+        let of_sender = default_sender(&app).await;
+        let of_world = Receiver::start().await;
+        hook(&app, Some(of_sender), &receiver.url, &[]).await;
+        app.post("/v1/webhook/test", json!({})).await.expect(400);
+        hook(&app, None, &of_world.url, &[]).await;
+        let tested = app.post("/v1/webhook/test", json!({})).await.expect(202).json();
+        app.drain().await;
+        assert_eq!((of_world.taken(), receiver.taken().len()), (vec!["webhook.test".to_owned()], 0));
+        let path = format!("/v1/webhooks/deliveries/{}", tested["deliveryId"].as_str().expect("an id"));
+        let delivery = app.get(&path).await.expect(200).json()["delivery"].clone();
+        assert_eq!(
+            (&delivery["status"], &delivery["senderId"], &delivery["eventId"]),
+            (&json!("delivered"), &Value::Null, &tested["eventId"])
+        );
+    }
+}
+
 // holds: events.list
 #[tokio::test]
 async fn the_log_is_paged_newest_first_without_gaps() {
@@ -271,13 +296,13 @@ async fn the_log_can_be_followed_and_resumed() {
             send(&app, &format!("+3460011122{n}")).await;
         }
         app.drain().await;
-        let (all, end) = app.node.core.events_after(&caller, begin, 100).await.expect("events");
+        let (all, end) = app.node.core.events_after(&caller, &EventFilter::default(), begin, 100).await.expect("events");
         assert_eq!(all.len(), 12);
-        assert_eq!(app.node.core.events_after(&caller, end, 100).await.expect("events").0.len(), 0);
+        assert_eq!(app.node.core.events_after(&caller, &EventFilter::default(), end, 100).await.expect("events").0.len(), 0);
         // From any event on, the next is the next: also in the middle of a row.
         for (n, (token, _)) in all.iter().enumerate() {
             let seen = app.node.core.seen_events(&caller, token).expect("a token of the stream");
-            let (rest, _) = app.node.core.events_after(&caller, seen, 100).await.expect("events");
+            let (rest, _) = app.node.core.events_after(&caller, &EventFilter::default(), seen, 100).await.expect("events");
             let ids = |events: &[(String, nuncio_core::events::EventView)]| events.iter().map(|(_, e)| e.id).collect::<Vec<_>>();
             assert_eq!(ids(&rest), ids(&all[n + 1..]), "{n}");
         }

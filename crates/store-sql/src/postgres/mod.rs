@@ -24,6 +24,8 @@ mod idempotency;
 mod invitations;
 #[path = "../sql/ledger.rs"]
 mod ledger;
+#[path = "../sql/mailboxes.rs"]
+mod mailboxes;
 #[path = "../sql/messages.rs"]
 mod messages;
 #[path = "../sql/nodes.rs"]

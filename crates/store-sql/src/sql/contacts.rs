@@ -82,7 +82,7 @@ impl ContactRepo for SqlTx {
         }
         let at = id.created_at();
         let (address, contact) = self.ensure_address(inbound, at).await?;
-        let conversation = self.mark_inbound(tenant, address, contact, route.channel, at).await?;
+        let conversation = inbound.is_proven && self.mark_inbound(tenant, address, contact, route.channel, at).await?;
         let mut born = Born::received(inbound.message.clone(), conversation)?;
         born.fixed.address_id = address.uuid();
         self.insert_born(&born).await?;

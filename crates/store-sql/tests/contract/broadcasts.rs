@@ -17,7 +17,7 @@ use nuncio_store::{Accept, Accepted, NewBroadcastContact, Suppression, Suppressi
 use crate::harness::{Harness, NODE, START};
 use crate::make::{failure, phone, receipt, settle, start, taken};
 
-const ALL: PageRequest = PageRequest { limit: 100, before: None };
+const ALL: PageRequest = PageRequest::newest(100);
 
 fn draft(h: &Harness, tenant: TenantId) -> Broadcast {
     Broadcast {
@@ -97,7 +97,7 @@ pub(crate) async fn a_broadcast_comes_back_as_it_was(h: &Harness) {
     let mut tx = h.begin().await;
     assert_eq!(tx.find_broadcast(h.world.tenant, one.id).await.unwrap(), Some(one.clone()));
     assert_eq!(tx.find_broadcast(h.other.tenant, one.id).await.unwrap(), None);
-    let page = tx.list_broadcasts(h.world.tenant, &[], PageRequest { limit: 1, before: None }).await.unwrap();
+    let page = tx.list_broadcasts(h.world.tenant, &[], PageRequest::newest(1)).await.unwrap();
     assert_eq!((page.items[0].clone(), page.next), (Broadcast { html: None, ..two.clone() }, Some(two.id.uuid())));
     let changed = Broadcast { status: Status::Escalated, version: 2, html: None, ..one.clone() };
     assert!(tx.update_broadcast(&changed, 0).await.unwrap());
@@ -120,9 +120,9 @@ pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
     tx.commit().await.unwrap();
     assert_eq!(find(h, id).await.total, 4);
     let mut tx = h.begin().await;
-    let page = tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Pending], PageRequest { limit: 3, before: None }).await.unwrap();
+    let page = tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Pending], PageRequest::newest(3)).await.unwrap();
     assert_eq!(page.items.iter().map(|c| c.id).collect::<Vec<_>>(), [contacts[3].id, contacts[2].id, contacts[1].id]);
-    let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest { limit: 3, before: page.next }).await.unwrap();
+    let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest::older(3, page.next)).await.unwrap();
     assert_eq!((page.items.len(), page.items[0].variables.clone(), page.next), (1, contacts[0].variables.clone(), None));
     assert_eq!(tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Failed], ALL).await.unwrap().items.len(), 0);
     let pending = tx.pending_broadcast_contacts(tenant, id, Some(contacts[0].id), 2).await.unwrap();

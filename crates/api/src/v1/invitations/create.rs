@@ -3,25 +3,15 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::invitations::{CreateInvitation, InvitationView};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::InvitationBody;
-use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// The number is bound elsewhere, or the idempotency key was used before.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct InvitationConflict {
-    /// With an idempotency key that was used: the invitation that was made with it.
-    invitation: Option<InvitationView>,
-    /// `conflict` if the number is bound, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    message: String,
-    details: Details,
-    error: Option<ErrorObject>,
+repeated! {
+    /// The invitation that an idempotency key was used for.
+    InvitationConflict: invitation of InvitationView
 }
 
 /// Create an invitation

@@ -11,6 +11,7 @@ mod resolve;
 mod send;
 
 pub(crate) use attachments::download;
+pub(crate) use list::MessagePage;
 use nuncio_core::messages::MessageView;
 pub(crate) use send::MessageConflict;
 use serde::Serialize;
@@ -28,14 +29,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(cancel::cancel_message))
         .routes(routes!(resolve::resolve_message))
         .routes(routes!(react::react_to_message))
-        .routes(routes!(attachments::list_attachments))
-        .routes(routes!(receipts::list_receipts))
+        .routes(routes!(attachments::list_message_attachments))
+        .routes(routes!(receipts::list_message_receipts))
         .routes(routes!(receipts::list_stray_receipts))
 }
 
 /// A message under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneMessage)]
+#[schema(as = MessageResponse)]
 pub(crate) struct MessageBody {
     message: MessageView,
 }
