@@ -12,6 +12,7 @@ mod error;
 mod extract;
 mod node;
 mod operations;
+mod original;
 mod providers;
 mod reply;
 mod shell;

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::list::Listed;
 use crate::marks::is_mark;
-use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id, rights};
 
 /// A recipient to whom nothing may be sent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -144,7 +144,7 @@ impl Core {
         let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return Err(self.suppression_made_before(tenant, SuppressionId::from_uuid(original), same_request).await?);
+            return Err(self.suppression_made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
         }
         let made = tx.insert_suppression(tenant, &suppression, now).await.or_fail()?;
         if !made {
@@ -206,9 +206,9 @@ impl Core {
         known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
     }
 
-    async fn suppression_made_before(&self, tenant: TenantId, id: SuppressionId, same_request: bool) -> Result<Error> {
-        let found = self.inner.store.read().await.or_fail()?.find_suppression(tenant, id).await.or_fail()?;
-        Ok(once::repeat("suppression", found.as_ref().map(SuppressionView::from).as_ref(), same_request))
+    async fn suppression_made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
+        let found = self.inner.store.read().await.or_fail()?.find_suppression(caller.tenant, id).await.or_fail()?;
+        Ok(once::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }
 }
 

@@ -17,7 +17,7 @@ use super::view::{BroadcastContactView, BroadcastView};
 use crate::list::{self, Listed};
 use crate::once::{self, Repeat};
 use crate::templates::render;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, parse_id, rights};
 
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -61,7 +61,7 @@ impl Core {
         let broadcast = self.find_broadcast(caller.tenant, id).await?;
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-        let conflict = |repeat: Repeat| once::conflict("broadcast", &BroadcastView::from(&broadcast), repeat.same_request);
+        let conflict = |repeat: Repeat| once::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), Operation::Prepare) {
             // That it was done already goes before that it cannot be done now.
             let mut tx = self.inner.store.begin().await.or_fail()?;

@@ -16,7 +16,7 @@ use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
 use crate::messages::{Faults, check_metadata};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// A channel as a caller wrote it, read.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let id = tx.merged_into(caller.tenant, id).await.or_fail()?.unwrap_or(id);
         let view = view(&mut *tx, caller.tenant, id).await.or_fail()?;
-        Ok(once::repeat("contact", view.as_ref(), same_request))
+        Ok(once::repeat(caller, rights::CONTACT, view.as_ref(), same_request))
     }
 
     /// Writes a new address of a contact; an identifier that has one belongs to somebody already.

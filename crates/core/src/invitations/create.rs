@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
-use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id};
+use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id, rights};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -64,7 +64,7 @@ impl Core {
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
-            return Err(once::conflict("invitation", &original, same_request));
+            return Err(once::conflict(caller, rights::INVITATION, &original, same_request));
         }
         if let Some(number) = invitation.number {
             set_aside(&mut *tx, caller.tenant, number, now).await?;

@@ -22,7 +22,7 @@ use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
-use crate::{Caller, Core, StoreResultExt as _, billing, once};
+use crate::{Caller, Core, StoreResultExt as _, billing, once, rights};
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -177,7 +177,7 @@ impl Core {
                 Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
-                    return Err(once::conflict("message", &original, same_request));
+                    return Err(once::conflict(caller, rights::MESSAGE, &original, same_request));
                 }
             }
         }

@@ -13,6 +13,9 @@ impl Core {
     /// `PATCH /v1/senders/{id}`.
     pub async fn update_sender(&self, caller: &Caller, id: &str, change: UpdateSender) -> Result<SenderView> {
         caller.require(Permission::SendersWrite)?;
+        if change.webhook_url.is_some() || change.webhook_events.is_some() || change.webhook_active.is_some() {
+            caller.require(Permission::WebhooksWrite)?;
+        }
         self.change_sender(caller.tenant, parse_id(id, "sender")?, change).await
     }
 

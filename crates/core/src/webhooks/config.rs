@@ -140,6 +140,7 @@ impl Core {
 
     /// `POST /v1/senders/{id}/webhook/secret`: a new signing secret for a sender's webhook.
     pub async fn rotate_sender_webhook_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
+        caller.require(Permission::SendersWrite)?;
         caller.require(Permission::WebhooksWrite)?;
         self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
     }

@@ -105,7 +105,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
     let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
     let node = Node::new(
         store,
-        wiring::registry(config.guard().map_err(anyhow::Error::msg)?, nuncio_core::mail_tokens(&sealer))?,
+        wiring::registry(config, nuncio_core::mail_tokens(&sealer))?,
         sealer,
         ids,
         wiring::dispatch_config(config)?,

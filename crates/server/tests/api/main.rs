@@ -32,6 +32,7 @@ mod profiles;
 mod providers;
 mod races;
 mod recovery;
+mod rights;
 mod routing;
 mod sandbox;
 mod scheduling;

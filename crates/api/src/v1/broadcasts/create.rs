@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::BroadcastBody;
 use crate::error::{Code, Details, ErrorBody, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// The broadcast that an idempotency key was used for.
@@ -16,6 +17,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct BroadcastConflict {
     /// The original broadcast, unless it was deleted since.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Original<BroadcastView>>)]
     broadcast: Option<BroadcastView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::{Code, Details, ErrorBody};
 use crate::extract::{Auth, Body, IdempotencyKey, NoBody, Path};
+use crate::original::Original;
 use crate::reply::{NoContent, Reply, Result};
 
 /// A contact channel under its name.
@@ -28,6 +29,7 @@ impl From<ContactChannelView> for ChannelBody {
 pub(crate) struct ContactChannelConflict {
     /// The original channel of a repeated idempotency key; unless it is gone since.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Original<ContactChannelView>>)]
     channel: Option<ContactChannelView>,
     /// `idempotency_conflict`, `idempotency_key_reused`, or `conflict` if the contact was merged into `details.mergedInto`.
     #[schema(value_type = Code)]

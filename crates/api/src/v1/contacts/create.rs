@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::{Code, Details, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// The contact that an idempotency key was used for.
@@ -15,6 +16,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct ContactConflict {
     /// The original contact, unless it was deleted since.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Original<ContactView>>)]
     contact: Option<ContactView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

@@ -15,6 +15,7 @@ use crate::reply::{Reply, Result};
 #[derive(Serialize, ToSchema)]
 pub(crate) struct InvitationConflict {
     /// With an idempotency key that was used: the invitation that was made with it.
+    #[schema(value_type = Option<Original<InvitationView>>)]
     invitation: Option<InvitationView>,
     /// `conflict` if the number is bound, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::MessageBody;
 use crate::error::{Code, Details, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// How to treat a message.
@@ -33,6 +34,7 @@ pub(crate) struct PlanBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageConflict {
     /// The original message.
+    #[schema(value_type = Original<MessageView>)]
     message: MessageView,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

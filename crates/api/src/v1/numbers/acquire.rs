@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::PhoneNumberBody;
 use crate::error::{Code, Details, ErrorBody, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// Somebody was faster, or the idempotency key was used before.
@@ -16,6 +17,7 @@ use crate::reply::{Reply, Result};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PhoneNumberConflict {
     /// With an idempotency key that was used: the number that was acquired with it, unless it was released since.
+    #[schema(value_type = Option<Original<PhoneNumberView>>)]
     phone_number: Option<PhoneNumberView>,
     /// `conflict` if the number is taken, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

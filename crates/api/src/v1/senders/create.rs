@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::{Code, Details, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// The phone number is another sender's, or the idempotency key was used before.
@@ -15,6 +16,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct SenderConflict {
     /// With an idempotency key that was used: the original sender, unless it was deleted since.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Original<SenderView>>)]
     sender: Option<SenderView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another,
     /// `conflict` if the number is taken.

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::{Code, Details, ErrorBody, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// The suppression that an idempotency key was used for.
@@ -15,6 +16,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct SuppressionConflict {
     /// The original suppression, unless it was lifted since.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Original<SuppressionView>>)]
     suppression: Option<SuppressionView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = Code)]

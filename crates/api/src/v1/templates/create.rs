@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::error::{Code, Details, ErrorObject};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// Why a template was not made: the key was used before, and here is what for; or name and language are taken.
@@ -15,6 +16,7 @@ use crate::reply::{Reply, Result};
 pub(crate) struct TemplateConflict {
     /// The original template, if the key was used before.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Original<TemplateView>>)]
     template: Option<TemplateView>,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another, `conflict` if the name is taken.
     #[schema(value_type = Code)]
