@@ -54,6 +54,17 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
         }
     }
     values(content, errors);
+    if message_type == MessageType::Reaction {
+        emoji("content.emoji", content.emoji.as_deref().unwrap_or_default(), errors);
+    }
+}
+
+/// Checks that a reaction is exactly one emoji, or empty, which removes the one before.
+pub(crate) fn emoji(path: &str, text: &str, errors: &mut Vec<FieldError>) {
+    if !text.is_empty() && emojis::get(text).is_none() {
+        let shown: String = text.chars().take(16).collect();
+        errors.push(FieldError::new(path, format!("is {shown:?}; must be exactly one emoji such as 👍, or empty to remove the reaction")));
+    }
 }
 
 /// Of a list that is too long only what would fit is looked at.
@@ -69,7 +80,6 @@ fn values(content: &Content, errors: &mut Vec<FieldError>) {
     faults.length("content.ctaDisplayText", content.cta_display_text.as_deref(), 1, limits::LIST_BUTTON);
     faults.length("content.ctaHeaderText", content.cta_header_text.as_deref(), 1, limits::HEADER_FOOTER);
     faults.length("content.footerText", content.footer_text.as_deref(), 1, limits::HEADER_FOOTER);
-    faults.length("content.emoji", content.emoji.as_deref(), 0, 16);
     header(content, &mut faults);
     cards(content, &mut faults);
     buttons(content, &mut faults);

@@ -233,6 +233,9 @@ impl Core {
         let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
         let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
         plan::keep_window(&planned, &known)?;
+        if planned.accept.message.message_type == MessageType::Reaction {
+            self.check_reaction(&planned.accept).await?;
+        }
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
         accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());

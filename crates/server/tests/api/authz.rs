@@ -33,7 +33,7 @@ const ROWS: &[Row] = &[
     row("get_message", "GET", "/v1/messages/{message}", None, Some("messages:read")),
     row("cancel_message", "POST", "/v1/messages/{message}/cancel", None, Some("messages:send")),
     row("resolve_message", "POST", "/v1/messages/{message}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
-    row("react_to_message", "POST", "/v1/messages/{whatsapp}/reactions", Some(r#"{"emoji":"x"}"#), Some("messages:send")),
+    row("react_to_message", "POST", "/v1/messages/{whatsapp}/reactions", Some(r#"{"emoji":"👍"}"#), Some("messages:send")),
     row("list_attachments", "GET", "/v1/messages/{message}/attachments", None, Some("messages:read")),
     row("list_receipts", "GET", "/v1/messages/{message}/receipts", None, Some("messages:read")),
     row("list_stray_receipts", "GET", "/v1/stray-receipts", None, Some("messages:read")),
