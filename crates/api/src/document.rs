@@ -30,7 +30,7 @@ does not know are refused, unless the request says `Prefer: handling=lenient`. E
 const BEARER: &str = "bearer";
 
 /// Operations whose body may be left out.
-const OPTIONAL_BODIES: &[&str] = &["rotate_sender_webhook_secret", "rotate_webhook_secret", "send_broadcast"];
+const OPTIONAL_BODIES: &[&str] = &["create_invitation", "rotate_sender_webhook_secret", "rotate_webhook_secret", "send_broadcast"];
 
 /// The headers of answers: name, type, meaning.
 const HEADERS: &[(&str, Type, &str)] = &[

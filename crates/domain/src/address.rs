@@ -84,6 +84,68 @@ pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
     Ok(text.to_owned())
 }
 
+/// Reads a phone number as people write it: with blanks, dashes, dots, slashes and brackets; with the country code after `+` or `00`, or
+/// in the national form of one of `countries` (ISO 3166-1 alpha-2). One that is of several of them is refused.
+pub fn typed_phone<C: AsRef<str>>(text: &str, countries: &[C]) -> Result<String, InvalidRecipient> {
+    let refused =
+        |what: &str| InvalidRecipient(format!("{:?} {what}; write it with its country code, such as +34 600 111 222", shown(text)));
+    let plain = digits(text).ok_or_else(|| refused("is not a phone number"))?;
+    if let Some(rest) = plain.strip_prefix('+').or_else(|| plain.strip_prefix("00")) {
+        return international(rest).ok_or_else(|| refused("is not a phone number"));
+    }
+    let mut found: Vec<String> = countries.iter().filter_map(|country| national(&plain, country.as_ref())).collect();
+    found.sort_unstable();
+    found.dedup();
+    match found.len() {
+        0 if countries.is_empty() => Err(refused("has no country code")),
+        0 => Err(refused("is not a phone number")),
+        1 => Ok(found.swap_remove(0)),
+        _ => Err(refused(&format!("may be {}", found.join(" or ")))),
+    }
+}
+
+/// The E.164 form that somebody meant who wrote a number in another way: as people do, or without its `+`.
+fn meant(text: &str) -> Option<String> {
+    let without_plus = || international(&digits(text)?).filter(|e164| phone_facts(e164).assigned);
+    typed_phone::<&str>(text, &[]).ok().or_else(without_plus)
+}
+
+/// How to write a phone number that was written as digits only.
+pub fn with_plus(digits: &str) -> String {
+    meant(digits).unwrap_or_else(|| format!("+{digits}"))
+}
+
+/// The digits of a phone number, after a `+` if it begins with one; `None` if there is anything in it but digits and what people put
+/// between them. Numbers that are copied from address books come with invisible marks of direction.
+fn digits(text: &str) -> Option<String> {
+    let mut plain = String::new();
+    for c in text.chars() {
+        match c {
+            '0'..='9' => plain.push(c),
+            '+' if plain.is_empty() => plain.push(c),
+            '-' | '.' | '/' | '(' | ')' | '[' | ']' | '\u{2010}'..='\u{2015}' | '\u{2212}' => {}
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            c if c.is_whitespace() => {}
+            _ => return None,
+        }
+    }
+    plain.ends_with(|c: char| c.is_ascii_digit()).then_some(plain)
+}
+
+/// The E.164 form of country code and number, perhaps with a trunk prefix between them: `+44 (0)20 …`.
+fn international(digits: &str) -> Option<String> {
+    let number = PHONE_NUMBER_UTIL.parse(&format!("+{}", digits.trim_start_matches(['+', '0'])), None).ok()?;
+    strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok()
+}
+
+/// The E.164 form of a number as it is dialled within a country.
+fn national(digits: &str, country: &str) -> Option<String> {
+    let region = PHONE_NUMBER_UTIL.get_supported_regions().find(|region| region.as_region_str().as_str() == country)?;
+    let number = PHONE_NUMBER_UTIL.parse(digits, Some(region)).ok()?;
+    let is_of_it = PHONE_NUMBER_UTIL.get_region_for_number(&number) == Some(region) && PHONE_NUMBER_UTIL.is_valid_number(&number);
+    is_of_it.then(|| strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok())?
+}
+
 /// The sender of a text message in canonical form: `+` and digits for what is an international number, or looks like one; as it came
 /// otherwise, as a short code or a name. `international` is what the gateway says of it, if anything.
 pub fn sms_sender(text: &str, international: Option<bool>) -> String {
@@ -140,53 +202,44 @@ pub struct PhonePlan {
     pub national: String,
     /// What kind of line it is.
     pub line: LineType,
+    /// Whether such a line may take text messages.
+    pub takes_text: bool,
+    /// Whether such a line takes calls.
+    pub takes_calls: bool,
 }
 
 named! {
     /// What kind of line a phone number is, as far as its range tells.
     LineType {
-        /// A mobile phone.
+        /// A mobile phone, or a line of a range that holds both mobile phones and landlines.
         Mobile = 1 "mobile",
         /// A landline.
-        FixedLine = 2 "fixed_line",
-        /// One of both; the numbering plan does not tell them apart.
-        FixedLineOrMobile = 3 "fixed_line_or_mobile",
+        Landline = 2 "landline",
+        /// Over the internet.
+        Voip = 3 "voip",
         /// Free for the caller.
         TollFree = 4 "toll_free",
-        /// Dear for the caller.
-        PremiumRate = 5 "premium_rate",
-        /// Over the internet.
-        Voip = 6 "voip",
-        /// Any other known kind.
-        Other = 7 "other",
-        /// In no known range.
-        Unknown = 8 "unknown",
-    }
-}
-
-impl LineType {
-    /// Whether a line of this kind may take text messages.
-    pub const fn takes_text(self) -> bool {
-        matches!(self, Self::Mobile | Self::FixedLineOrMobile | Self::Voip | Self::Other)
+        /// Of another kind, or in no known range.
+        Unknown = 5 "unknown",
     }
 }
 
 /// What the numbering plans say of a canonical phone number.
 pub fn phone_plan(e164: &str) -> PhonePlan {
     let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else {
-        return PhonePlan { national: String::new(), line: LineType::Unknown };
+        return PhonePlan { national: String::new(), line: LineType::Unknown, takes_text: false, takes_calls: false };
     };
-    let line = match PHONE_NUMBER_UTIL.get_number_type(&number) {
-        PhoneNumberType::Mobile => LineType::Mobile,
-        PhoneNumberType::FixedLine => LineType::FixedLine,
-        PhoneNumberType::FixedLineOrMobile => LineType::FixedLineOrMobile,
-        PhoneNumberType::TollFree => LineType::TollFree,
-        PhoneNumberType::PremiumRate => LineType::PremiumRate,
-        PhoneNumberType::VoIP => LineType::Voip,
-        PhoneNumberType::Unknown => LineType::Unknown,
-        _ => LineType::Other,
+    let (line, takes_text, takes_calls) = match PHONE_NUMBER_UTIL.get_number_type(&number) {
+        PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile => (LineType::Mobile, true, true),
+        PhoneNumberType::FixedLine => (LineType::Landline, false, true),
+        PhoneNumberType::TollFree => (LineType::TollFree, false, true),
+        PhoneNumberType::VoIP => (LineType::Voip, true, true),
+        PhoneNumberType::PremiumRate => (LineType::Unknown, false, true),
+        PhoneNumberType::Unknown => (LineType::Unknown, false, false),
+        _ => (LineType::Unknown, true, true), // pagers, personal numbers and the like
     };
-    PhonePlan { national: PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::National).into_owned(), line }
+    let national = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::National).into_owned();
+    PhonePlan { national, line, takes_text, takes_calls }
 }
 
 /// Reads an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part); its domain is lower-cased.

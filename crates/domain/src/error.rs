@@ -125,7 +125,15 @@ impl Error {
 
     /// `400 invalid_request` because of the state that the resource is in.
     pub fn wrong_state(message: impl Into<String>, current: &str, allowed: &[&str]) -> Self {
-        Self::new(ErrorCode::InvalidRequest, message).with("currentStatus", current.into()).with("allowedFrom", allowed.into())
+        Self::new(ErrorCode::InvalidRequest, message).at_state(current, allowed)
+    }
+
+    /// Adds the state that the resource is in, and those that allow the operation. The present one is never among them, also where it
+    /// would do but for something else: a caller would take that for leave to try again.
+    #[must_use]
+    pub fn at_state(self, current: &str, allowed: &[&str]) -> Self {
+        let others: Vec<&str> = allowed.iter().copied().filter(|status| *status != current).collect();
+        self.with("currentStatus", current.into()).with("allowedFrom", others.into())
     }
 
     /// `500 internal_error`; `source` goes to the log and nowhere else.
@@ -214,3 +222,16 @@ impl std::error::Error for Error {
 
 /// What use cases answer.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_that_was_refused_is_not_one_that_is_allowed() {
+        let error = Error::wrong_state("no", "sending", &["scheduled", "queued", "sending"]);
+        assert_eq!(error.details()["allowedFrom"], serde_json::json!(["scheduled", "queued"]));
+        let error = Error::new(ErrorCode::BroadcastNotEditable, "no").at_state("sent", &["draft"]);
+        assert_eq!((&error.details()["currentStatus"], &error.details()["allowedFrom"]), (&"sent".into(), &serde_json::json!(["draft"])));
+    }
+}

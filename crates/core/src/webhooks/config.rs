@@ -118,6 +118,9 @@ impl Core {
         let (webhook, secret) = self.changed_webhook(caller.tenant, None, before, change)?;
         tx.put_webhook(caller.tenant, &webhook).await.or_fail()?;
         self.commit_webhooks(caller.tenant, tx).await?;
+        if !webhook.active {
+            drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await.or_fail()?;
+        }
         Ok((WebhookView::new(&webhook, secret), is_new))
     }
 
