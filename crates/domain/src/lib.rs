@@ -17,6 +17,7 @@ pub mod key;
 pub mod ledger;
 pub mod lifecycle;
 pub mod limits;
+pub mod line;
 pub mod message;
 pub mod money;
 pub mod number;

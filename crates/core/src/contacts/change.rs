@@ -79,7 +79,7 @@ impl Core {
         let id = parse_id(id, "contact")?;
         let mut errors = Vec::new();
         let mut faults = Faults { errors: &mut errors };
-        faults.length("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+        faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
         check_metadata(command.metadata.as_ref(), &mut errors);
         if !errors.is_empty() {
             return Err(Error::invalid(errors));
@@ -172,7 +172,7 @@ fn read_contact(command: &CreateContact, now: Timestamp) -> Result<Vec<Wanted>> 
     let mut errors = Vec::new();
     let mut faults = Faults { errors: &mut errors };
     faults.count("channels", command.channels.len(), 1, limits::CONTACT_CHANNELS);
-    faults.length("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+    faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
     check_metadata(command.metadata.as_ref(), &mut errors);
     let mut wanted: Vec<Wanted> = Vec::new();
     for (n, channel) in command.channels.iter().enumerate().take(limits::CONTACT_CHANNELS) {
@@ -200,7 +200,7 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
         return None;
     }
     let mut faults = Faults { errors };
-    faults.length(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
+    faults.name(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
     if given.country_code.as_deref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
         faults.push(&at("countryCode"), "must be two capital letters (ISO 3166-1 alpha-2), such as ES");
     }

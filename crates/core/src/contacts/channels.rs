@@ -83,7 +83,7 @@ impl Core {
         let (id, channel) = ids(id, channel)?;
         let mut errors = Vec::new();
         let mut faults = Faults { errors: &mut errors };
-        faults.length("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
+        faults.name("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
         check_metadata(command.metadata.as_ref(), &mut errors);
         if !errors.is_empty() {
             return Err(Error::invalid(errors));

@@ -7,7 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Walk};
 use nuncio_domain::number::NumberStatus;
-use nuncio_domain::{Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits};
+use nuncio_domain::{
+    Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line,
+};
 use nuncio_store::{Operation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -76,10 +78,7 @@ impl Core {
 
     fn plan_invitation(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
         let mut errors = Vec::new();
-        if let Some(length) = asked.client_name.as_ref().map(|name| name.chars().count()).filter(|length| *length > limits::INVITATION_NAME)
-        {
-            errors.push(FieldError::new("clientName", format!("has {length} characters; must have at most {}", limits::INVITATION_NAME)));
-        }
+        errors.extend(asked.client_name.as_ref().and_then(|name| line::check("clientName", name, 0, limits::INVITATION_NAME)));
         let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {
             text.map(|text| {
                 parse(&text).unwrap_or_else(|error| {

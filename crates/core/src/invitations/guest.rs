@@ -6,7 +6,7 @@ use nuncio_domain::config::{Sender, World};
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{
-    Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits,
+    Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits, line,
 };
 use nuncio_store::Tx;
 use subtle::ConstantTimeEq as _;
@@ -305,7 +305,7 @@ fn read_details(invitation: &Invitation, world: &World, given: Details) -> Resul
     let most = limits::INVITATION_NAME;
     if name.is_empty() {
         errors.push(FieldError::new("name", "Enter a name."));
-    } else if name.chars().count() > most || name.chars().any(char::is_control) {
+    } else if line::check("name", &name, 1, most).is_some() {
         errors.push(FieldError::new("name", format!("Enter a name of at most {most} characters, on one line.")));
     }
     let email = address::email(given.email.trim()).unwrap_or_else(|_| {

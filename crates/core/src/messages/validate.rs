@@ -140,8 +140,7 @@ fn header(faults: &mut Faults<'_>, path: &str, value: &str) {
 
 /// Checks an attachment and answers its size in bytes.
 fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) -> usize {
-    faults.length(&format!("{path}.filename"), Some(&attachment.filename), 1, limits::FILENAME);
-    header(faults, &format!("{path}.filename"), &attachment.filename);
+    faults.name(&format!("{path}.filename"), Some(&attachment.filename), 1, limits::FILENAME);
     if let Some(id) = &attachment.content_id {
         faults.length(&format!("{path}.content_id"), Some(id), 1, limits::FILENAME);
         let bad = id.chars().any(|c| c.is_control() || c.is_whitespace() || matches!(c, '<' | '>'));
