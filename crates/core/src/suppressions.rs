@@ -1,6 +1,6 @@
 //! Suppressions: recipients to whom nothing may be sent.
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{Contact, SuppressionReason};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
@@ -233,7 +233,10 @@ fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, St
         (None, Parsed::Phone(_)) => Channel::Sms,
         (None, Parsed::Email(_)) => Channel::Email,
         (None, Parsed::Digits(id)) => {
-            return Err(format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}"));
+            return Err(format!(
+                "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                address::with_plus(id)
+            ));
         }
     };
     Recipient::on(&parsed, channel).map_err(|error| error.to_string())

@@ -61,17 +61,31 @@ impl Parsed {
         if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
             return text.parse::<i64>().map(|id| Self::Digits(id.to_string())).map_err(|_| invalid(text, "is too long for a chat id"));
         }
-        Err(invalid(text, "is no recipient"))
+        Err(match meant(text) {
+            Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
+            None => invalid(text, "is no recipient"),
+        })
     }
 }
 
 fn invalid(text: &str, what: &str) -> InvalidRecipient {
-    let shown: String = text.chars().take(64).collect();
-    InvalidRecipient(format!("{shown:?} {what}; expected {EXPECTED}"))
+    InvalidRecipient(format!("{:?} {what}; expected {EXPECTED}", shown(text)))
 }
 
-/// Reads an E.164 phone number. Refused only when it cannot be parsed or has an impossible length (ITU-T E.164: at most 15 digits).
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// Reads an E.164 phone number. Refused only when it cannot be parsed or has an impossible length (ITU-T E.164: at most 15 digits); the
+/// error offers the E.164 form of a number that is written in another way.
 pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
+    strict_phone(text).map_err(|error| match meant(text) {
+        Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
+        None => error,
+    })
+}
+
+fn strict_phone(text: &str) -> Result<String, InvalidRecipient> {
     let digits = text.strip_prefix('+').unwrap_or_default();
     if !(5..=15).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) || digits.starts_with('0') {
         return Err(invalid(text, "is not a phone number: + and 5 to 15 digits, country code first"));
@@ -79,7 +93,7 @@ pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
     let number = PHONE_NUMBER_UTIL.parse(text, None).map_err(|_| invalid(text, "has no known country code"))?;
     let e164 = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164);
     if e164 != text {
-        return Err(invalid(text, &format!("is not in E.164 form; did you mean {e164}?")));
+        return Err(invalid(text, "is not in E.164 form"));
     }
     Ok(text.to_owned())
 }
@@ -263,7 +277,8 @@ impl Recipient {
             (Parsed::Digits(id), Channel::Instagram) => (AddressKind::Instagram, id),
             (Parsed::Digits(id), _) => {
                 return Err(InvalidRecipient(format!(
-                    "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}"
+                    "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                    with_plus(id)
                 )));
             }
             (Parsed::Phone(text) | Parsed::Email(text), _) => {
@@ -293,6 +308,57 @@ mod tests {
             assert!(Parsed::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(phone_facts("+34600111222"), PhoneFacts { country: "ES".into(), assigned: true });
+    }
+
+    #[test]
+    fn phones_as_people_write_them() {
+        for (text, country, e164) in [
+            ("+34 600 111 222", "", "+34600111222"),
+            ("0034 600-111-222", "", "+34600111222"),
+            ("(+34) 600.11.12.22", "", "+34600111222"),
+            ("+34 (600) 111/222", "", "+34600111222"),
+            ("\u{202a}+34\u{a0}600 11 12 22\u{202c}", "", "+34600111222"),
+            ("+44 (0)20 7946 0018", "", "+442079460018"),
+            ("+1 (212) 555-0123", "", "+12125550123"),
+            ("600 111 222", "ES", "+34600111222"),
+            ("34600111222", "ES", "+34600111222"),
+            ("06 12 34 56 78", "FR", "+33612345678"),
+            ("6 12 34 56 78", "FR", "+33612345678"),
+            ("(212) 555-0123", "US", "+12125550123"),
+            ("020 7946 0018", "GB", "+442079460018"),
+            ("+33 6 12 34 56 78", "ES", "+33612345678"),
+            ("600 111 222", "", ""),
+            ("600 111 222 x5", "ES", ""),
+            ("1-800-FLOWERS", "US", ""),
+            ("6001112", "FR", ""),
+            ("+", "ES", ""),
+            ("", "ES", ""),
+        ] {
+            let countries: &[&str] = if country.is_empty() { &[] } else { &[country] };
+            let read = typed_phone(text, countries);
+            assert_eq!(read.clone().unwrap_or_default(), e164, "{text:?} in {country:?}: {read:?}");
+        }
+        // 020 … is dialled in London and in Amsterdam.
+        let both = typed_phone("020 794 0018", &["GB", "NL"]);
+        assert!(both == Ok("+31207940018".into()) || both.is_err_and(|error| error.to_string().contains(" or ")));
+        assert_eq!(typed_phone("612 345 678", &["PT", "ES"]), Ok("+34612345678".into()));
+    }
+
+    #[test]
+    fn the_api_is_strict_and_offers_what_was_meant() {
+        for text in ["+34 600 111 222", "0034600111222", "+34-600-111-222", "(0034) 600 111 222", "34 600 111 222", "+0034600111222"] {
+            let error = phone(text).expect_err("not in E.164 form").to_string();
+            assert!(error.ends_with("did you mean +34600111222?"), "{text}: {error}");
+        }
+        for text in ["+34 600 111 222", "34 600 111 222", "0034-600-111-222"] {
+            let error = Parsed::parse(text).expect_err("not in E.164 form").to_string();
+            assert!(error.contains("did you mean +34600111222?"), "{text}: {error}");
+        }
+        let error = Recipient::on(&Parsed::Digits("34600111222".into()), Channel::Sms).expect_err("a chat id").to_string();
+        assert!(error.ends_with("write +34600111222"), "{error}");
+        for text in ["nonsense", "+1", "12", "call me"] {
+            assert!(!phone(text).expect_err("no number").to_string().contains("did you mean"), "{text}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
@@ -171,7 +171,10 @@ fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact)
         (RequestedChannel::Auto, Parsed::Email(_)) => Channel::Email,
         (RequestedChannel::Auto, Parsed::Phone(_)) => Channel::Sms,
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
-            return Err(format!("{id:?} is a chat id, which channel smart cannot reach; for a phone number write +{id}"));
+            return Err(format!(
+                "{id:?} is a chat id, which channel smart cannot reach; for a phone number write {}",
+                address::with_plus(id)
+            ));
         }
     };
     let recipient = Recipient::on(&parsed, channel).map_err(|e| e.to_string())?;
