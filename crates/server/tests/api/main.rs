@@ -36,6 +36,7 @@ mod providers;
 mod races;
 mod readback;
 mod recovery;
+mod rights;
 mod routing;
 mod sandbox;
 mod scheduling;
