@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::list::{Listed, asked, words};
 use crate::messages::MessageView;
+use crate::rights::{Resource, id_and_status};
 use crate::webhooks::asked_resource;
 use crate::{Caller, Core, StoreResultExt as _};
 
@@ -331,7 +332,7 @@ impl Core {
             let Some(oldest) = entries.last().map(|e| e.position).filter(|_| entries[0].position >= end) else { break };
             before = Some(oldest);
             looked_at += entries.len();
-            let events = tell(&mut *tx, &world, &entries, |event_type| filter.wants(event_type)).await.or_fail()?;
+            let events = visible(caller, tell(&mut *tx, &world, &entries, |event_type| filter.wants(event_type)).await.or_fail()?);
             // Rows come newest first, their events oldest first.
             let mut rows: Vec<Vec<Event>> = Vec::new();
             for event in events.into_iter().filter(|event| in_span(event.view.timestamp)) {
@@ -399,7 +400,7 @@ impl Core {
         // Who holds one reader must not wait for another.
         let world = self.world(caller.tenant).await?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let events = tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?;
+        let events = visible(caller, tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?);
         let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
         for event in events {
             shown = if last == Some(event.position) { shown + 1 } else { 1 };
@@ -411,6 +412,22 @@ impl Core {
         }
         Ok((told, Seen { position, shown: ALL }))
     }
+}
+
+/// The events as `caller` may see them: of a resource that it may not read, id and status.
+fn visible(caller: &Caller, mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        let resource = Resource::from(event.kind);
+        if let EventData::Other(data) = &mut event.view.data
+            && !caller.may_read(resource)
+        {
+            data.retain(|name, _| name == resource.name || name == "previousStatus");
+            if let Some(whole) = data.get_mut(resource.name) {
+                *whole = id_and_status(whole);
+            }
+        }
+    }
+    events
 }
 
 /// How far a reader of the log has come.

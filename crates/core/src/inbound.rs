@@ -13,7 +13,7 @@ use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, sms};
+use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms};
 use nuncio_store::{
     Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Transitioned, Tx,
 };
@@ -184,7 +184,7 @@ fn own_words(inbound: &Inbound) -> &str {
 async fn learn_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timestamp) -> Result<()> {
     let tenant = new.message.tenant;
     let Some(mut contact) = contacts::lock_of(tx, tenant, &new.from).await? else { return Ok(()) };
-    let name: String = name.chars().take(limits::DISPLAY_NAME).collect();
+    let name: String = line::cleaned(&name).chars().take(limits::DISPLAY_NAME).collect();
     if contact.detail.profile_name.as_ref() == Some(&name) {
         return Ok(());
     }

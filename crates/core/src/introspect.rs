@@ -183,10 +183,10 @@ impl Core {
         let number = address::phone(&list::phone(&asked.phone_number)).map_err(|e| Error::field("phoneNumber", e.to_string()))?;
         let (facts, plan) = (address::phone_facts(&number), address::phone_plan(&number));
         let mut available = Vec::new();
-        if plan.line.takes_text() {
+        if plan.takes_text {
             available.push(Channel::Sms);
         }
-        if plan.line != LineType::Unknown {
+        if plan.takes_calls {
             available.push(Channel::Voice);
         }
         available.extend(self.known_channels(caller, &number).await?);

@@ -34,6 +34,7 @@ pub mod rate;
 pub mod reassembly;
 pub mod receipts;
 mod review;
+mod rights;
 pub mod sandbox;
 mod secrets;
 pub mod senders;

@@ -1,6 +1,6 @@
 //! Suppressions: recipients to whom nothing may be sent.
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{Contact, SuppressionReason};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::list::Listed;
 use crate::marks::is_mark;
-use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id, rights};
 
 /// A recipient to whom nothing may be sent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -146,7 +146,7 @@ impl Core {
         let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return Err(self.suppression_made_before(tenant, SuppressionId::from_uuid(original), same_request).await?);
+            return Err(self.suppression_made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
         }
         let made = tx.insert_suppression(tenant, &suppression, now).await.or_fail()?;
         if !made {
@@ -208,9 +208,9 @@ impl Core {
         known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
     }
 
-    async fn suppression_made_before(&self, tenant: TenantId, id: SuppressionId, same_request: bool) -> Result<Error> {
-        let found = self.inner.store.read().await.or_fail()?.find_suppression(tenant, id).await.or_fail()?;
-        Ok(once::repeat("suppression", found.as_ref().map(SuppressionView::from).as_ref(), same_request))
+    async fn suppression_made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
+        let found = self.inner.store.read().await.or_fail()?.find_suppression(caller.tenant, id).await.or_fail()?;
+        Ok(once::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }
 }
 
@@ -235,7 +235,10 @@ fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, St
         (None, Parsed::Phone(_)) => Channel::Sms,
         (None, Parsed::Email(_)) => Channel::Email,
         (None, Parsed::Digits(id)) => {
-            return Err(format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}"));
+            return Err(format!(
+                "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                address::with_plus(id)
+            ));
         }
     };
     Recipient::on(&parsed, channel).map_err(|error| error.to_string())

@@ -581,7 +581,7 @@ pub fn apply(standing: Standing, operation: Operation) -> Result<Vec<Status>, Er
         }
         Operation::RetryReview if !standing.edited => {
             let message = "the content is the one that was rejected; edit it first, or escalate it to have a person look at it";
-            return Err(Error::wrong_state(message, standing.status.as_str(), &[Status::Rejected.as_str()]));
+            return Err(Error::wrong_state(message, standing.status.as_str(), &[]));
         }
         _ => {}
     }
@@ -593,9 +593,7 @@ fn refused(status: Status, operation: Operation, from: &[Status]) -> Error {
     let names: Vec<&str> = from.iter().map(|s| s.as_str()).collect();
     let message = format!("a broadcast that is {status} cannot be {}", operation.name());
     if operation == Operation::Edit {
-        return Error::new(ErrorCode::BroadcastNotEditable, message)
-            .with("currentStatus", status.as_str().into())
-            .with("allowedFrom", names.into());
+        return Error::new(ErrorCode::BroadcastNotEditable, message).at_state(status.as_str(), &names);
     }
     Error::wrong_state(message, status.as_str(), &names)
 }

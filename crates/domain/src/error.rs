@@ -180,7 +180,15 @@ impl Error {
 
     /// `400 invalid_request` because of the state that the resource is in.
     pub fn wrong_state(message: impl Into<String>, current: &str, allowed: &[&str]) -> Self {
-        Self::new(ErrorCode::InvalidRequest, message).with("currentStatus", current.into()).with("allowedFrom", allowed.into())
+        Self::new(ErrorCode::InvalidRequest, message).at_state(current, allowed)
+    }
+
+    /// Adds the state that the resource is in, and those that allow the operation. The present one is never among them, also where it
+    /// would do but for something else: a caller would take that for leave to try again.
+    #[must_use]
+    pub fn at_state(self, current: &str, allowed: &[&str]) -> Self {
+        let others: Vec<&str> = allowed.iter().copied().filter(|status| *status != current).collect();
+        self.with("currentStatus", current.into()).with("allowedFrom", others.into())
     }
 
     /// `500 internal_error`; `source` goes to the log and nowhere else.
@@ -303,5 +311,13 @@ mod tests {
         assert!(error.message().ends_with(&format!("lists {shown} of them")));
         assert!(size(&Error::field(bad.clone(), bad.clone())) <= 64 * 1024);
         assert!(size(&Error::new(ErrorCode::Unauthorized, bad)) <= 64 * 1024);
+    }
+
+    #[test]
+    fn the_state_that_was_refused_is_not_one_that_is_allowed() {
+        let error = Error::wrong_state("no", "sending", &["scheduled", "queued", "sending"]);
+        assert_eq!(error.details()["allowedFrom"], serde_json::json!(["scheduled", "queued"]));
+        let error = Error::new(ErrorCode::BroadcastNotEditable, "no").at_state("sent", &["draft"]);
+        assert_eq!((&error.details()["currentStatus"], &error.details()["allowedFrom"]), (&"sent".into(), &serde_json::json!(["draft"])));
     }
 }

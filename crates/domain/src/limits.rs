@@ -118,6 +118,10 @@ pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);
 
 /// Name of a sender.
 pub const SENDER_NAME: usize = 100;
+/// Most characters of the name of an API key.
+pub const KEY_NAME: usize = 100;
+/// Most characters of the name of a project.
+pub const PROJECT_NAME: usize = 100;
 /// URL of a webhook, picture or site, in bytes.
 pub const URL_BYTES: usize = 2_048;
 /// Largest `dailySpendLimit`, in US dollars.

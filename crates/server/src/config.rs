@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nuncio_channel_sip::Ports;
 use nuncio_core::CodeRelay;
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub struct Config {
     pub dispatch: DispatchConfig,
     /// Email that comes in.
     pub email: EmailConfig,
+    /// Ports of this server for calls over SIP trunks.
+    pub sip: SipConfig,
     /// What URLs that users give may lead to.
     pub net: NetConfig,
     /// Log lines.
@@ -201,6 +204,47 @@ impl Default for EmailConfig {
     }
 }
 
+/// Ports of this server for calls over SIP trunks, which all connections share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SipConfig {
+    /// First UDP port for SIP; 0 for any. Each connection takes one.
+    pub port_low: u16,
+    /// Last UDP port for SIP; 0 for any.
+    pub port_high: u16,
+    /// First UDP port for sound. Each call takes two.
+    pub rtp_port_low: u16,
+    /// Last UDP port for sound.
+    pub rtp_port_high: u16,
+}
+
+impl Default for SipConfig {
+    fn default() -> Self {
+        let Ports { sip, rtp } = Ports::default();
+        Self { port_low: sip.0, port_high: sip.1, rtp_port_low: rtp.0, rtp_port_high: rtp.1 }
+    }
+}
+
+impl SipConfig {
+    /// The ports as the adapter takes them.
+    pub fn ports(&self) -> Ports {
+        Ports { sip: (self.port_low, self.port_high), rtp: (self.rtp_port_low, self.rtp_port_high) }
+    }
+
+    fn check(&self, problems: &mut Vec<String>) {
+        let any = (self.port_low, self.port_high) == (0, 0);
+        let ranges = [("sip.port", self.port_low, self.port_high, 0), ("sip.rtp_port", self.rtp_port_low, self.rtp_port_high, 1)];
+        for (name, low, high, more) in ranges.into_iter().skip(usize::from(any)) {
+            if low < 1_024 {
+                problems.push(format!("{name}_low: is {low}; must be 1024 to 65535"));
+            }
+            if u32::from(high) < u32::from(low) + more {
+                problems.push(format!("{name}_high: is {high}; must be at least {}, as {name}_low is {low}", u32::from(low) + more));
+            }
+        }
+    }
+}
+
 /// What URLs that users give may lead to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -300,6 +344,7 @@ impl Config {
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format: {:?} is neither text nor json", self.log.format));
         }
+        self.sip.check(problems);
         if let Err(problem) = self.guard() {
             problems.push(problem);
         }
@@ -397,6 +442,16 @@ mod tests {
             compare(&mut value, &default, "", &mut problems);
             assert!(problems.len() == 1 && !problems[0].contains("hush"), "{problems:?}");
         }
+    }
+
+    #[test]
+    fn ports_for_calls_are_ranges() {
+        let wrong = |pairs: &[(&str, &str)]| env(pairs).err().map_or_else(Vec::new, |problems| problems.0);
+        assert_eq!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060"), ("NUNCIO__SIP__PORT_HIGH", "5060")]), Vec::<String>::new());
+        assert!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060")])[0].starts_with("sip.port_high: is 0; must be at least 5060"));
+        assert!(wrong(&[("NUNCIO__SIP__PORT_HIGH", "5060")])[0].starts_with("sip.port_low: is 0; must be 1024"));
+        assert!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "10000")])[0].starts_with("sip.rtp_port_high: is 10000; must be at least 10001"));
+        assert_eq!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "70000")]).len(), 1);
     }
 
     #[test]

@@ -83,13 +83,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let guard = nuncio::config::Config::default().guard().unwrap_or_default();
+        let config = nuncio::config::Config::default();
+        let guard = config.guard().unwrap_or_default();
         Self {
             per_minute: 0,
             burst: 10,
             max_in_flight_bytes: 256 * 1024 * 1024,
             pace: Pace::default(),
-            registry: nuncio::wiring::registry(guard.clone(), nuncio_core::mail_tokens(&sealer())).expect("a way out"),
+            registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
@@ -17,7 +17,7 @@ use super::view::{BroadcastContactView, BroadcastView};
 use crate::list::{self, Listed};
 use crate::once::{self, Repeat};
 use crate::templates::render;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, parse_id, rights};
 
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -63,7 +63,7 @@ impl Core {
         let broadcast = self.find_broadcast(caller.tenant, id).await?;
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-        let conflict = |repeat: Repeat| once::conflict("broadcast", &BroadcastView::from(&broadcast), repeat.same_request);
+        let conflict = |repeat: Repeat| once::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), Operation::Prepare) {
             // That it was done already goes before that it cannot be done now.
             let mut tx = self.inner.store.begin().await.or_fail()?;
@@ -169,7 +169,10 @@ fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact)
         (RequestedChannel::Auto, Parsed::Email(_)) => Channel::Email,
         (RequestedChannel::Auto, Parsed::Phone(_)) => Channel::Sms,
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
-            return Err(format!("{id:?} is a chat id, which channel smart cannot reach; for a phone number write +{id}"));
+            return Err(format!(
+                "{id:?} is a chat id, which channel smart cannot reach; for a phone number write {}",
+                address::with_plus(id)
+            ));
         }
     };
     let recipient = Recipient::on(&parsed, channel).map_err(|e| e.to_string())?;

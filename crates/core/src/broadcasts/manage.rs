@@ -10,7 +10,7 @@ use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use crate::list::{self, Listed};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
@@ -62,7 +62,7 @@ impl Core {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
             let original = self.inner.store.read().await.or_fail()?.find_broadcast(caller.tenant, id).await.or_fail()?;
-            return Err(once::repeat("broadcast", original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
+            return Err(once::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
         }
         tx.insert_broadcast(&broadcast).await.or_fail()?;
         tx.commit().await.or_fail()?;

@@ -32,11 +32,7 @@ impl Core {
         let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
         if applied == Applied::Lost {
             let message = "only a held message (one with a heldReason) can be resolved";
-            return Err(Error::wrong_state(
-                message,
-                state.status.as_str(),
-                &[Status::Scheduled.as_str(), Status::Queued.as_str(), Status::Sending.as_str()],
-            ));
+            return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Sending.as_str()]));
         }
         if let Wait::Attempt { .. } = state.wait {
             let (fence, connection) = (state.fence, state.route.connection);

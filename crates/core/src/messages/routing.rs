@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::lifecycle::Route;
 use nuncio_domain::message::{Considered, Cost, Routing};
@@ -155,7 +155,10 @@ pub(crate) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> 
         (RequestedChannel::Only(channel), _) => only(world, asked.sender, channel, "the channel was asked for"),
         (RequestedChannel::Auto, Parsed::Email(_)) => only(world, asked.sender, Channel::Email, "the recipient is an email address"),
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
-            let message = format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}");
+            let message = format!(
+                "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                address::with_plus(id)
+            );
             Err(Error::field("to", message))
         }
         (RequestedChannel::Auto, Parsed::Phone(_)) => auto(world, asked, known),

@@ -22,7 +22,7 @@ use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
-use crate::{Caller, Core, StoreResultExt as _, billing, once};
+use crate::{Caller, Core, StoreResultExt as _, billing, once, rights};
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -177,7 +177,7 @@ impl Core {
                 Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
-                    return Err(once::conflict("message", &original, same_request));
+                    return Err(once::conflict(caller, rights::MESSAGE, &original, same_request));
                 }
             }
         }
@@ -233,6 +233,9 @@ impl Core {
         let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
         let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
         plan::keep_window(&planned, &known)?;
+        if planned.accept.message.message_type == MessageType::Reaction {
+            self.check_reaction(&planned.accept).await?;
+        }
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
         accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());

@@ -9,7 +9,7 @@ use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
 use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, list, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, list, once, parse_id, rights};
 
 impl Core {
     /// Makes a template. All faults are told at once.
@@ -43,7 +43,7 @@ impl Core {
             drop(tx);
             let id = TemplateId::from_uuid(original);
             let original = self.inner.store.read().await.or_fail()?.find_template(caller.tenant, id).await.or_fail()?;
-            return Err(once::repeat("template", original.as_ref().map(TemplateView::from).as_ref(), same_request));
+            return Err(once::repeat(caller, rights::TEMPLATE, original.as_ref().map(TemplateView::from).as_ref(), same_request));
         }
         if !tx.insert_template(&template).await.or_fail()? {
             let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);

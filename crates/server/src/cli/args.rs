@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 use nuncio_core::numbers::ImportedNumber;
-use nuncio_domain::Environment;
 use nuncio_domain::lifecycle::Resolution;
+use nuncio_domain::{Environment, address};
 use serde_json::{Map, Value};
 
 use crate::admin::Command;
@@ -161,9 +161,12 @@ pub(super) enum SendersAction {
         /// Its name.
         #[arg(long)]
         name: String,
-        /// Its phone number in E.164.
+        /// Its phone number: with its country code, such as "+34 600 111 222", or as it is dialled in --country.
         #[arg(long, default_value = "")]
         phone_number: String,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         /// Send messages that name no sender by this one.
         #[arg(long)]
         default: bool,
@@ -178,6 +181,9 @@ pub(super) enum SendersAction {
         name: Option<String>,
         #[arg(long)]
         phone_number: Option<String>,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         #[arg(long)]
         default: bool,
     },
@@ -283,13 +289,19 @@ pub(super) enum NumbersAction {
     Import {
         /// A CSV file with a header line.
         file: PathBuf,
+        /// The country of numbers that are written without its code, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         #[arg(long, default_value = "live")]
         env: Env,
     },
     /// Enter one number.
     Add {
-        /// In E.164.
+        /// With its country code, such as "+34 600 111 222", or as it is dialled in --country.
         phone_number: String,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         #[arg(long, default_value = "live")]
         env: Env,
         /// sms, voice, mms; several joined by commas.
@@ -472,10 +484,11 @@ impl From<SendersAction> for Command {
     fn from(action: SendersAction) -> Self {
         match action {
             SendersAction::List { env } => Self::SendersList { env: env.into() },
-            SendersAction::Create { env, name, phone_number, default } => {
-                Self::SendersCreate { env: env.into(), name, phone_number, default }
+            SendersAction::Create { env, name, phone_number, country, default } => {
+                Self::SendersCreate { env: env.into(), name, phone_number: typed(phone_number, country.as_ref()), default }
             }
-            SendersAction::Update { id, env, name, phone_number, default } => {
+            SendersAction::Update { id, env, name, phone_number, country, default } => {
+                let phone_number = phone_number.map(|phone| typed(phone, country.as_ref()));
                 Self::SendersUpdate { env: env.into(), id, name, phone_number, default }
             }
             SendersAction::Copy { id, to } => Self::SendersCopy { id, to: to.into() },
@@ -492,6 +505,17 @@ impl From<BalanceAction> for Command {
             BalanceAction::Limit { env, switch } => Self::BalanceLimit { env: env.into(), on: switch == Switch::On },
         }
     }
+}
+
+/// A phone number as somebody typed it, in E.164. One that cannot be read stays, and is refused with all that is wrong with the command.
+fn typed(phone: String, country: Option<&String>) -> String {
+    address::typed_phone(&phone, country.as_slice()).unwrap_or(phone)
+}
+
+/// A country that has a numbering plan.
+fn country(text: &str) -> Result<String, String> {
+    let code = text.to_uppercase();
+    if address::is_country(&code) { Ok(code) } else { Err("is not an ISO 3166-1 alpha-2 code such as ES".to_owned()) }
 }
 
 /// The text of a file, or of standard input.
@@ -521,12 +545,16 @@ impl NumbersAction {
     fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
             Self::List { env } => Command::NumbersList { env: env.into() },
-            Self::Import { file, env } => {
-                let numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
+            Self::Import { file, country, env } => {
+                let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
+                for number in &mut numbers {
+                    number.phone_number = typed(std::mem::take(&mut number.phone_number), country.as_ref());
+                }
                 Command::NumbersImport { env: env.into(), numbers }
             }
-            Self::Add { phone_number, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
+            Self::Add { phone_number, country, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
                 let is_free_number = free.to_string();
+                let phone_number = typed(phone_number, country.as_ref());
                 let number = ImportedNumber { phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number };
                 Command::NumbersAdd { env: env.into(), number }
             }
@@ -546,4 +574,42 @@ fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value
         map.insert(name.to_owned(), Value::from(value));
     }
     Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &[&str]) -> Result<Command, String> {
+        let args = Args::try_parse_from(["nuncio"].iter().chain(line)).map_err(|error| error.to_string())?;
+        args.action.into_command().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn phone_numbers_are_taken_as_people_write_them() {
+        for (phone, country) in [("+34 600-111.222", None), ("0034 (600) 111222", None), ("600 111 222", Some("es"))] {
+            let with_country = |mut line: Vec<&'static str>| {
+                line.extend(country.into_iter().flat_map(|country| ["--country", country]));
+                command(&line)
+            };
+            let made = with_country(vec!["senders", "create", "--name", "x", "--phone-number", phone]);
+            assert!(matches!(&made, Ok(Command::SendersCreate { phone_number, .. }) if phone_number == "+34600111222"), "{made:?}");
+            let changed = with_country(vec!["senders", "update", "snd_1", "--phone-number", phone]);
+            assert!(matches!(&changed, Ok(Command::SendersUpdate { phone_number: Some(p), .. }) if p == "+34600111222"), "{changed:?}");
+            let added = with_country(vec!["numbers", "add", phone, "--capabilities", "sms"]);
+            assert!(matches!(&added, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "+34600111222"), "{added:?}");
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            std::io::Write::write_all(&mut file, format!("phoneNumber,capabilities\n{phone},sms\n").as_bytes()).expect("written");
+            let mut line = vec!["numbers", "import", file.path().to_str().expect("a path")];
+            line.extend(country.into_iter().flat_map(|country| ["--country", country]));
+            let read = command(&line);
+            assert!(matches!(&read, Ok(Command::NumbersImport { numbers, .. }) if numbers[0].phone_number == "+34600111222"), "{read:?}");
+        }
+        assert!(command(&["numbers", "add", "600 111 222", "--capabilities", "sms", "--country", "XX"]).is_err());
+        let unread = command(&["numbers", "add", "600 111 222", "--capabilities", "sms"]);
+        assert!(
+            matches!(unread, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "600 111 222"),
+            "core says what is wrong"
+        );
+    }
 }

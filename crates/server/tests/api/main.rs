@@ -37,6 +37,7 @@ mod providers;
 mod races;
 mod readback;
 mod recovery;
+mod rights;
 mod routing;
 mod sandbox;
 mod sandbox_inbound;

@@ -92,7 +92,7 @@ async fn every_field_of_content_comes_back() {
         ("list", json!({"listButton": "b", "sections": [{"title": "s", "rows": [{"id": "1", "title": "t", "description": "d"}]}]})),
         ("cta_url", json!({"ctaDisplayText": "Go", "ctaUrl": url, "ctaHeaderType": "text", "ctaHeaderText": "h"})),
         ("cta_url", json!({"ctaDisplayText": "Go", "ctaUrl": url, "ctaHeaderType": "image", "ctaHeaderMediaUrl": url})),
-        ("reaction", json!({"emoji": "x", "reactToMessageId": first})),
+        ("reaction", json!({"emoji": "👍", "reactToMessageId": first})),
         (
             "template",
             json!({"templateId": template, "templateVariables": {"1": "a"}, "templateButtonVariables": {"0": "b"},

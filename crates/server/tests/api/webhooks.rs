@@ -165,6 +165,47 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     assert_eq!(receiver.got().len(), 1, "nothing more is posted");
 }
 
+/// Whatever was on its way at that moment: posted, behind another event of its message, or waiting for a free place.
+// holds: webhooks.gone
+#[tokio::test]
+async fn what_was_for_an_endpoint_that_is_gone_is_dead_at_once() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let receiver = Receiver::start().await;
+        let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageSent, EventType::MessageDelivered];
+        hook(&app, Some(default_sender(&app).await), &receiver.url, &told).await;
+        receiver.answer(&[500, 500]);
+        receiver.always(Some(410));
+        for n in 0..50 {
+            send(&app, &format!("+346001113{n:02}")).await;
+        }
+        app.drain().await;
+        for status in ["pending", "failed"] {
+            let open = app.get(&format!("/v1/webhooks/deliveries?status={status}")).await.expect(200).json();
+            assert_eq!(open["items"], json!([]), "{status}");
+        }
+        let dead = app.get("/v1/webhooks/deliveries?status=dead&limit=100").await.expect(200).json();
+        let dead = dead["items"].as_array().expect("deliveries");
+        assert!(dead.iter().any(|d| d["attempts"][0]["responseStatus"] == 410), "{dead:?}");
+        assert!(dead.len() >= receiver.got().len().min(100) && dead.iter().all(|d| d.get("nextAttemptAt").is_none()), "{dead:?}");
+    }
+}
+
+/// Its operator can tell at once what it will not get.
+#[tokio::test]
+async fn what_waits_for_a_webhook_that_is_switched_off_is_dead_at_once() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    let sender = default_sender(&app).await;
+    hook(&app, Some(sender), &receiver.url, &[EventType::MessageDelivered]).await;
+    receiver.always(Some(500));
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"webhookActive": false}))).await.expect(200);
+    let all = app.get("/v1/webhooks/deliveries").await.expect(200).json();
+    assert_eq!((&all["items"][0]["status"], all["items"][0].get("nextAttemptAt")), (&json!("dead"), None), "{all}");
+}
+
 #[tokio::test]
 async fn a_crash_repeats_what_was_under_way_and_loses_nothing() {
     for backend in Backend::all() {

@@ -6,6 +6,7 @@
 mod checkpoint;
 mod dialect;
 mod hot;
+mod private;
 mod writer;
 
 #[path = "../sql/broadcasts.rs"]
@@ -92,6 +93,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, making it if need be, and brings its schema up to date. The caller holds the folder's lock.
     pub async fn open(path: &Path) -> Result<Self> {
+        private::keep(path)?;
         let cold = cold_pool(path).await?;
         sqlx::migrate!("./migrations/sqlite").run(&cold).await.map_err(migrate_error)?;
         Self::with(path, cold).await

@@ -6,7 +6,7 @@ use nuncio_core::invitations::{CreateInvitation, InvitationView};
 
 use super::InvitationBody;
 use crate::error::{ErrorBody, repeated};
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::extract::{Auth, IdempotencyKey, OptionalBody};
 use crate::reply::{Reply, Result};
 
 repeated! {
@@ -17,7 +17,7 @@ repeated! {
 /// Create an invitation
 ///
 /// Makes a link behind which a client sets up a sender: it gives name and email address, and proves its phone number by a code, or
-/// takes the number that you set aside. nuncio does not send the link; you do.
+/// takes the number that you set aside. nuncio does not send the link; you do. The body may be left out.
 #[utoipa::path(
     post, path = "/v1/invitations", tag = "Invitations", request_body = CreateInvitation, params(IdempotencyKey),
     responses(
@@ -33,7 +33,7 @@ pub(crate) async fn create_invitation(
     State(core): State<Core>,
     Auth(caller): Auth,
     IdempotencyKey(key): IdempotencyKey,
-    Body { value: asked, .. }: Body<CreateInvitation>,
+    OptionalBody(asked): OptionalBody<CreateInvitation>,
 ) -> Result<Reply<InvitationBody>> {
     Ok(Reply::created(core.create_invitation(&caller, asked, key.as_deref()).await?.into()))
 }
