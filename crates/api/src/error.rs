@@ -148,7 +148,7 @@ macro_rules! repeated {
         pub(crate) struct $name {
             /// The original, unless it was deleted since.
             #[serde(skip_serializing_if = "Option::is_none")]
-            $field: Option<crate::original::Original<$resource>>,
+            $field: Option<Original<$resource>>,
             #[schema(value_type = crate::error_details::IdempotencyCode)]
             code: &'static str,
             /// In words.

@@ -6,6 +6,7 @@ use nuncio_core::contacts::{ContactView, CreateContact};
 
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {

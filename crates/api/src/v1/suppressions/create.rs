@@ -6,6 +6,7 @@ use nuncio_core::suppressions::{CreateSuppression, Suppressed, SuppressionView};
 
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {
