@@ -25,6 +25,7 @@ mod numbers;
 mod people;
 mod prices;
 mod profiles;
+mod quotas;
 mod reassembly;
 mod receipts;
 mod routing;
@@ -51,6 +52,7 @@ pub use nuncio_domain::contact::SuppressionReason;
 pub use people::{Address, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
+pub use quotas::{QuotaRepo, Storage};
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
 pub use routing::{CountryMetrics, RoutingRepo};
@@ -109,6 +111,7 @@ pub trait Tx:
     + NodeRepo
     + PriceRepo
     + ProfileRepo
+    + QuotaRepo
     + ReassemblyRepo
     + ReceiptRepo
     + RoutingRepo

@@ -19,6 +19,7 @@ use crate::reply::{Reply, Result};
     responses(
         (status = 202, description = "The reaction was accepted.", body = MessageBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+        (status = 507, description = "The environment's storage quota leaves no room for it. Code: `storage_quota_exceeded`.", body = crate::error::ErrorBody),
     ),
 )]
 pub(crate) async fn react_to_message(
