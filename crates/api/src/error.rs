@@ -66,10 +66,13 @@ impl IntoResponse for ApiError {
             StatusCode::TOO_MANY_REQUESTS => drop(headers.insert(RETRY_AFTER, whole_seconds(retry_after).into())),
             // It may have been the network.
             StatusCode::REQUEST_TIMEOUT => {}
-            _ if status.is_client_error() => drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"))),
+            _ if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => {
+                drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false")));
+            }
             _ => {}
         }
-        if status.is_server_error() {
+        // A quota that is used up is the operator's will, and no failure.
+        if status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE {
             response.extensions_mut().insert(Failure(Arc::new(error)));
         }
         response

@@ -30,6 +30,7 @@ mod once;
 mod patch;
 mod ports;
 mod prices;
+mod quota;
 pub mod rate;
 pub mod reassembly;
 pub mod receipts;

@@ -62,6 +62,7 @@ pub(crate) struct MessageConflict {
         (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error::ErrorBody),
         (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = crate::error::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error::ErrorBody),
     ),
 )]
 pub(crate) async fn send_message(
