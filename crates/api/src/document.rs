@@ -126,6 +126,7 @@ fn base() -> OpenApi {
         tag("Invitations", "Having a client set up a sender by itself."),
         tag("Templates", "Texts with variables."),
         tag("Broadcasts", "One content for many recipients."),
+        tag("Sandbox", "Playing recipients, in the test environment."),
         tag("Account", "What an API key opens."),
     ];
     let server = ServerBuilder::new().url("/").description(Some("The server that this document comes from.")).build();

@@ -15,6 +15,7 @@ use crate::document::operation_id;
 /// The shell looks here before anything else of a request is read. An operation without a row is refused.
 pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("send_message", Some(Permission::MessagesSend)),
+    ("send_messages", Some(Permission::MessagesSend)),
     ("list_messages", Some(Permission::MessagesRead)),
     ("get_message", Some(Permission::MessagesRead)),
     ("cancel_message", Some(Permission::MessagesSend)),
@@ -23,6 +24,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("list_message_attachments", Some(Permission::MessagesRead)),
     ("list_message_receipts", Some(Permission::MessagesRead)),
     ("list_stray_receipts", Some(Permission::MessagesRead)),
+    ("play_inbound", Some(Permission::MessagesSend)),
     ("create_contact", Some(Permission::ContactsWrite)),
     ("list_contacts", Some(Permission::ContactsRead)),
     ("list_contact_messages", Some(Permission::MessagesRead)),

@@ -36,6 +36,7 @@ pub mod reassembly;
 pub mod receipts;
 mod review;
 mod rights;
+pub mod sandbox;
 mod secrets;
 pub mod senders;
 mod store_error;

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const BODY_BYTES: usize = 1024 * 1024;
 /// Longest body of `POST /v1/messages`, in bytes.
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
+/// Messages of one batch.
+pub const BATCH: usize = 1_000;
 /// A message content longer than this many bytes goes through the spool before the lane.
 pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
 /// How much of the text of such a message lists and events show, in bytes.

@@ -254,7 +254,7 @@ impl SipConfig {
 pub struct NetConfig {
     /// Plain http beside https.
     pub allow_http: bool,
-    /// Addresses of this machine.
+    /// Addresses of this machine, also by plain http.
     pub allow_loopback: bool,
     /// Networks in CIDR form that may be reached although they are private, separated by commas.
     pub allow_networks: String,

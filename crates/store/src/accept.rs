@@ -80,6 +80,8 @@ pub enum Operation {
     CreateSuppression,
     /// `POST /v1/broadcasts/{id}/contacts`.
     AddBroadcastContacts,
+    /// `POST /v1/sandbox/inbound`.
+    PlayInbound,
 }
 
 impl Operation {
@@ -100,6 +102,7 @@ impl Operation {
             Self::CreateInvitation => 9,
             Self::CreateSuppression => 10,
             Self::AddBroadcastContacts => 11,
+            Self::PlayInbound => 12,
         }
     }
 }

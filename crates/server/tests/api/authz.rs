@@ -29,11 +29,19 @@ const ALSO: &[(&str, &str)] = &[("rotate_sender_webhook_secret", "senders:write"
 
 const ROWS: &[Row] = &[
     row("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
+    row("send_messages", "POST", "/v1/messages/batch", Some(r#"{"messages":[{"to":"+34600111222","text":"x"}]}"#), Some("messages:send")),
     row("list_messages", "GET", "/v1/messages", None, Some("messages:read")),
     row("get_message", "GET", "/v1/messages/{message}", None, Some("messages:read")),
     row("cancel_message", "POST", "/v1/messages/{message}/cancel", None, Some("messages:send")),
     row("resolve_message", "POST", "/v1/messages/{message}/resolve", Some(r#"{"action":"sent"}"#), Some("messages:send")),
     row("react_to_message", "POST", "/v1/messages/{whatsapp}/reactions", Some(r#"{"emoji":"👍"}"#), Some("messages:send")),
+    row(
+        "play_inbound",
+        "POST",
+        "/v1/sandbox/inbound",
+        Some(r#"{"channel":"sms","from":"+34600111222","text":"x"}"#),
+        Some("messages:send"),
+    ),
     row("list_message_attachments", "GET", "/v1/messages/{message}/attachments", None, Some("messages:read")),
     row("list_message_receipts", "GET", "/v1/messages/{message}/receipts", None, Some("messages:read")),
     row("list_stray_receipts", "GET", "/v1/stray-receipts", None, Some("messages:read")),

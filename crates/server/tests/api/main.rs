@@ -2,6 +2,7 @@
 
 mod attachments;
 mod authz;
+mod batch;
 mod bounds;
 mod broadcast_money;
 mod broadcasts;
@@ -43,6 +44,7 @@ mod restart;
 mod rights;
 mod routing;
 mod sandbox;
+mod sandbox_inbound;
 mod scheduling;
 mod scripted;
 mod senders;

@@ -1,6 +1,7 @@
 //! Messages.
 
 mod attachments;
+mod batch;
 mod cancel;
 mod get;
 mod list;
@@ -12,6 +13,7 @@ mod send;
 pub(crate) use attachments::download;
 pub(crate) use list::MessagePage;
 use nuncio_core::messages::MessageView;
+pub(crate) use send::MessageConflict;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -22,6 +24,7 @@ use crate::state::App;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
         .routes(routes!(send::send_message, list::list_messages))
+        .routes(routes!(batch::send_messages))
         .routes(routes!(get::get_message))
         .routes(routes!(cancel::cancel_message))
         .routes(routes!(resolve::resolve_message))
