@@ -151,7 +151,8 @@ macro_rules! repeated {
         pub(crate) struct $name {
             /// The original, unless it was deleted since.
             #[serde(skip_serializing_if = "Option::is_none")]
-            $field: Option<Original<$resource>>,
+            #[schema(schema_with = crate::error_details::whole_or_reference::<$resource>)]
+            $field: Option<crate::original::Original<$resource>>,
             #[schema(value_type = crate::error_details::IdempotencyCode)]
             code: &'static str,
             /// In words.

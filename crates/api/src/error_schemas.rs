@@ -90,6 +90,7 @@ pub(crate) fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     }
     ErrorObject::schemas(schemas);
     schemas.push((ErrorObject::name().into_owned(), ErrorObject::schema()));
+    schemas.push((ResourceReference::name().into_owned(), ResourceReference::schema()));
 }
 
 fn schema(code: ErrorCode) -> Schema {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::inbound::{self, Received};
 use crate::messages::{Faults, MessageView};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, rights, parse_id};
 
 /// Something that a recipient does in the sandbox. Exactly one of `text`, `buttonId`, `reaction` and `read` says what.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -268,7 +268,7 @@ impl Core {
             ..MessageFilter::default()
         };
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let newest = tx.list_messages(tenant, &filter, PageRequest { limit: limits::PAGE_MAX, before: None }).await.or_fail()?;
+        let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await.or_fail()?;
         Ok(newest.items.into_iter().filter(|m| m.sender == scene.sender.id && THERE.contains(&m.state.status)).collect())
     }
 
@@ -301,7 +301,7 @@ impl Core {
 
     async fn played_before(&self, caller: &Caller, repeat: once::Repeat) -> Result<Error> {
         let original = self.message(caller, MessageId::from_uuid(repeat.original)).await?;
-        Ok(once::conflict("message", &original, repeat.same_request))
+        Ok(once::conflict(caller, rights::MESSAGE, &original, repeat.same_request))
     }
 }
 

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::MessageBody;
 use crate::error::{ErrorBody, ErrorObject};
-use crate::error_details::{IdempotencyCode, NoDetails};
+use crate::error_details::{IdempotencyCode, NoDetails, whole_or_reference};
 use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
 use crate::original::Original;
 use crate::reply::{Reply, Result};
