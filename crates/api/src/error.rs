@@ -152,7 +152,7 @@ macro_rules! repeated {
             /// The original, unless it was deleted since.
             #[serde(skip_serializing_if = "Option::is_none")]
             #[schema(schema_with = crate::error_details::whole_or_reference::<$resource>)]
-            $field: Option<crate::original::Original<$resource>>,
+            $field: Option<$resource>,
             #[schema(value_type = crate::error_details::IdempotencyCode)]
             code: &'static str,
             /// In words.

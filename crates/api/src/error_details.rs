@@ -91,6 +91,18 @@ pub(crate) struct InsufficientBalanceDetails {
     spent_today: Option<f64>,
 }
 
+/// What the environment stores and may store, in bytes.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct StorageQuotaExceededDetails {
+    /// What the environment stores.
+    stored_bytes: i64,
+    /// What it may store.
+    max_bytes: i64,
+    /// What the request needs.
+    required_bytes: i64,
+}
+
 /// Which permission is missing.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]

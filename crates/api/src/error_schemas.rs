@@ -59,6 +59,7 @@ details! {
     RateLimitExceeded => NoDetails,
     InternalError => InternalErrorDetails,
     Unavailable => UnavailableDetails,
+    StorageQuotaExceeded => StorageQuotaExceededDetails,
 }
 
 /// The codes whose body holds the original resource; each resource has a schema for both.

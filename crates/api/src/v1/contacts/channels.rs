@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey, NoBody, Path};
-use crate::original::Original;
 use crate::reply::{NoContent, Reply, Result};
 
 /// A contact channel under its name.

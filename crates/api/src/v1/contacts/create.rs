@@ -6,7 +6,6 @@ use nuncio_core::contacts::{ContactView, CreateContact};
 
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {

@@ -7,7 +7,6 @@ use nuncio_core::invitations::{CreateInvitation, InvitationView};
 use super::InvitationBody;
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, IdempotencyKey, OptionalBody};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {

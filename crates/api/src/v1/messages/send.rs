@@ -12,7 +12,6 @@ use super::MessageBody;
 use crate::error::{ErrorBody, ErrorObject};
 use crate::error_details::{IdempotencyCode, NoDetails, whole_or_reference};
 use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// How to treat a message.
@@ -35,7 +34,7 @@ pub(crate) struct PlanBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageConflict {
     /// The original message.
-    #[schema(value_type = Original<MessageView>)]
+    #[schema(schema_with = whole_or_reference::<MessageView>)]
     message: MessageView,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = IdempotencyCode)]

@@ -7,7 +7,6 @@ use nuncio_core::numbers::{AcquireNumber, PhoneNumberView};
 use super::PhoneNumberBody;
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {

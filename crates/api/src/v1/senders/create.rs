@@ -6,7 +6,6 @@ use nuncio_core::senders::{CreateSender, SenderView};
 
 use crate::error::repeated;
 use crate::extract::{Auth, Body, IdempotencyKey};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {

@@ -6,7 +6,6 @@ use nuncio_core::suppressions::{CreateSuppression, Suppressed, SuppressionView};
 
 use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 repeated! {
