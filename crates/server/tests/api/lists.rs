@@ -181,7 +181,8 @@ async fn no_filter_of_messages_refuses() {
         ] {
             let mut found = ids(&app, &format!("/v1/messages?{query}")).await;
             let mut expected: Vec<String> = expected.into_iter().cloned().collect();
-            (found.sort(), expected.sort());
+            found.sort();
+            expected.sort();
             assert_eq!(found, expected, "{query}");
         }
         for name in ["contactId", "senderId", "broadcastId"] {
