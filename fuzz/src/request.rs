@@ -58,7 +58,11 @@ impl Asked {
             HeaderValue::from_str(value).ok()?;
             Some((name.as_str().to_owned(), value.to_owned()))
         });
-        Some(Self { method, path: path.to_owned(), headers: headers.collect::<Option<_>>()?, body })
+        // A stream of events does not end.
+        let headers: Vec<_> = headers.collect::<Option<_>>()?;
+        let streams =
+            headers.iter().any(|(name, value): &(String, String)| name == "accept" && value.to_ascii_lowercase().contains("event-stream"));
+        (!streams).then(|| Self { method, path: path.to_owned(), headers, body })
     }
 
     /// The operation of the document that the request is for.

@@ -92,6 +92,7 @@ fn the_code_of_an_error_decides_what_its_details_are() {
         ErrorCode::InsufficientBalance => json!({"required": 1.5}),
         ErrorCode::Forbidden => json!({"requiredPermission": "messages:send"}),
         ErrorCode::InternalError => json!({"requestId": "req_1"}),
+        ErrorCode::StorageQuotaExceeded => json!({"storedBytes": 9, "maxBytes": 10, "requiredBytes": 2}),
         _ => json!({}),
     };
     for code in error_schemas::common() {

@@ -66,10 +66,13 @@ impl IntoResponse for ApiError {
             StatusCode::TOO_MANY_REQUESTS => drop(headers.insert(RETRY_AFTER, whole_seconds(retry_after).into())),
             // It may have been the network.
             StatusCode::REQUEST_TIMEOUT => {}
-            _ if status.is_client_error() => drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"))),
+            _ if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => {
+                drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false")));
+            }
             _ => {}
         }
-        if status.is_server_error() {
+        // A quota that is used up is the operator's will, and no failure.
+        if status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE {
             response.extensions_mut().insert(Failure(Arc::new(error)));
         }
         response
@@ -148,7 +151,8 @@ macro_rules! repeated {
         pub(crate) struct $name {
             /// The original, unless it was deleted since.
             #[serde(skip_serializing_if = "Option::is_none")]
-            $field: Option<crate::original::Original<$resource>>,
+            #[schema(schema_with = crate::error_details::whole_or_reference::<$resource>)]
+            $field: Option<$resource>,
             #[schema(value_type = crate::error_details::IdempotencyCode)]
             code: &'static str,
             /// In words.

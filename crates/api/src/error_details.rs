@@ -2,7 +2,8 @@
 #![expect(dead_code, reason = "only their schemas are used")]
 
 use serde::Serialize;
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::error::Fault;
@@ -90,6 +91,18 @@ pub(crate) struct InsufficientBalanceDetails {
     spent_today: Option<f64>,
 }
 
+/// What the environment stores and may store, in bytes.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct StorageQuotaExceededDetails {
+    /// What the environment stores.
+    stored_bytes: i64,
+    /// What it may store.
+    max_bytes: i64,
+    /// What the request needs.
+    required_bytes: i64,
+}
+
 /// Which permission is missing.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
@@ -138,4 +151,19 @@ pub(crate) enum IdempotencyCode {
     IdempotencyConflict,
     /// The request is another.
     IdempotencyKeyReused,
+}
+
+/// A resource that the API key may not read.
+#[derive(ToSchema)]
+pub(crate) struct ResourceReference {
+    /// Its identifier.
+    id: String,
+    /// Its status, if it has one.
+    status: Option<String>,
+}
+
+/// The schema of a resource that is whole for API keys that may read it, and a reference for others.
+pub(crate) fn whole_or_reference<T: ToSchema>() -> Schema {
+    let whole = AnyOfBuilder::new().description(Some("Id and status only if the API key may not read it."));
+    whole.item(Ref::from_schema_name(T::name())).item(Ref::from_schema_name(ResourceReference::name())).build().into()
 }

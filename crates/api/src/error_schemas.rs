@@ -59,6 +59,7 @@ details! {
     RateLimitExceeded => NoDetails,
     InternalError => InternalErrorDetails,
     Unavailable => UnavailableDetails,
+    StorageQuotaExceeded => StorageQuotaExceededDetails,
 }
 
 /// The codes whose body holds the original resource; each resource has a schema for both.
@@ -90,6 +91,7 @@ pub(crate) fn add_schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     }
     ErrorObject::schemas(schemas);
     schemas.push((ErrorObject::name().into_owned(), ErrorObject::schema()));
+    schemas.push((ResourceReference::name().into_owned(), ResourceReference::schema()));
 }
 
 fn schema(code: ErrorCode) -> Schema {

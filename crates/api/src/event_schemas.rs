@@ -5,7 +5,7 @@ use nuncio_domain::event::EventType;
 use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem, PathsBuilder};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{Discriminator, Object, OneOfBuilder, Type};
+use utoipa::openapi::schema::{AnyOfBuilder, Object, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema};
 use utoipa::{PartialSchema as _, ToSchema};
@@ -24,6 +24,8 @@ mod data {
     use nuncio_domain::{broadcast, message, template};
     use utoipa::openapi::{RefOr, Schema};
     use utoipa::{PartialSchema, ToSchema};
+
+    use crate::error_details::ResourceReference;
 
     /// A message, as it was when the event happened.
     #[derive(ToSchema)]
@@ -91,6 +93,21 @@ mod data {
         sender_id: String,
     }
 
+    /// The resource, which the API key may not read.
+    #[derive(ToSchema)]
+    #[schema(rename_all = "camelCase")]
+    pub(super) struct RestrictedEventData {
+        broadcast: Option<ResourceReference>,
+        contact: Option<ResourceReference>,
+        invitation: Option<ResourceReference>,
+        template: Option<ResourceReference>,
+        /// Empty.
+        #[schema(value_type = Option<Object>)]
+        webhook: Option<()>,
+        /// The status before.
+        previous_status: Option<String>,
+    }
+
     /// An invitation without `url` and `token`: whoever reads events need not be able to use the invitation.
     pub(super) struct InvitationWithoutLink;
 
@@ -127,6 +144,8 @@ const HEADERS: &[(&str, &str)] = &[
     ("webhook-timestamp", "When this attempt was made, in Unix seconds."),
     ("webhook-signature", "One signature per valid secret, `v1,<base64>`, separated by spaces (standardwebhooks.com)."),
 ];
+
+const RESTRICTED: &str = "RestrictedEvent";
 
 const DESCRIPTION: &str = "Any 2xx within 15 seconds is success. Events of one resource come in order while the endpoint is healthy; \
 `sequence` orders them always.";
@@ -169,17 +188,18 @@ pub(crate) fn add(document: &mut OpenApi) {
     register::<data::ContactMergedEventData>(&mut schemas);
     register::<data::ContactOptedOutEventData>(&mut schemas);
     register::<data::WebhookTestEventData>(&mut schemas);
-    let mut any = OneOfBuilder::new().description(Some("An event of any type."));
-    let (mut discriminator, mut webhooks) = (Discriminator::new("type"), PathsBuilder::new());
+    register::<data::RestrictedEventData>(&mut schemas);
+    schemas.push((RESTRICTED.to_owned(), restricted().into()));
+    let mut any = AnyOfBuilder::new().description(Some("An event of any type.")).item(Ref::from_schema_name(RESTRICTED));
+    let mut webhooks = PathsBuilder::new();
     for kind in EventType::ALL {
         let (name, summary, data) = describe(*kind);
         let reference = Ref::from_schema_name(name);
         schemas.push((name.to_owned(), event(*kind, summary, &data).into()));
-        discriminator.mapping.insert(kind.as_str().to_owned(), reference.ref_location.clone());
         any = any.item(reference.clone());
         webhooks = webhooks.path(kind.as_str(), webhook(name, summary, reference));
     }
-    schemas.push((EventView::name().into_owned(), any.discriminator(Some(discriminator)).into()));
+    schemas.push((EventView::name().into_owned(), RefOr::T(any.build().into())));
     document.components.get_or_insert_default().schemas.extend(schemas);
     document.webhooks = Some(webhooks.build());
 }
@@ -195,6 +215,17 @@ fn event(kind: EventType, summary: &str, data: &str) -> Schema {
     let constant = Extensions::from_iter([("const", kind.as_str())]); // not an extension, but utoipa has no field for it
     object.properties.insert("type".to_owned(), ObjectBuilder::new().schema_type(Type::String).extensions(Some(constant)).into());
     object.properties.insert("data".to_owned(), Ref::from_schema_name(data).into());
+    object.into()
+}
+
+/// An event of the log about a resource that the API key may not read. Whoever reads the log may read messages.
+fn restricted() -> Schema {
+    let RefOr::T(Schema::Object(mut object)) = EventView::schema() else { return Object::default().into() };
+    object.description = Some("An event about a resource that the API key may not read: id and status only. Webhooks carry whole resources.".to_owned());
+    let messages = data::MessageEventData::name();
+    let kinds = EventType::ALL.iter().filter(|kind| describe(**kind).2 != messages).map(|kind| kind.as_str());
+    object.properties.insert("type".to_owned(), ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into());
+    object.properties.insert("data".to_owned(), Ref::from_schema_name(data::RestrictedEventData::name()).into());
     object.into()
 }
 

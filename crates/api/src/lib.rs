@@ -17,7 +17,6 @@ mod extract;
 mod named_objects;
 mod node;
 mod operations;
-mod original;
 mod providers;
 mod reply;
 mod shell;

@@ -7,7 +7,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
-use nuncio_core::{Called, CallbackTarget};
+use nuncio_core::{CallbackTarget, Called};
 use nuncio_domain::{ErrorCode, limits};
 
 use crate::error::ApiError;
@@ -26,14 +26,18 @@ async fn called(State(app): State<App>, Path(path): Path<Vec<(String, String)>>,
     let target = find(&app, part("kind"), part("connection"), address(&request)).await?;
     let (head, body) = request.into_parts();
     let body = read_bytes(body, limits::BODY_BYTES).await?;
-    let answer = app.core
-        .provider_called(&target, Called {
-            method: head.method.as_str(),
-            rest: part("rest"),
-            path_and_query: head.uri.path_and_query().map_or("/", |whole| whole.as_str()),
-            headers: &head.headers,
-            body: &body,
-        })
+    let answer = app
+        .core
+        .provider_called(
+            &target,
+            Called {
+                method: head.method.as_str(),
+                rest: part("rest"),
+                path_and_query: head.uri.path_and_query().map_or("/", |whole| whole.as_str()),
+                headers: &head.headers,
+                body: &body,
+            },
+        )
         .await?;
     let text = Bytes::from(answer.body);
     Ok(if answer.content_type.is_empty() { text.into_response() } else { ([(CONTENT_TYPE, answer.content_type)], text).into_response() })

@@ -120,7 +120,8 @@ async fn carry(app: &App, owner: Owner, request: Request, next: Next) -> (Respon
 
 /// The same answer, which keeps the lease until it is written. What the request took is gone; what the answer takes is counted.
 fn leased(response: Response, lease: Lease, asked: Asked) -> Response {
-    let bytes = |response: &Response| response.body().size_hint().exact().map_or(OVERHEAD, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let bytes =
+        |response: &Response| response.body().size_hint().exact().map_or(OVERHEAD, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let taken = bytes(&response).saturating_mul(ANSWER_COPIES);
     let held = lease.settle(taken, !asked.safe || taken <= ANSWER_COPIES * SMALL_ANSWER);
     let response = held.map_or_else(|error| ApiError::from(error).into_response(), |()| response);
@@ -137,12 +138,7 @@ async fn in_the_way(unread: Option<Body>, asked: Asked) -> bool {
 }
 
 /// Lets a request through to its handler, who finds the caller in the extensions. Answers for whom its memory is counted.
-async fn admit(
-    app: &App,
-    operation: Option<Operation>,
-    request: &mut Request,
-    taken: &mut Option<Taken>,
-) -> Result<Owner, ApiError> {
+async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, taken: &mut Option<Taken>) -> Result<Owner, ApiError> {
     let (path, from) = (request.uri().path(), address(request));
     if request.extensions().get::<Spare>().is_some() && !PROBES.contains(&path) {
         return Err(Error::unavailable("there are too many connections; try again").into());

@@ -44,7 +44,7 @@ impl Core {
         self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await
     }
 
-    /// Whether this key was good when this node last looked it up. Asks no database.
+    /// Whether this key was made by this node, or good when it last looked it up. Asks no database.
     pub fn knows_key(&self, text: &str) -> bool {
         key::parse(text).is_some() && self.inner.good_keys.contains(&key::hash(text))
     }
@@ -77,6 +77,7 @@ impl Core {
         let mut tx = self.inner.store.begin().await.or_fail()?;
         tx.insert_key(&key, self.ids().clock.now()).await.or_fail()?;
         tx.commit().await.or_fail()?;
+        self.inner.good_keys.note(key.hash, true);
         Ok(NewKey { key, secret })
     }
 

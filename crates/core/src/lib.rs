@@ -30,6 +30,7 @@ mod once;
 mod patch;
 mod ports;
 mod prices;
+mod quota;
 pub mod rate;
 pub mod reassembly;
 pub mod receipts;
@@ -50,7 +51,7 @@ use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
-pub use callbacks::{Called, CallbackTarget, ProviderAnswer};
+pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
 pub use claims::InboundAddressView;
 pub use connections::PutConnection;
 pub use cursor::Cursors;
@@ -93,7 +94,7 @@ struct Inner {
     links: messages::Links,
     tokens: Tokens,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
-    /// Keys that were good when this node last looked them up.
+    /// Keys that this node made, or that were good when it last looked them up.
     good_keys: known::Known<nuncio_domain::key::KeyHash>,
     /// Connections that were there when a provider last called them on this node.
     good_connections: known::Known<nuncio_domain::ConnectionId>,

@@ -53,6 +53,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json.";
     RateLimitExceeded = "rate_limit_exceeded", 429, "Too many requests; Retry-After says when to come back.";
     InternalError = "internal_error", 500, "Something went wrong inside; the request id finds it in the log.";
+    StorageQuotaExceeded = "storage_quota_exceeded", 507, "The environment keeps as many bytes of messages as its quota allows; nothing was stored.";
     Unavailable = "unavailable", 503, "The service cannot take the request now; Retry-After says when to come back.";
 }
 

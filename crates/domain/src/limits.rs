@@ -109,6 +109,8 @@ pub const VALIDITY_DEFAULT_EMAIL: u64 = 259_200;
 pub const SCHEDULE_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 /// A schedule that is further past due than this is held for a person.
 pub const PAST_DUE: Duration = Duration::from_secs(3_600);
+/// How soon a message of a paused broadcast is looked at again that cannot be given back, since a provider has an attempt of it.
+pub const PAUSED_LOOK: Duration = Duration::from_secs(30);
 /// How long a held message waits for a person.
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// Shortest and longest `fallbackAfterSeconds`.

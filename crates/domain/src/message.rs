@@ -458,6 +458,14 @@ impl Request {
         }
     }
 
+    /// How many bytes an attempt has to load of a request that does not fit its row; 0 for one that fits.
+    pub fn spooled_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let content = |attachment: &Attachment| if let AttachmentSource::Base64(content) = &attachment.source { content.len() } else { 0 };
+        let bytes = text(&self.text) + text(&self.html_body) + self.attachments.iter().map(content).sum::<usize>();
+        if bytes > limits::SPOOL_THRESHOLD_BYTES { bytes } else { 0 }
+    }
+
     /// Decoded bytes of all attachments that were given with the request.
     pub fn attachment_bytes(&self) -> u64 {
         self.attachments.iter().filter_map(|attachment| attachment.size).sum()
@@ -602,6 +610,9 @@ pub enum QuoteState {
     /// It was not needed.
     #[serde(rename = "r")]
     Released,
+    /// It was not needed, and is set aside for the message's broadcast again.
+    #[serde(rename = "b")]
+    Returned,
 }
 
 impl Money {

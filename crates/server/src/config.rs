@@ -132,11 +132,14 @@ impl Default for RateLimitConfig {
 pub struct DispatchConfig {
     /// Seconds that a message waits for a receipt after it was sent.
     pub receipt_wait_seconds: u64,
+    /// Bytes of large requests and of fetched attachments that attempts may hold in memory together. Half of it is for requests, half for
+    /// what is fetched. While a provider's format is written, a message takes two to three times its size.
+    pub max_in_flight_bytes: usize,
 }
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        Self { receipt_wait_seconds: 86_400 }
+        Self { receipt_wait_seconds: 86_400, max_in_flight_bytes: 256 * 1024 * 1024 }
     }
 }
 
@@ -326,6 +329,9 @@ impl Config {
         }
         if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
             problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
+        }
+        if self.dispatch.max_in_flight_bytes < 1_048_576 {
+            problems.push(format!("dispatch.max_in_flight_bytes: is {}; must be at least 1048576", self.dispatch.max_in_flight_bytes));
         }
         if !self.email.listen.is_empty() && self.email.listen.parse::<std::net::SocketAddr>().is_err() {
             problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.email.listen));

@@ -72,6 +72,7 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
         sole: embedded,
         compare_clocks: !embedded,
         receipt_wait: Duration::from_secs(config.dispatch.receipt_wait_seconds),
+        max_in_flight_bytes: config.dispatch.max_in_flight_bytes,
         guard: config.guard().map_err(anyhow::Error::msg)?,
         ..DispatchConfig::default()
     })

@@ -53,6 +53,8 @@ pub struct DueMessage {
     pub expires_at: Timestamp,
     /// Whether it is part of a broadcast.
     pub bulk: bool,
+    /// How many bytes its attempt has to load of a request that does not fit its row, rounded up to whole chunks; 0 for one that fits.
+    pub bytes: usize,
 }
 
 /// Messages.
@@ -90,6 +92,15 @@ pub trait MessageRepo {
     /// Up to `limit` messages of all worlds in a shard that wait for an attempt which is due at `from` or later, soonest due first.
     async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
+    /// Up to `limit` messages of all worlds in a shard that wait for a receipt, each with the kind of its provider: those whose deadline is
+    /// the latest first, behind the given deadline and id.
+    async fn messages_awaiting_receipts(
+        &mut self,
+        shard: i16,
+        before: (Timestamp, MessageId),
+        limit: u32,
+    ) -> Result<Vec<(DueMessage, String)>>;
+
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
 
@@ -102,6 +113,9 @@ pub trait MessageRepo {
 
     /// Writes one chunk of a large request, before the message itself is accepted.
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()>;
+
+    /// Deletes the chunks of a request that was not accepted.
+    async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()>;
 
     /// Deletes up to `limit` spool chunks that were written at or after `since` and before `before`, and that no message uses. Returns how
     /// many. Costs as much as was written in that time.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use axum::http::{HeaderMap, Method};
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, Registry, Validator};
 use nuncio_domain::ErrorCode;
 use parking_lot::Mutex;
@@ -138,7 +139,7 @@ impl Contract {
         let mut violations = Vec::new();
         for error in validator.iter_errors(&body) {
             violations.push(format!("{}: {}", error.instance_path(), error.masked()));
-            if let jsonschema::error::ValidationErrorKind::OneOfNotValid { context } = error.kind() {
+            if let ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } = error.kind() {
                 let inner = context.iter().enumerate().flat_map(|(n, errors)| errors.iter().map(move |error| (n, error)));
                 violations.extend(inner.map(|(n, error)| format!("  alternative {n}: {}: {}", error.instance_path(), error.masked())));
             }

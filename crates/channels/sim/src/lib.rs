@@ -64,6 +64,10 @@ impl AdapterFactory for SimFactory {
         FIELDS
     }
 
+    fn forgets_receipts(&self) -> bool {
+        true
+    }
+
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
         let settings = Settings::new(self.fields(), account);
         let outage = settings.text("fails").map(outage);
@@ -152,6 +156,11 @@ impl Adapter for Sim {
             | Behaviour::Corrects
             | Behaviour::Reads => self.accept(request, ReceiptKind::Delivered, Duration::ZERO),
         }
+    }
+
+    /// What happens follows from the attempt alone: it happens again.
+    async fn tell_again(&self, request: &SendRequest<'_>) {
+        drop(self.send(request).await);
     }
 
     async fn check(&self) -> Result<String, String> {

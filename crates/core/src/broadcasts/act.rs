@@ -64,7 +64,7 @@ impl Core {
         .await
     }
 
-    /// Stops handing over.
+    /// Stops it until it is resumed. What was handed over and no provider has yet is taken back.
     pub async fn pause_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
         self.act_on_broadcast(caller, id, Operation::Pause, |_, _| Ok(())).await

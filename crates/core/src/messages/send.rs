@@ -22,7 +22,7 @@ use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
-use crate::{Caller, Core, StoreResultExt as _, billing, once, rights};
+use crate::{Caller, Core, StoreResultExt as _, billing, once, quota, rights};
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -174,6 +174,7 @@ impl Core {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
                 Accepted::Stale => self.forget_world(caller.tenant),
                 Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
+                Accepted::Full { storage, required } => return Err(quota::exceeded(storage, required)),
                 Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
@@ -314,7 +315,8 @@ impl Core {
             let waits_for_its_time = accept.message.state.status == Status::Scheduled;
             let outbound = &core.inner.outbound;
             let bulk = accept.message.state.detail.broadcast.is_some();
-            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
+            let bytes = accept.message.request.spooled_bytes();
+            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk, bytes) };
             let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
             accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await;
@@ -341,6 +343,7 @@ impl Core {
                 fence: message.state.fence,
                 connection: message.state.route.connection,
                 bulk: message.state.detail.broadcast.is_some(),
+                bytes: message.request.spooled_bytes(),
             }),
             _ => {}
         }

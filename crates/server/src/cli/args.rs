@@ -87,6 +87,11 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: BalanceAction,
     },
+    /// How many bytes of messages an environment may store.
+    Storage {
+        #[command(subcommand)]
+        action: StorageAction,
+    },
     /// Broadcasts that wait for a person's review.
     Reviews {
         #[command(subcommand)]
@@ -135,10 +140,11 @@ pub(super) enum KeysAction {
         #[arg(long, value_delimiter = ',')]
         permissions: Vec<String>,
     },
-    /// Show all keys of a world.
+    /// Show all keys.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Revoke a key for good.
     Revoke {
@@ -149,10 +155,11 @@ pub(super) enum KeysAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SendersAction {
-    /// Show all senders of a world.
+    /// Show all senders.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Make a sender.
     Create {
@@ -206,10 +213,11 @@ pub(super) enum SendersAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConnectionsAction {
-    /// Show all connections of a world, without their secrets.
+    /// Show all connections, without their secrets.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Set the provider account of a sender's channel, in place of the one it has.
     Set {
@@ -279,10 +287,11 @@ pub(super) enum DomainsAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NumbersAction {
-    /// Show the inventory of a world, and who holds what of it.
+    /// Show the inventory, and who holds what of it.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Enter the numbers of a file. Columns: phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost, isFreeNumber. Numbers
     /// that are there get the new capabilities and prices.
@@ -420,6 +429,45 @@ pub(super) enum BalanceAction {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(super) enum StorageAction {
+    /// Show the quota and what is stored.
+    Show {
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+    /// Set the quota [default: off]. New messages beyond it are rejected with 507.
+    Limit {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// Bytes, such as 500M or 20G, or off. Counts the stored requests of messages, attachments in base64 included.
+        #[arg(value_parser = quota)]
+        bytes: Quota,
+    },
+}
+
+/// A number of bytes, or none for no quota.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Quota(Option<i64>);
+
+fn quota(text: &str) -> Result<Quota, String> {
+    if text == "off" {
+        return Ok(Quota(None));
+    }
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit {
+        "" => 0,
+        "K" | "KB" => 10,
+        "M" | "MB" => 20,
+        "G" | "GB" => 30,
+        "T" | "TB" => 40,
+        _ => return Err(format!("{text:?} is not a number of bytes such as 500M or 20G, or off")),
+    };
+    let bytes = digits.parse::<i64>().ok().and_then(|number| number.checked_mul(1 << shift)).filter(|bytes| *bytes > 0);
+    bytes.map(|bytes| Quota(Some(bytes))).ok_or_else(|| format!("{text:?} is out of range; must be at least 1 byte"))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Switch {
     On,
@@ -447,7 +495,7 @@ impl Action {
             Self::Keys { action: KeysAction::Create { name, env, permissions } } => {
                 Command::KeysCreate { name, env: env.into(), permissions }
             }
-            Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.into() },
+            Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.map(Into::into) },
             Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
             Self::Senders { action } => action.into(),
             Self::Connections { action } => action.into_command()?,
@@ -469,6 +517,10 @@ impl Action {
             }
             Self::Prices { action: PricesAction::List { own } } => Command::PricesList { own },
             Self::Balance { action } => action.into(),
+            Self::Storage { action: StorageAction::Show { env } } => Command::StorageShow { env: env.map(Into::into) },
+            Self::Storage { action: StorageAction::Limit { env, bytes: Quota(max_bytes) } } => {
+                Command::StorageLimit { env: env.into(), max_bytes }
+            }
             Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
             Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
             Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },
@@ -483,7 +535,7 @@ impl Action {
 impl From<SendersAction> for Command {
     fn from(action: SendersAction) -> Self {
         match action {
-            SendersAction::List { env } => Self::SendersList { env: env.into() },
+            SendersAction::List { env } => Self::SendersList { env: env.map(Into::into) },
             SendersAction::Create { env, name, phone_number, country, default } => {
                 Self::SendersCreate { env: env.into(), name, phone_number: typed(phone_number, country.as_ref()), default }
             }
@@ -529,7 +581,7 @@ fn read(file: &str) -> anyhow::Result<String> {
 impl ConnectionsAction {
     fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::List { env } => Command::ConnectionsList { env: env.into() },
+            Self::List { env } => Command::ConnectionsList { env: env.map(Into::into) },
             Self::Remove { env, sender, channel } => Command::ConnectionsRemove { env: env.into(), sender, channel },
             Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: env.into(), sender, channel },
             Self::Test { env, sender, channel } => Command::ConnectionsTest { env: env.into(), sender, channel },
@@ -544,7 +596,7 @@ impl ConnectionsAction {
 impl NumbersAction {
     fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::List { env } => Command::NumbersList { env: env.into() },
+            Self::List { env } => Command::NumbersList { env: env.map(Into::into) },
             Self::Import { file, country, env } => {
                 let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
                 for number in &mut numbers {

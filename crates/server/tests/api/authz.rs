@@ -338,7 +338,7 @@ async fn a_key_is_shown_once_and_kept_as_a_hash() {
     assert!(key.starts_with("svc_test_") && made.text.contains(&key));
     app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {key}"))], None).await.expect(200);
 
-    let listed = run(nuncio::admin::Command::KeysList { env: Environment::Test }).await;
+    let listed = run(nuncio::admin::Command::KeysList { env: Some(Environment::Test) }).await;
     let random = &key["svc_test_".len()..];
     assert!(listed.text.contains("shop") && !format!("{listed:?}").contains(random), "{listed:?}");
     let kept = app.store().read().await.expect("a reader").list_keys(app.tenant()).await.expect("keys");

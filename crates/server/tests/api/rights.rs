@@ -148,7 +148,7 @@ async fn a_webhook_of_a_sender_is_set_by_keys_that_may_set_webhooks() {
     ] {
         let send = async |key: &str| app.send(method, path, &[("authorization", &format!("Bearer {key}"))], Some(body.clone())).await;
         let refused = send(&weak).await.expect(403).json();
-        assert_eq!(refused["details"]["required"], "webhooks:write", "{body}");
+        assert_eq!(refused["details"]["requiredPermission"], "webhooks:write", "{body}");
         assert!(send(&strong).await.status.is_success(), "{body}");
     }
     let rename = json!({"name": "Store"});

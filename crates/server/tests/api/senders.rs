@@ -402,7 +402,7 @@ async fn the_command_line_does_what_the_api_does() {
     let shown = live(&app, "GET", &path(&made), None).await.expect(200).json();
     assert_eq!((&shown["name"], &shown["isDefault"]), (&json!("Store"), &json!(true)));
     command(&app, Command::SendersDelete { env: Environment::Live, id }).await.expect_err("it is the default one");
-    let list = command(&app, Command::SendersList { env: Environment::Live }).await.expect("a list").json;
+    let list = command(&app, Command::SendersList { env: Some(Environment::Live) }).await.expect("a list").json;
     let first = list.as_array().expect("senders").iter().find(|s| s["isDefault"] == false).expect("the other one");
     let id = first["id"].as_str().expect("an id").to_owned();
     command(&app, Command::SendersDelete { env: Environment::Live, id: id.clone() }).await.expect("it goes");

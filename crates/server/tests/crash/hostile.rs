@@ -32,7 +32,9 @@ async fn connect(n: usize, server: SocketAddr) -> Option<tokio::net::TcpStream> 
 }
 
 fn head(operation: &str, key: &str, length: usize) -> String {
-    format!("{operation} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
+    format!(
+        "{operation} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    )
 }
 
 /// Asks for large answers, again and again, and takes nothing.
@@ -62,7 +64,9 @@ async fn slow_writer(n: usize, server: SocketAddr, key: String, operation: Strin
 async fn streams(n: usize, server: SocketAddr, key: String, path: String) {
     let Some(stream) = connect(n, server).await else { return };
     let window = if n.is_multiple_of(2) { 0 } else { 65_535 };
-    let Ok((client, connection)) = h2::client::Builder::new().initial_window_size(window).handshake::<_, Bytes>(stream).await else { return };
+    let Ok((client, connection)) = h2::client::Builder::new().initial_window_size(window).handshake::<_, Bytes>(stream).await else {
+        return;
+    };
     let posting = async {
         let (mut client, mut bodies) = (client, Vec::new());
         for _ in 0..400 {
@@ -111,7 +115,8 @@ async fn huge_values(n: usize, server: SocketAddr, key: String) {
         let _ = stream.write_all(body.as_bytes()).await;
         let mut answer = vec![0; 128 * 1024];
         let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut answer)).await;
-        let shown = read.ok().and_then(Result::ok).map(|length| String::from_utf8_lossy(&answer[..length]).into_owned()).unwrap_or_default();
+        let shown =
+            read.ok().and_then(Result::ok).map(|length| String::from_utf8_lossy(&answer[..length]).into_owned()).unwrap_or_default();
         assert!(!shown.contains(&"u{1}\\".repeat(200)), "{shown}");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }

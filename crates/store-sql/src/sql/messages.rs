@@ -26,6 +26,13 @@ const LOOKUP: &str = "SELECT tenant_id, id, direction, message_type, sender_id, 
      status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail \
      FROM messages WHERE tenant_id = $1 AND id = $2";
 
+#[derive(sqlx::FromRow)]
+struct AwaitingRow {
+    #[sqlx(flatten)]
+    due: DueRow,
+    provider: String,
+}
+
 #[async_trait]
 impl MessageRepo for SqlTx {
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
@@ -122,6 +129,28 @@ impl MessageRepo for SqlTx {
         Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 
+    async fn messages_awaiting_receipts(
+        &mut self,
+        shard: i16,
+        before: (Timestamp, MessageId),
+        limit: u32,
+    ) -> Result<Vec<(DueMessage, String)>> {
+        let rows: Vec<AwaitingRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            due_columns!(),
+            ", provider FROM messages WHERE wait = 3 AND shard = $1 AND due_at <= $2 AND (due_at < $2 OR id < $3) \
+             ORDER BY due_at DESC, id DESC LIMIT $4"
+        ))
+        .bind(shard)
+        .bind(before.0.millis())
+        .bind(before.1.uuid())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(rows.into_iter().map(|row| (row.due.decode(), row.provider)).collect())
+    }
+
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
         let rows: Vec<DueRow> =
             sqlx::query_as(concat!("SELECT ", due_columns!(), " FROM messages WHERE wait = 4 ORDER BY tenant_id, id LIMIT $1"))
@@ -185,6 +214,19 @@ impl MessageRepo for SqlTx {
             .execute(self.conn())
             .await
             .or_end(self)?;
+        Ok(())
+    }
+
+    async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()> {
+        sqlx::query(
+            "DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 \
+             AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok(())
     }
 

@@ -401,6 +401,37 @@ pub(crate) async fn what_waits_is_walked_by_when_it_is_due(h: &Harness) {
     assert_eq!(ids(&waiting), [held]);
 }
 
+pub(crate) async fn what_awaits_a_receipt_is_walked_newest_first(h: &Harness) {
+    let mut expected = Vec::new();
+    for n in 0..7 {
+        let message = h.sent(n).await;
+        expected.push((message.state.due_at().unwrap(), message.id));
+    }
+    h.accept(h.item(&phone(1))).await;
+    h.sending(1).await;
+    let delivered = h.sent(1).await;
+    h.step(delivered.id, crate::make::receipt(nuncio_domain::lifecycle::ReceiptKind::Delivered, h.tick())).await;
+    let mut walked = Vec::new();
+    for shard in 0..64 {
+        let mut before = (Timestamp::from_millis(i64::MAX), MessageId::from_uuid(uuid::Uuid::max()));
+        loop {
+            let page = h.read().await.messages_awaiting_receipts(shard, before, 2).await.unwrap();
+            let Some((last, _)) = page.last() else { break };
+            let Some(Wait::Receipt { deadline }) = last.wait else { panic!("it waits for something else: {last:?}") };
+            before = (deadline, last.id);
+            assert!(page.iter().all(|(_, kind)| kind == "sim"));
+            let of_page: Vec<_> = page.iter().map(|(message, _)| message.id).collect();
+            assert!(of_page.iter().all(|id| !walked.contains(id)), "once each");
+            walked.extend(of_page);
+        }
+    }
+    if h.backend == Backend::Sqlite {
+        let newest_first: Vec<_> = expected.iter().rev().map(|(_, id)| *id).collect();
+        assert_eq!(walked, newest_first);
+    }
+    assert_eq!(BTreeSet::from_iter(walked), expected.into_iter().map(|(_, id)| id).collect());
+}
+
 pub(crate) async fn queued_messages_of_a_sender_are_found(h: &Harness) {
     let busy = async |since| h.read().await.has_queued_messages(h.world.tenant, h.world.sender, since).await.unwrap();
     let own = async |sender| h.read().await.has_queued_messages(h.world.tenant, sender, None).await.unwrap();

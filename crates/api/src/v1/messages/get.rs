@@ -16,7 +16,12 @@ use crate::reply::{Reply, Result};
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "The message.", body = MessageBody)),
 )]
-pub(crate) async fn get_message(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>, lease: Lease) -> Result<Reply<MessageBody>> {
+pub(crate) async fn get_message(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    lease: Lease,
+) -> Result<Reply<MessageBody>> {
     let view = core.get_message(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
     Ok(Reply::ok(view.into()))
 }

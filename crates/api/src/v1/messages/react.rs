@@ -22,6 +22,7 @@ use crate::reply::{Reply, Result};
         (status = 400, description = "The request is wrong, or the reaction cannot go out. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
         (status = 402, description = "The reaction may cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 507, description = "The environment's storage quota leaves no room for it. Code: `storage_quota_exceeded`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn react_to_message(

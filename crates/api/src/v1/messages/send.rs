@@ -10,9 +10,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::MessageBody;
 use crate::error::{ErrorBody, ErrorObject};
-use crate::error_details::{IdempotencyCode, NoDetails};
+use crate::error_details::{IdempotencyCode, NoDetails, whole_or_reference};
 use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
-use crate::original::Original;
 use crate::reply::{Reply, Result};
 
 /// How to treat a message.
@@ -35,7 +34,7 @@ pub(crate) struct PlanBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageConflict {
     /// The original message.
-    #[schema(value_type = Original<MessageView>)]
+    #[schema(schema_with = whole_or_reference::<MessageView>)]
     message: MessageView,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
     #[schema(value_type = IdempotencyCode)]
@@ -62,6 +61,7 @@ pub(crate) struct MessageConflict {
         (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error::ErrorBody),
         (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = crate::error::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error::ErrorBody),
     ),
 )]
 pub(crate) async fn send_message(
