@@ -8,7 +8,7 @@ use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Content;
 use nuncio_domain::sms::Alphabet;
 use nuncio_domain::template::Decision;
-use nuncio_domain::{Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
+use nuncio_domain::{Authentication, Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
 
 /// Takes what providers tell later.
 #[async_trait]
@@ -122,6 +122,8 @@ pub struct Inbound {
     pub provider_message_id: String,
     /// Who wrote, in canonical form.
     pub from: String,
+    /// What they wrote to, when the provider names it; else it is what the connection sends from.
+    pub to: Option<String>,
     /// The name that they go by in the messaging app, when it tells.
     pub profile_name: Option<String>,
     /// What kind of message it is. A button or a row that was chosen is a text, with what was chosen in `content`.
@@ -138,6 +140,8 @@ pub struct Inbound {
     pub media: Vec<Media>,
     /// The provider's id of our message that it replies to, when it says.
     pub replies_to: Option<String>,
+    /// For an email, what proves who wrote it. `None` where the provider vouches for the writer, as all others do.
+    pub authentication: Option<Authentication>,
     /// When, as the provider says.
     pub at: Timestamp,
 }
@@ -157,6 +161,7 @@ impl Inbound {
             channel,
             provider_message_id,
             from,
+            to: None,
             profile_name: None,
             message_type: MessageType::Text,
             text,
@@ -165,6 +170,7 @@ impl Inbound {
             html_body: None,
             media: Vec::new(),
             replies_to: None,
+            authentication: None,
             at,
         }
     }
@@ -181,6 +187,8 @@ pub struct InboundPart {
     pub channel: Channel,
     /// Who wrote, in canonical form.
     pub from: String,
+    /// What they wrote to, when the provider names it.
+    pub to: Option<String>,
     /// What the parts of one message have in common, and those of others of the same time have not.
     pub key: String,
     /// Which part it is, from 1 to `total`.

@@ -40,8 +40,8 @@ impl Core {
         caller.require(Permission::SendersRead)?;
         let (sender, channel) = place(sender, channel)?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?;
-        found.map(|connection| self.connection_view(&connection)).ok_or_else(|| Error::not_found("connection"))
+        let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
+        self.connection_view(&mut *tx, caller.tenant, &found).await
     }
 
     /// `PUT /v1/senders/{id}/channels/{channel}`: the connection, and whether there was none.
@@ -49,7 +49,8 @@ impl Core {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
         let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put, false).await?;
-        Ok((self.connection_view(&connection), is_new))
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        Ok((self.connection_view(&mut *tx, caller.tenant, &connection).await?, is_new))
     }
 
     /// `DELETE /v1/senders/{id}/channels/{channel}`.
@@ -69,19 +70,15 @@ impl Core {
         put: PutConnection,
         trusted: bool,
     ) -> Result<(Connection, bool)> {
-        let environment = self.world(tenant).await?.environment;
+        let world = self.world(tenant).await?;
+        let (environment, project) = (world.environment, world.project.id);
         let mut tx = self.change_world(tenant).await?;
         tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
-        if environment == Environment::Test && put.kind != SIM {
-            return Err(Error::field(
-                "kind",
-                "in the test world every channel is simulated, and no provider can be connected; must be sim",
-            ));
-        }
+        self.check_kind(environment, channel, &put.kind)?;
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
         let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await.or_fail()?;
-        tx.claim_mailbox(tenant, connection.id, mailbox.as_deref(), trusted).await.or_fail()?;
+        self.claim_new(&mut *tx, (tenant, project), &connection, mailbox.as_deref()).await?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
@@ -110,8 +107,8 @@ impl Core {
         match self.open_adapter(tenant, connection)? {
             Ok(adapter) => {
                 let found = adapter.check().await;
-                let rival = self.rival(tenant, connection, adapter.mailbox()).await?;
-                Ok(found.map(|found| found + &rival))
+                let missing = self.missing_mail(tenant, connection, adapter.mailbox()).await?;
+                Ok(found.map(|found| found + &missing))
             }
             Err(why) => Ok(Err(why)),
         }
@@ -123,6 +120,19 @@ impl Core {
         let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
         let told = |faults: Vec<FieldError>| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; ");
         Ok(opened.map_err(told))
+    }
+
+    /// Refuses a real provider in the test environment, and the simulator in the live one: what it "delivers" would count and be paid.
+    fn check_kind(&self, environment: Environment, channel: Channel, kind: &str) -> Result<()> {
+        let message = match (environment, kind == SIM) {
+            (Environment::Test, false) => format!("is {kind:?}; in the test environment every channel is simulated, so it must be {SIM}"),
+            (Environment::Live, true) => {
+                let real: Vec<_> = self.inner.registry.kinds(channel).into_iter().filter(|kind| *kind != SIM).collect();
+                format!("is {SIM}, the simulator, which delivers nothing; in the live environment it must be one of {}", real.join(", "))
+            }
+            (Environment::Test, true) | (Environment::Live, false) => return Ok(()),
+        };
+        Err(Error::field("kind", message))
     }
 
     /// The connection that `put` describes, which takes the place of `before`, and the address that people write to. Its settings and secrets are held against what its adapter
@@ -176,7 +186,7 @@ impl Core {
 }
 
 /// The sender and the channel of a path.
-fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> {
+pub(crate) fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> {
     Ok((parse_id(sender, "sender")?, Channel::parse(channel).ok_or_else(|| Error::not_found("channel"))?))
 }
 

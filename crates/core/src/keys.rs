@@ -2,7 +2,7 @@
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key};
+use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
 
 use crate::{Caller, Core, StoreResultExt as _};
 
@@ -62,9 +62,8 @@ impl Core {
         name: &str,
         permissions: Permissions,
     ) -> Result<NewKey> {
-        let length = name.chars().count();
-        if !(1..=100).contains(&length) {
-            return Err(Error::field("name", format!("has {length} characters; must have 1 to 100")));
+        if let Some(fault) = line::check("name", name, 1, limits::KEY_NAME) {
+            return Err(Error::invalid(vec![fault]));
         }
         let secret = key::generate(environment, &*self.ids().entropy);
         let key = ApiKey {

@@ -7,6 +7,7 @@ pub mod billing;
 pub mod broadcasts;
 mod cache;
 mod callbacks;
+mod claims;
 mod compliance;
 mod connections;
 pub mod contacts;
@@ -20,6 +21,7 @@ mod keys;
 mod known;
 mod list;
 mod mac;
+mod mail_codes;
 mod mailboxes;
 mod marks;
 pub mod messages;
@@ -28,10 +30,13 @@ mod once;
 mod patch;
 mod ports;
 mod prices;
+mod quota;
 pub mod rate;
 pub mod reassembly;
 pub mod receipts;
 mod review;
+mod rights;
+pub mod sandbox;
 mod secrets;
 pub mod senders;
 mod store_error;
@@ -47,10 +52,12 @@ use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, Te
 use nuncio_store::Store;
 
 pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
+pub use claims::InboundAddressView;
 pub use connections::PutConnection;
 pub use cursor::Cursors;
 pub use keys::NewKey;
 pub use list::Listed;
+pub use mail_codes::{CodeRelay, EnterCode, SentCodeView};
 pub use marks::Marks;
 pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
 pub use secrets::{Row, Sealer, SealerError};
@@ -96,6 +103,8 @@ struct Inner {
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
+    /// Where codes that prove inbound addresses go out.
+    code_relay: std::sync::OnceLock<CodeRelay>,
     /// Whether this node is about to stop, so that streams end.
     closing: std::sync::atomic::AtomicBool,
 }
@@ -124,7 +133,7 @@ impl Caller {
             return Ok(());
         }
         let message = format!("this API key lacks the permission {}", permission.as_str());
-        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("required", permission.as_str().into()))
+        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("requiredPermission", permission.as_str().into()))
     }
 }
 
@@ -184,6 +193,7 @@ impl Core {
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),
+            code_relay: std::sync::OnceLock::new(),
             closing: std::sync::atomic::AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }

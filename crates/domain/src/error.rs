@@ -41,7 +41,7 @@ codes! {
     DuplicateIdentifier = "duplicate_identifier", 400, "The identifier belongs to another contact.";
     Unauthorized = "unauthorized", 401, "The API key is missing or invalid.";
     InsufficientBalance = "insufficient_balance", 402, "The available balance does not cover the operation.";
-    Forbidden = "forbidden", 403, "The API key lacks the permission named in details.required.";
+    Forbidden = "forbidden", 403, "The API key lacks the permission named in details.requiredPermission.";
     NotFound = "not_found", 404, "There is no such resource in this world.";
     MethodNotAllowed = "method_not_allowed", 405, "The path does not support the method; Allow lists those it does.";
     NotAcceptable = "not_acceptable", 406, "Only application/json can be answered.";
@@ -53,6 +53,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json.";
     RateLimitExceeded = "rate_limit_exceeded", 429, "Too many requests; Retry-After says when to come back.";
     InternalError = "internal_error", 500, "Something went wrong inside; the request id finds it in the log.";
+    StorageQuotaExceeded = "storage_quota_exceeded", 507, "The environment keeps as many bytes of messages as its quota allows; nothing was stored.";
     Unavailable = "unavailable", 503, "The service cannot take the request now; Retry-After says when to come back.";
 }
 
@@ -180,7 +181,15 @@ impl Error {
 
     /// `400 invalid_request` because of the state that the resource is in.
     pub fn wrong_state(message: impl Into<String>, current: &str, allowed: &[&str]) -> Self {
-        Self::new(ErrorCode::InvalidRequest, message).with("currentStatus", current.into()).with("allowedFrom", allowed.into())
+        Self::new(ErrorCode::InvalidRequest, message).at_state(current, allowed)
+    }
+
+    /// Adds the state that the resource is in, and those that allow the operation. The present one is never among them, also where it
+    /// would do but for something else: a caller would take that for leave to try again.
+    #[must_use]
+    pub fn at_state(self, current: &str, allowed: &[&str]) -> Self {
+        let others: Vec<&str> = allowed.iter().copied().filter(|status| *status != current).collect();
+        self.with("currentStatus", current.into()).with("allowedFrom", others.into())
     }
 
     /// `500 internal_error`; `source` goes to the log and nowhere else.
@@ -303,5 +312,13 @@ mod tests {
         assert!(error.message().ends_with(&format!("lists {shown} of them")));
         assert!(size(&Error::field(bad.clone(), bad.clone())) <= 64 * 1024);
         assert!(size(&Error::new(ErrorCode::Unauthorized, bad)) <= 64 * 1024);
+    }
+
+    #[test]
+    fn the_state_that_was_refused_is_not_one_that_is_allowed() {
+        let error = Error::wrong_state("no", "sending", &["scheduled", "queued", "sending"]);
+        assert_eq!(error.details()["allowedFrom"], serde_json::json!(["scheduled", "queued"]));
+        let error = Error::new(ErrorCode::BroadcastNotEditable, "no").at_state("sent", &["draft"]);
+        assert_eq!((&error.details()["currentStatus"], &error.details()["allowedFrom"]), (&"sent".into(), &serde_json::json!(["draft"])));
     }
 }

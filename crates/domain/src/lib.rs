@@ -4,6 +4,7 @@
 //! Heavy dependencies stay out, so that this crate checks in seconds and every other crate can lean on it.
 
 pub mod address;
+pub mod authentication;
 pub mod broadcast;
 pub mod channel;
 pub mod config;
@@ -17,6 +18,8 @@ pub mod key;
 pub mod ledger;
 pub mod lifecycle;
 pub mod limits;
+pub mod line;
+pub mod mailbox;
 pub mod message;
 pub mod money;
 pub mod number;
@@ -34,6 +37,7 @@ pub mod time;
 pub mod webhook;
 
 pub use address::{AddressKind, Recipient};
+pub use authentication::Authentication;
 pub use channel::{Channel, MessageType, RequestedChannel};
 pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};

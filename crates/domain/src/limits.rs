@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const BODY_BYTES: usize = 1024 * 1024;
 /// Longest body of `POST /v1/messages`, in bytes.
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
+/// Messages of one batch.
+pub const BATCH: usize = 1_000;
 /// A message content longer than this many bytes goes through the spool before the lane.
 pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
 /// How much of the text of such a message lists and events show, in bytes.
@@ -26,8 +28,8 @@ pub const GUESSES: u32 = 60;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Largest page.
 pub const PAGE_MAX: u32 = 100;
-/// How far back `since` may lie for filters that no index serves.
-pub const FILTER_SPAN: Duration = Duration::from_secs(7 * 86_400);
+/// Rows that one request of a list looks at, when no index serves its filters.
+pub const SCAN_ROWS: u32 = 10_000;
 
 /// Email subject.
 pub const SUBJECT: usize = 998;
@@ -107,6 +109,8 @@ pub const VALIDITY_DEFAULT_EMAIL: u64 = 259_200;
 pub const SCHEDULE_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 /// A schedule that is further past due than this is held for a person.
 pub const PAST_DUE: Duration = Duration::from_secs(3_600);
+/// How soon a message of a paused broadcast is looked at again that cannot be given back, since a provider has an attempt of it.
+pub const PAUSED_LOOK: Duration = Duration::from_secs(30);
 /// How long a held message waits for a person.
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// Shortest and longest `fallbackAfterSeconds`.
@@ -116,6 +120,10 @@ pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);
 
 /// Name of a sender.
 pub const SENDER_NAME: usize = 100;
+/// Most characters of the name of an API key.
+pub const KEY_NAME: usize = 100;
+/// Most characters of the name of a project.
+pub const PROJECT_NAME: usize = 100;
 /// URL of a webhook, picture or site, in bytes.
 pub const URL_BYTES: usize = 2_048;
 /// Largest `dailySpendLimit`, in US dollars.
@@ -156,6 +164,18 @@ pub const INVITATION_CODE_TRIES: u32 = 5;
 pub const INVITATION_CODES: usize = 3;
 /// See [`INVITATION_CODES`].
 pub const INVITATION_CODE_SPAN: Duration = Duration::from_secs(3_600);
+/// How long a code that proves an inbound address is good.
+pub const MAIL_CODE_TTL: Duration = Duration::from_secs(900);
+/// Wrong tries after which such a code is good no more.
+pub const MAIL_CODE_TRIES: i16 = 5;
+/// Shortest time between two codes for one address.
+pub const MAIL_CODE_PAUSE: Duration = Duration::from_secs(60);
+/// Codes for one address within [`MAIL_CODE_SPAN`].
+pub const MAIL_CODES: i16 = 5;
+/// Addresses of one environment that codes are mailed to within [`MAIL_CODE_SPAN`].
+pub const MAIL_CODE_ADDRESSES: usize = 20;
+/// See [`MAIL_CODES`].
+pub const MAIL_CODE_SPAN: Duration = Duration::from_secs(86_400);
 /// Countries that an invitation or a sender may name.
 pub const COUNTRIES: usize = 250;
 

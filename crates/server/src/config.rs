@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use nuncio_channel_sip::Ports;
+use nuncio_core::CodeRelay;
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +24,8 @@ pub struct Config {
     pub dispatch: DispatchConfig,
     /// Email that comes in.
     pub email: EmailConfig,
+    /// Ports of this server for calls over SIP trunks.
+    pub sip: SipConfig,
     /// What URLs that users give may lead to.
     pub net: NetConfig,
     /// Log lines.
@@ -128,11 +132,14 @@ impl Default for RateLimitConfig {
 pub struct DispatchConfig {
     /// Seconds that a message waits for a receipt after it was sent.
     pub receipt_wait_seconds: u64,
+    /// Bytes of large requests and of fetched attachments that attempts may hold in memory together. Half of it is for requests, half for
+    /// what is fetched. While a provider's format is written, a message takes two to three times its size.
+    pub max_in_flight_bytes: usize,
 }
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        Self { receipt_wait_seconds: 86_400 }
+        Self { receipt_wait_seconds: 86_400, max_in_flight_bytes: 256 * 1024 * 1024 }
     }
 }
 
@@ -145,11 +152,99 @@ pub struct EmailConfig {
     pub listen: String,
     /// The largest mail that is taken, in octets.
     pub max_message_bytes: usize,
+    /// DNS servers for SPF, DKIM and DMARC, as `address:port`, separated by commas; empty for those of the system.
+    pub name_servers: String,
+    /// The authserv-id of the mail server in front, such as `mx.example.org`, if it checks SPF, DKIM and DMARC: its `Authentication-Results`
+    /// are believed then, and it must remove such fields that come from outside. Empty to believe no such field.
+    pub authserv_id: String,
+    /// Refuse mail that fails DMARC if the policy of its domain is `reject`. Otherwise it is taken, and its result recorded.
+    pub reject_dmarc: bool,
+    /// Mail server that carries the codes by which callers of the API prove their addresses, as `host:port`, such as `127.0.0.1:25`: one of
+    /// yours, reached without TLS and password. Empty: there are no codes, and addresses are claimed by domains only.
+    pub code_relay: String,
+    /// The address that codes are sent from, such as `nuncio@example.org`.
+    pub code_from: String,
+}
+
+impl EmailConfig {
+    /// The DNS servers; the error names the setting.
+    pub fn name_servers(&self) -> Result<Vec<std::net::SocketAddr>, String> {
+        let servers = self.name_servers.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let wrong = |text: &str| format!("email.name_servers: {text:?} is not address:port, such as 127.0.0.1:53");
+        servers.map(|text| text.parse().map_err(|_| wrong(text))).collect()
+    }
+
+    /// Where codes go out; the error names the setting.
+    pub fn code_relay(&self) -> Result<Option<CodeRelay>, String> {
+        if self.code_relay.is_empty() {
+            return Ok(None);
+        }
+        let read = || {
+            let (host, port) = self.code_relay.rsplit_once(':')?;
+            Some((host.trim_matches(['[', ']']).to_owned(), port.parse::<u16>().ok().filter(|port| *port > 0)?))
+        };
+        let (host, port) = read()
+            .filter(|(host, _)| !host.is_empty())
+            .ok_or_else(|| format!("email.code_relay: {:?} is not host:port, such as 127.0.0.1:25, or empty", self.code_relay))?;
+        if nuncio_channel_smtp::mailbox_address(&self.code_from).is_none() {
+            return Err(format!("email.code_from: {:?} is not an email address, which email.code_relay needs", self.code_from));
+        }
+        Ok(Some(CodeRelay { host, port, from: self.code_from.clone() }))
+    }
 }
 
 impl Default for EmailConfig {
     fn default() -> Self {
-        Self { listen: String::new(), max_message_bytes: 25 * 1024 * 1024 }
+        Self {
+            listen: String::new(),
+            max_message_bytes: 25 * 1024 * 1024,
+            name_servers: String::new(),
+            authserv_id: String::new(),
+            reject_dmarc: false,
+            code_relay: String::new(),
+            code_from: String::new(),
+        }
+    }
+}
+
+/// Ports of this server for calls over SIP trunks, which all connections share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SipConfig {
+    /// First UDP port for SIP; 0 for any. Each connection takes one.
+    pub port_low: u16,
+    /// Last UDP port for SIP; 0 for any.
+    pub port_high: u16,
+    /// First UDP port for sound. Each call takes two.
+    pub rtp_port_low: u16,
+    /// Last UDP port for sound.
+    pub rtp_port_high: u16,
+}
+
+impl Default for SipConfig {
+    fn default() -> Self {
+        let Ports { sip, rtp } = Ports::default();
+        Self { port_low: sip.0, port_high: sip.1, rtp_port_low: rtp.0, rtp_port_high: rtp.1 }
+    }
+}
+
+impl SipConfig {
+    /// The ports as the adapter takes them.
+    pub fn ports(&self) -> Ports {
+        Ports { sip: (self.port_low, self.port_high), rtp: (self.rtp_port_low, self.rtp_port_high) }
+    }
+
+    fn check(&self, problems: &mut Vec<String>) {
+        let any = (self.port_low, self.port_high) == (0, 0);
+        let ranges = [("sip.port", self.port_low, self.port_high, 0), ("sip.rtp_port", self.rtp_port_low, self.rtp_port_high, 1)];
+        for (name, low, high, more) in ranges.into_iter().skip(usize::from(any)) {
+            if low < 1_024 {
+                problems.push(format!("{name}_low: is {low}; must be 1024 to 65535"));
+            }
+            if u32::from(high) < u32::from(low) + more {
+                problems.push(format!("{name}_high: is {high}; must be at least {}, as {name}_low is {low}", u32::from(low) + more));
+            }
+        }
     }
 }
 
@@ -159,7 +254,7 @@ impl Default for EmailConfig {
 pub struct NetConfig {
     /// Plain http beside https.
     pub allow_http: bool,
-    /// Addresses of this machine.
+    /// Addresses of this machine, also by plain http.
     pub allow_loopback: bool,
     /// Networks in CIDR form that may be reached although they are private, separated by commas.
     pub allow_networks: String,
@@ -235,11 +330,19 @@ impl Config {
         if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
             problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
         }
+        if self.dispatch.max_in_flight_bytes < 1_048_576 {
+            problems.push(format!("dispatch.max_in_flight_bytes: is {}; must be at least 1048576", self.dispatch.max_in_flight_bytes));
+        }
         if !self.email.listen.is_empty() && self.email.listen.parse::<std::net::SocketAddr>().is_err() {
             problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.email.listen));
         }
         if !(65_536..=104_857_600).contains(&self.email.max_message_bytes) {
             problems.push(format!("email.max_message_bytes: is {}; must be 65536 to 104857600", self.email.max_message_bytes));
+        }
+        problems.extend(self.email.name_servers().err());
+        problems.extend(self.email.code_relay().err());
+        if self.email.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
+            problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.email.authserv_id));
         }
         if self.api.rate_limit.per_minute > 0 && self.api.rate_limit.burst == 0 {
             problems.push("api.rate_limit.burst: must be at least 1 while the limit is on".to_owned());
@@ -247,6 +350,7 @@ impl Config {
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format: {:?} is neither text nor json", self.log.format));
         }
+        self.sip.check(problems);
         if let Err(problem) = self.guard() {
             problems.push(problem);
         }
@@ -344,6 +448,16 @@ mod tests {
             compare(&mut value, &default, "", &mut problems);
             assert!(problems.len() == 1 && !problems[0].contains("hush"), "{problems:?}");
         }
+    }
+
+    #[test]
+    fn ports_for_calls_are_ranges() {
+        let wrong = |pairs: &[(&str, &str)]| env(pairs).err().map_or_else(Vec::new, |problems| problems.0);
+        assert_eq!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060"), ("NUNCIO__SIP__PORT_HIGH", "5060")]), Vec::<String>::new());
+        assert!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060")])[0].starts_with("sip.port_high: is 0; must be at least 5060"));
+        assert!(wrong(&[("NUNCIO__SIP__PORT_HIGH", "5060")])[0].starts_with("sip.port_low: is 0; must be 1024"));
+        assert!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "10000")])[0].starts_with("sip.rtp_port_high: is 10000; must be at least 10001"));
+        assert_eq!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "70000")]).len(), 1);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use nuncio_channel::{EventSink, Inbound, ProviderEvent, ReceiptTarget, Tokens, stop};
+use nuncio_channel_smtp::authenticate::Authenticator;
 use nuncio_channel_smtp::inlet::{self, Desk, Limits, NotNow, Place};
 use nuncio_channel_smtp::mail::{Complaint, Delivery, Fate, Letter, Mail};
 use nuncio_channel_smtp::mailbox_address;
@@ -38,8 +39,15 @@ impl PostRoom {
         }
         let listener = TcpListener::bind(&config.listen).await.with_context(|| format!("cannot listen for mail on {}", config.listen))?;
         let address = listener.local_addr()?;
+        let trusted_server = Some(config.authserv_id.clone()).filter(|id| !id.is_empty());
+        let authenticator = Authenticator::new(&config.name_servers().map_err(anyhow::Error::msg)?, trusted_server, config.reject_dmarc)
+            .map_err(|why| anyhow::anyhow!("{why}; set email.name_servers"))?;
+        if let Some(relay) = config.code_relay().map_err(anyhow::Error::msg)? {
+            node.core.set_code_relay(relay);
+        }
         node.core.claim_mailboxes().await?;
-        let desk = Arc::new(Clerk { core: node.core.clone(), events: node.dispatch.services().events });
+        let (core, events, authenticator) = (node.core.clone(), node.dispatch.services().events, Arc::new(authenticator));
+        let desk = Arc::new(Clerk { core, events, authenticator });
         let (ask, asked) = stop();
         let task = tokio::spawn(inlet::serve(listener, desk, Limits::of_size(config.max_message_bytes), asked));
         Ok(Some(Self { address, stop: ask, task }))
@@ -57,10 +65,15 @@ impl PostRoom {
 struct Clerk {
     core: Core,
     events: Arc<dyn EventSink>,
+    authenticator: Arc<Authenticator>,
 }
 
 #[async_trait]
 impl Desk for Clerk {
+    fn authenticator(&self) -> Option<&Arc<Authenticator>> {
+        Some(&self.authenticator)
+    }
+
     async fn find(&self, address: &str) -> Result<Option<Place>, NotNow> {
         if let Some(place) = self.read_token(address) {
             return Ok(Some(place));
@@ -165,14 +178,17 @@ impl Clerk {
             html_body: letter.html.clone(),
             media: letter.media.clone(),
             replies_to: letter.replies_to.map(|id| id.to_string()),
+            // What nobody checked proves nothing.
+            authentication: Some(letter.authentication.unwrap_or_default()),
             ..inbound
         }))
         .await
     }
 }
 
-/// What tells a letter without a name from others.
+/// What tells a letter without a name from others. What DNS says of it may differ when it is brought again.
 fn fingerprint(letter: &Letter) -> String {
+    let letter = Letter { authentication: None, ..letter.clone() };
     let digest = Sha256::digest(format!("{letter:?}"));
     digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -48,7 +48,7 @@ impl Server {
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
         let node = Node::new(
             store,
-            wiring::registry(config.guard().map_err(anyhow::Error::msg)?, nuncio_core::mail_tokens(&sealer))?,
+            wiring::registry(config, nuncio_core::mail_tokens(&sealer))?,
             sealer,
             ids,
             wiring::dispatch_config(config)?,

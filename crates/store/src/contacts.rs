@@ -79,6 +79,8 @@ pub struct NewInbound {
     pub new_contact: ContactId,
     /// The provider's id for it.
     pub provider_message_id: String,
+    /// Whether it is proven that they wrote it. If not, it counts neither for their channel nor as the beginning of a conversation.
+    pub is_proven: bool,
 }
 
 /// Contacts.

@@ -71,11 +71,4 @@ pub trait DirectoryRepo {
 
     /// Removes the connection of a sender for a channel; `false` when there is none.
     async fn delete_connection(&mut self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<bool>;
-
-    /// Has mail for `address` come to a connection, in place of the address it had, or of none. Answers whether it does: an address is its
-    /// first claimant's until that gives it up, but a `trusted` connection takes it from one that is not.
-    async fn claim_mailbox(&mut self, tenant: TenantId, connection: ConnectionId, address: Option<&str>, trusted: bool) -> Result<bool>;
-
-    /// To which connection mail for an address comes.
-    async fn find_mailbox(&mut self, address: &str) -> Result<Option<(TenantId, ConnectionId)>>;
 }

@@ -19,12 +19,14 @@ mod events;
 mod idempotency;
 mod invitations;
 mod ledger;
+mod mailboxes;
 mod messages;
 mod nodes;
 mod numbers;
 mod people;
 mod prices;
 mod profiles;
+mod quotas;
 mod reassembly;
 mod receipts;
 mod routing;
@@ -44,13 +46,15 @@ pub use events::{EventRecord, EventRepo, NewEvent, Occurrence};
 pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};
+pub use mailboxes::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo};
 pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;
-pub use people::{Address, PeopleRepo};
+pub use people::{Address, ContactFilter, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
+pub use quotas::{QuotaRepo, Storage};
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
 pub use routing::{CountryMetrics, RoutingRepo};
@@ -106,9 +110,11 @@ pub trait Tx:
     + EventRepo
     + IdempotencyRepo
     + LedgerRepo
+    + MailboxRepo
     + NodeRepo
     + PriceRepo
     + ProfileRepo
+    + QuotaRepo
     + ReassemblyRepo
     + ReceiptRepo
     + RoutingRepo

@@ -1,11 +1,14 @@
 //! For tests: the whole server in one process, with a clock and randomness that follow from a seed.
 //!
 //! [`TestApp`] sends requests through the real router, without a socket; [`TestApp::drain`] runs dispatch until nothing is left to
-//! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run.
+//! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run. Every response is
+//! held against the OpenAPI document.
 
+mod contract;
 mod database;
 mod faults;
 mod mailbox;
+mod name_server;
 mod receiver;
 mod time;
 
@@ -17,6 +20,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio::wiring::Node;
@@ -35,6 +39,7 @@ use tower::ServiceExt as _;
 pub use database::{Backend, Database};
 pub use faults::Faults;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
+pub use name_server::NameServer;
 pub use receiver::{Posted, Receiver};
 pub use time::{ManualClock, SeededEntropy};
 
@@ -78,13 +83,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let guard = nuncio::config::Config::default().guard().unwrap_or_default();
+        let config = nuncio::config::Config::default();
+        let guard = config.guard().unwrap_or_default();
         Self {
             per_minute: 0,
             burst: 10,
             max_in_flight_bytes: 256 * 1024 * 1024,
             pace: Pace::default(),
-            registry: nuncio::wiring::registry(guard.clone(), nuncio_core::mail_tokens(&sealer())).expect("a way out"),
+            registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
         }
     }
@@ -214,13 +220,20 @@ impl TestApp {
 
     /// Sends a request just as it is given.
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
-        let (parts, body) = self.open(method, path, headers, body).await.into_parts();
+        let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         let bytes = body.collect().await.expect("a body").to_bytes();
+        check(method, path, &parts, Some(&bytes));
         Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
     /// Sends a request just as it is given, and leaves the body of the answer to be read. The body may be a stream.
     pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+        let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
+        check(method, path, &parts, None);
+        Response::from_parts(parts, body)
+    }
+
+    async fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -309,6 +322,11 @@ impl TestApp {
     pub fn folder(&self) -> Option<&Path> {
         self.database.folder()
     }
+}
+
+/// Holds a response against the OpenAPI document.
+fn check(method: &str, target: &str, parts: &Parts, body: Option<&[u8]>) {
+    contract::check(contract::Exchange { method, target, status: parts.status.as_u16(), headers: &parts.headers, body });
 }
 
 /// What opens and closes the secrets of a [`TestApp`].

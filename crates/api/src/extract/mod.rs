@@ -22,6 +22,13 @@ pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
 
+impl Validators {
+    /// Reads a part of a body as a body of its own.
+    pub(crate) fn parse_part<T: DeserializeOwned + utoipa::ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
+        self.parse(json, lenient)
+    }
+}
+
 /// Who calls. The shell has looked it up.
 #[derive(Debug)]
 pub(crate) struct Auth(pub(crate) Caller);

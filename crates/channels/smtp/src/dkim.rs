@@ -38,7 +38,7 @@ enum Key {
 }
 
 /// Signs for one domain.
-pub(crate) struct Signer {
+pub struct Signer {
     domain: String,
     selector: String,
     key: Key,
@@ -52,12 +52,12 @@ impl fmt::Debug for Signer {
 
 impl Signer {
     /// A signer for `domain` (ASCII). The error says what is wrong with `key` and shows nothing of it.
-    pub(crate) fn new(domain: &str, selector: &str, key: &str) -> Result<Self, String> {
+    pub fn new(domain: &str, selector: &str, key: &str) -> Result<Self, String> {
         Ok(Self { domain: domain.to_owned(), selector: selector.to_owned(), key: read_key(key)? })
     }
 
     /// The `DKIM-Signature` field for `mail`, a whole message with CRLF line ends, ready to stand before it.
-    pub(crate) fn sign(&self, mail: &[u8], now: Timestamp) -> String {
+    pub fn sign(&self, mail: &[u8], now: Timestamp) -> String {
         let (head, body) = split(mail);
         let fields = signed_fields(head);
         let algorithm = match self.key {

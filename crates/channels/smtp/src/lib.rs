@@ -20,10 +20,11 @@ use crate::config::{Config, Offer};
 use crate::message::Letter;
 use crate::relays::{Post, Relays};
 
+pub mod authenticate;
 mod client;
 mod config;
 mod degrade;
-mod dkim;
+pub mod dkim;
 mod html;
 pub mod inlet;
 pub mod mail;
@@ -33,6 +34,7 @@ mod parts;
 mod pool;
 mod relays;
 mod report;
+mod reported;
 #[cfg(test)]
 #[path = "../tests/it/message.rs"]
 mod testing;

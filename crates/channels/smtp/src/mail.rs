@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mail_parser::decoders::html::html_to_text;
 use mail_parser::{Message, MimeHeaders as _, PartType};
 use nuncio_channel::Media;
-use nuncio_domain::{MessageId, Timestamp};
+use nuncio_domain::{Authentication, MessageId, Timestamp};
 
 pub use crate::report::{Complaint, Delivery, Fate};
 use crate::{parts, report};
@@ -37,8 +37,10 @@ pub enum Mail {
 /// A letter of a person.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Letter {
-    /// Who wrote, as the letter says. Nothing proves it.
+    /// Who wrote, as the letter says. Only `authentication` proves it.
     pub from: String,
+    /// What proves it; `None` until it was checked.
+    pub authentication: Option<Authentication>,
     /// The name beside it.
     pub name: Option<String>,
     /// `Message-ID`, without brackets.
@@ -116,6 +118,7 @@ fn letter(message: &Message<'_>) -> Option<Letter> {
     let media = message.attachments().take(ATTACHMENTS).map(|part| media(message, part));
     Some(Letter {
         from: from.address()?.trim().to_owned(),
+        authentication: None,
         name: from.name().map(|name| clean(name, 256)).filter(|name| !name.is_empty()),
         message_id: message.message_id().map(|id| clean(id, ID)),
         replies_to: answered(message),

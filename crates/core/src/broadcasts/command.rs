@@ -137,9 +137,15 @@ pub struct ScheduleBroadcast {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListBroadcasts {
-    /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<Status>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -152,9 +158,15 @@ pub struct ListBroadcasts {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListBroadcastContacts {
-    /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,

@@ -7,7 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Walk};
 use nuncio_domain::number::NumberStatus;
-use nuncio_domain::{Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits};
+use nuncio_domain::{
+    Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line,
+};
 use nuncio_store::{Operation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -17,7 +19,7 @@ use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
 use crate::mac::mac;
-use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id};
+use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id, rights};
 
 /// 32 bytes in base64.
 const RANDOM_LENGTH: usize = 43;
@@ -68,7 +70,7 @@ impl Core {
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
-            return Err(once::conflict("invitation", &original, same_request));
+            return Err(once::conflict(caller, rights::INVITATION, &original, same_request));
         }
         if let Some(number) = invitation.number {
             set_aside(&mut *tx, caller.tenant, number, now).await?;
@@ -80,10 +82,7 @@ impl Core {
 
     fn plan_invitation(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
         let mut errors = Vec::new();
-        if let Some(length) = asked.client_name.as_ref().map(|name| name.chars().count()).filter(|length| *length > limits::INVITATION_NAME)
-        {
-            errors.push(FieldError::new("clientName", format!("has {length} characters; must have at most {}", limits::INVITATION_NAME)));
-        }
+        errors.extend(asked.client_name.as_ref().and_then(|name| line::check("clientName", name, 0, limits::INVITATION_NAME)));
         let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {
             text.map(|text| {
                 parse(&text).unwrap_or_else(|error| {

@@ -122,7 +122,7 @@ pub(super) fn validity(channel: Channel) -> u64 {
 
 /// A file of an email.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Attachment)]
+#[schema(as = EmailAttachment)]
 #[serde(deny_unknown_fields)]
 pub struct AttachmentIn {
     /// File name.

@@ -5,11 +5,12 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::profile::{BusinessAccount, KeptAccount, MethodStatus, SetupStatus};
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Channel, ConnectionId, Micros, Redacted, Result, SenderId, TenantId, Timestamp};
-use nuncio_store::Tx;
+use nuncio_store::{InboundAddress, Tx};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::claims::InboundAddressView;
 use crate::webhooks::WebhookView;
 use crate::{Core, Health, StoreResultExt as _};
 
@@ -93,6 +94,9 @@ pub struct SenderConnectionView {
     pub channel: &'static str,
     /// The kind of provider, such as `smtp`.
     pub kind: String,
+    /// The address that people write to, if email can come in by it.
+    #[serde(rename = "inboundAddress", skip_serializing_if = "Option::is_none")]
+    pub inbound_address: Option<InboundAddressView>,
     /// How it is doing, as far as the node that answers has used it.
     pub health: Health,
 }
@@ -119,6 +123,9 @@ pub struct ConnectionView {
     /// How fast it may be used; as fast as the provider takes it when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throttle: Option<Throttle>,
+    /// The address that people write to, if email can come in by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inbound_address: Option<InboundAddressView>,
     /// How it is doing, as far as the node that answers has used it.
     pub health: Health,
     /// When it was first set up.
@@ -130,18 +137,20 @@ pub struct ConnectionView {
 }
 
 impl Core {
-    pub(crate) fn connection_view(&self, connection: &Connection) -> ConnectionView {
-        ConnectionView {
+    pub(crate) async fn connection_view(&self, tx: &mut dyn Tx, tenant: TenantId, connection: &Connection) -> Result<ConnectionView> {
+        let inbound = tx.inbound_addresses(tenant, &[connection.id]).await.or_fail()?.pop();
+        Ok(ConnectionView {
             id: connection.id,
             sender_id: connection.sender,
             channel: connection.channel.as_str(),
             kind: connection.kind.clone(),
             settings: connection.settings.clone(),
             throttle: connection.throttle,
+            inbound_address: inbound.map(Into::into),
             health: self.inner.outbound.health(connection),
             created_at: connection.id.created_at(),
             updated_at: connection.updated_at,
-        }
+        })
     }
 
     /// The view of a sender, with its webhook's secret if that was just made.
@@ -164,25 +173,33 @@ impl Core {
         let ids: Vec<SenderId> = senders.iter().map(|sender| sender.id).collect();
         let mut connections = tx.connections_of_senders(tenant, &ids).await.or_fail()?;
         connections.sort_by_key(|connection| connection.channel.number());
+        let on_email: Vec<_> = connections.iter().filter(|connection| connection.channel == Channel::Email).map(|c| c.id).collect();
+        let inbound = tx.inbound_addresses(tenant, &on_email).await.or_fail()?;
         let webhooks = tx.webhooks_of_senders(tenant, &ids).await.or_fail()?;
         let accounts = tx.accounts_of_senders(tenant, &ids).await.or_fail()?;
         let view = |sender: Sender| {
             let own: Vec<&Connection> = connections.iter().filter(|connection| connection.sender == sender.id).collect();
             let webhook = webhooks.iter().find(|webhook| webhook.sender == Some(sender.id));
             let account = accounts.iter().find(|kept| kept.sender == sender.id);
-            self.assemble(sender, &own, webhook, account)
+            self.assemble(sender, (&own, &inbound), webhook, account)
         };
         Ok(senders.into_iter().map(view).collect())
     }
 
-    fn assemble(&self, sender: Sender, connections: &[&Connection], webhook: Option<&Webhook>, kept: Option<&KeptAccount>) -> SenderView {
+    fn assemble(
+        &self,
+        sender: Sender,
+        (connections, inbound): (&[&Connection], &[InboundAddress]),
+        webhook: Option<&Webhook>,
+        kept: Option<&KeptAccount>,
+    ) -> SenderView {
         let account = kept.map(|kept| kept.account.clone()).unwrap_or_default();
         let on_whatsapp = connections.iter().any(|connection| connection.channel == Channel::Whatsapp);
         SenderView {
             webhook: webhook.map(|webhook| WebhookView::new(webhook, None)),
             whatsapp: on_whatsapp.then(|| WhatsappView::new(account, &sender.phone_number)),
             channels: connections.iter().map(|connection| connection.channel.as_str()).collect(),
-            connections: connections.iter().map(|connection| self.sender_connection_view(connection)).collect(),
+            connections: connections.iter().map(|connection| self.sender_connection_view(connection, inbound)).collect(),
             created_at: sender.id.created_at(),
             id: sender.id,
             name: sender.name,
@@ -195,11 +212,12 @@ impl Core {
         }
     }
 
-    fn sender_connection_view(&self, connection: &Connection) -> SenderConnectionView {
+    fn sender_connection_view(&self, connection: &Connection, inbound: &[InboundAddress]) -> SenderConnectionView {
         SenderConnectionView {
             id: connection.id,
             channel: connection.channel.as_str(),
             kind: connection.kind.clone(),
+            inbound_address: inbound.iter().find(|inbound| inbound.connection == connection.id).cloned().map(Into::into),
             health: self.inner.outbound.health(connection),
         }
     }

@@ -6,63 +6,96 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use nuncio::config::EmailConfig;
 use nuncio::post_room::PostRoom;
-use nuncio_domain::{Channel, ConnectionId, MessageId, TenantId};
-use nuncio_testkit::{Backend, Mailbox, Options, TestApp, repository};
+use nuncio_channel_smtp::dkim::Signer;
+use nuncio_domain::{Channel, ConnectionId, MessageId, Timestamp};
+use nuncio_testkit::{Backend, Mailbox, NameServer, Options, TestApp, repository};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader as Reader};
 use tokio::net::{TcpListener, TcpStream};
 
-const TAKEN: &str = "250 2.0.0 Taken";
+pub(crate) const TAKEN: &str = "250 2.0.0 Taken";
 
 /// The live world, which sends by a relay, and where its mail comes in.
-struct House {
-    app: TestApp,
+pub(crate) struct House {
+    pub(crate) app: TestApp,
     room: PostRoom,
+    pub(crate) names: NameServer,
+}
+
+/// The key of RFC 8463, and what its domain publishes.
+const KEY: &str = "nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=";
+const PUBLISHED: &str = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
+
+/// What DNS says to the listener. `example.net` is the domain of most writers.
+const NAMES: &[(&str, &str)] = &[
+    ("s1._domainkey.example.net", PUBLISHED),
+    ("_dmarc.example.net", "v=DMARC1; p=reject"),
+    ("example.net", "v=spf1 ip4:198.51.100.7 -all"),
+    ("s1._domainkey.other.example", PUBLISHED),
+    // Without DMARC.
+    ("s1._domainkey.plain.example", PUBLISHED),
+    ("plain.example", "v=spf1 ip4:198.51.100.7 ?all"),
+    ("s1._domainkey.broken.example", NameServer::BROKEN),
+    ("_dmarc.broken.example", "v=DMARC1; p=reject"),
+];
+
+/// `mail` as the server of `domain` sends it: signed.
+pub(crate) fn signed_by(domain: &str, mail: &str) -> String {
+    let mail = mail.replace("\r\n", "\n").replace('\n', "\r\n");
+    let mail = if mail.ends_with("\r\n") { mail } else { mail + "\r\n" };
+    let signer = Signer::new(domain, "s1", KEY).expect("a good key");
+    signer.sign(mail.as_bytes(), Timestamp::from_millis(1_700_000_000_000)) + &mail
 }
 
 impl House {
-    async fn open(backend: Backend, relay: u16) -> Self {
+    pub(crate) async fn open(backend: Backend, relay: u16) -> Self {
+        Self::with(backend, relay, EmailConfig::default()).await
+    }
+
+    pub(crate) async fn with(backend: Backend, relay: u16, config: EmailConfig) -> Self {
+        let names = NameServer::start(NAMES).await;
         let mut options = Options::default();
         options.dispatch.guard.allow_loopback = true;
         let app = TestApp::with(backend, options).await;
         app.connect(Channel::Email, "smtp", settings(relay), json!({})).await;
-        let config = EmailConfig { listen: "127.0.0.1:0".to_owned(), ..EmailConfig::default() };
+        let name_servers = names.address.to_string();
+        let config = EmailConfig { listen: "127.0.0.1:0".to_owned(), name_servers, ..config };
         let room = PostRoom::open(&app.node, &config).await.expect("it opens").expect("an address is set");
-        Self { app, room }
+        Self { app, room, names }
     }
 
-    async fn live(&self, method: &str, path: &str, body: Option<Value>) -> Value {
+    pub(crate) async fn live(&self, method: &str, path: &str, body: Option<Value>) -> Value {
         let auth = format!("Bearer {}", self.app.live_key);
         let answer = self.app.send(method, path, &[("authorization", &auth)], body).await;
         assert!(answer.status.is_success(), "{}", answer.text);
         answer.json()
     }
 
-    async fn items(&self, path: &str) -> Vec<Value> {
+    pub(crate) async fn items(&self, path: &str) -> Vec<Value> {
         self.live("GET", path, None).await["items"].as_array().expect("a page").clone()
     }
 
-    async fn send(&self, to: &str) -> String {
+    pub(crate) async fn send(&self, to: &str) -> String {
         let body = json!({"to": to, "subject": "s", "text": "x"});
         let id = self.live("POST", "/v1/messages", Some(body)).await["message"]["id"].as_str().expect("an id").to_owned();
         self.app.drain().await;
         id
     }
 
-    async fn message(&self, id: &str) -> Value {
+    pub(crate) async fn message(&self, id: &str) -> Value {
         self.live("GET", &format!("/v1/messages/{id}"), None).await["message"].clone()
     }
 
-    async fn sender(&self) -> String {
+    pub(crate) async fn sender(&self) -> String {
         self.items("/v1/senders").await[0]["id"].as_str().expect("an id").to_owned()
     }
 
-    async fn receive_email(&self, enabled: bool) {
+    pub(crate) async fn receive_email(&self, enabled: bool) {
         let path = format!("/v1/senders/{}", self.sender().await);
         self.live("PATCH", &path, Some(json!({"emailReceivingEnabled": enabled}))).await;
     }
 
-    async fn received(&self) -> Vec<Value> {
+    pub(crate) async fn received(&self) -> Vec<Value> {
         self.of_direction("inbound").await
     }
 
@@ -78,7 +111,7 @@ impl House {
     }
 
     /// `identifier reason` of every suppression.
-    async fn suppressions(&self) -> Vec<String> {
+    pub(crate) async fn suppressions(&self) -> Vec<String> {
         let text = |s: &Value| format!("{} {}", s["identifier"].as_str().unwrap_or_default(), s["reason"].as_str().unwrap_or_default());
         let mut all: Vec<_> = self.items("/v1/suppressions").await.iter().map(text).collect();
         all.sort();
@@ -97,27 +130,40 @@ impl House {
     }
 
     /// Brings a mail by LMTP, and answers what the listener says last.
-    async fn bring(&self, from: &str, to: &str, mail: &str) -> String {
-        bring(self.room.address, "LHLO", from, to, mail).await
+    pub(crate) async fn bring(&self, from: &str, to: &str, mail: &str) -> String {
+        bring(self.room.address, &["LHLO mx.test"], from, to, mail).await
+    }
+
+    /// The same by a mail server that says where it got the mail.
+    async fn bring_from(&self, client: &str, from: &str, to: &str, mail: &str) -> String {
+        let forward = format!("XFORWARD ADDR={client} HELO=mail.example.net");
+        bring(self.room.address, &["LHLO mx.test", &forward], from, to, mail).await
+    }
+
+    /// Brings a letter to the address of the house, and answers what it proves.
+    async fn authentication(&self, client: Option<&str>, from: &str, mail: &str) -> Value {
+        let to = "hello@example.org";
+        let answer = match client {
+            Some(client) => self.bring_from(client, from, to, mail).await,
+            None => self.bring(from, to, mail).await,
+        };
+        assert_eq!(answer, TAKEN, "{mail}");
+        self.received().await[0]["authentication"].clone()
     }
 }
 
-fn settings(relay: u16) -> Value {
+pub(crate) fn settings(relay: u16) -> Value {
     json!({"host": "127.0.0.1", "port": relay, "tls": "none", "from": "Acme <Hello@Example.org>", "bounce_domain": "bounces.example.org"})
 }
 
-async fn bring(address: SocketAddr, hello: &str, from: &str, to: &str, mail: &str) -> String {
+async fn bring(address: SocketAddr, opening: &[&str], from: &str, to: &str, mail: &str) -> String {
     let mut stream = Reader::new(TcpStream::connect(address).await.expect("the listener"));
     let mut last = String::new();
     let mail = mail.replace("\r\n", "\n").replace('\n', "\r\n");
-    for say in [
-        "",
-        &format!("{hello} mx.test\r\n"),
-        &format!("MAIL FROM:<{from}>\r\n"),
-        &format!("RCPT TO:<{to}>\r\n"),
-        "DATA\r\n",
-        &format!("{mail}\r\n.\r\n"),
-    ] {
+    let opening = opening.iter().map(|command| format!("{command}\r\n"));
+    let delivery =
+        [format!("MAIL FROM:<{from}>\r\n"), format!("RCPT TO:<{to}>\r\n"), "DATA\r\n".to_owned(), format!("{mail}\r\n.\r\n")];
+    for say in std::iter::once(String::new()).chain(opening).chain(delivery) {
         stream.get_mut().write_all(say.as_bytes()).await.expect("written");
         last.clear();
         while last.is_empty() || last.lines().last().is_some_and(|line| line.as_bytes().get(3) == Some(&b'-')) {
@@ -131,7 +177,7 @@ async fn bring(address: SocketAddr, hello: &str, from: &str, to: &str, mail: &st
 }
 
 /// A relay that takes everything.
-async fn relay() -> u16 {
+pub(crate) async fn relay() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("its address").port();
     tokio::spawn(async move {
@@ -293,51 +339,140 @@ async fn letters_of_people_are_messages() {
     }
 }
 
+// holds: suppressions.stop.proven
 #[tokio::test]
-async fn stop_and_start_are_heard_in_emails_too() {
-    let house = House::open(Backend::Sqlite, relay().await).await;
-    house.receive_email(true).await;
-    let write = |number: u8, text: &str| format!("From: ada@example.net\nSubject: Re: s\nMessage-ID: <{number}@example.net>\n\n{text}\n");
-    let quoted = write(1, "Stop.\n\nOn Sat, 21 Nov 2026, Acme wrote:\n> s\n> x");
-    assert_eq!(house.bring("ada@example.net", "hello@example.org", &quoted).await, TAKEN);
-    assert_eq!(house.suppressions().await, ["ada@example.net opt_out"]);
-    house.app.drain().await;
-    let answers = house.of_direction("outbound").await;
-    assert!(answers.len() == 1 && status(&answers[0]) == ("sent", None) && answers[0]["to"] == "ada@example.net", "{answers:?}");
-    assert_eq!(status(&house.message(&house.send("ada@example.net").await).await), ("failed", Some("recipient_suppressed")));
-    assert_eq!(house.bring("ada@example.net", "hello@example.org", &write(2, "START")).await, TAKEN);
-    assert!(house.suppressions().await.is_empty());
+async fn stop_and_start_are_heard_in_emails_that_prove_their_writer() {
+    for backend in Backend::all() {
+        let house = House::open(backend, relay().await).await;
+        house.receive_email(true).await;
+        let write = |number: u8, text: &str| format!("From: Ada <ada@example.net>\nSubject: Re: s\nMessage-ID: <{number}@example.net>\n\n{text}\n");
+        let bring = async |mail: &str| assert_eq!(house.bring("ada@example.net", "hello@example.org", mail).await, TAKEN);
+        let verified = async || {
+            let contacts = house.items("/v1/contacts").await;
+            contacts.iter().find(|contact| contact["primaryEmail"] == "ada@example.net").map(|contact| contact["verified"].clone())
+        };
+        // Anybody can write this.
+        for word in ["STOP", "HELP", "START"] {
+            bring(&write(word.len() as u8 + word.as_bytes()[1], word)).await;
+        }
+        house.app.drain().await;
+        let proof = json!({"spf": "none", "dkim": "none", "dmarc": "fail", "from": "unauthenticated"});
+        assert_eq!(house.received().await.iter().map(|message| &message["authentication"]).collect::<Vec<_>>(), [&proof, &proof, &proof]);
+        assert_eq!((house.suppressions().await.len(), house.of_direction("outbound").await.len()), (0, 0));
+        assert_eq!(verified().await, Some(json!(false)));
+
+        let quoted = write(1, "Stop.\n\nOn Sat, 21 Nov 2026, Acme wrote:\n> s\n> x");
+        bring(&signed_by("example.net", &quoted)).await;
+        assert_eq!(house.suppressions().await, ["ada@example.net opt_out"]);
+        assert_eq!(verified().await, Some(json!(true)));
+        house.app.drain().await;
+        let answers = house.of_direction("outbound").await;
+        assert!(answers.len() == 1 && status(&answers[0]) == ("sent", None) && answers[0]["to"] == "ada@example.net", "{answers:?}");
+        assert_eq!(status(&house.message(&house.send("ada@example.net").await).await), ("failed", Some("recipient_suppressed")));
+
+        bring(&write(2, "START")).await;
+        assert_eq!(house.suppressions().await, ["ada@example.net opt_out"], "a stranger lifts no opt-out");
+        bring(&signed_by("example.net", &write(3, "START"))).await;
+        assert!(house.suppressions().await.is_empty());
+        house.room.close().await;
+    }
 }
 
 #[tokio::test]
-async fn an_address_is_the_first_connection_s_that_had_it() {
+async fn an_answer_to_a_mail_that_came_may_stop_and_no_more() {
     let house = House::open(Backend::Sqlite, relay().await).await;
     house.receive_email(true).await;
-    let core = &house.app.node.core;
-    let other = house.live("POST", "/v1/senders", Some(json!({"name": "Other", "emailReceivingEnabled": true}))).await;
-    let other = other["id"].as_str().or(other["sender"]["id"].as_str()).expect("an id").to_owned();
-    let mut same = settings(1);
-    same["host"] = json!("192.0.2.1");
-    let path = format!("/v1/senders/{other}/channels/email");
-    house.live("PUT", &path, Some(json!({"kind": "smtp", "settings": same}))).await;
-    let whose = async || core.find_mailbox("hello@example.org").await.expect("the store").map(|(_, connection)| connection);
-    let (world, first) = (core.world(house.app.project.live).await.expect("the world"), whose().await.expect("a connection"));
-    let rival = world.connections.iter().find(|c| c.id != first && c.kind == "smtp").expect("the other connection").clone();
-    assert_eq!(rival.sender.to_string(), other);
-    core.claim_mailboxes().await.expect("claimed again");
-    assert_eq!(whose().await, Some(first), "a start of the server changes nothing");
-    // When the first one gives it up, it is free.
-    let mut moved = settings(1);
-    moved["from"] = json!("else@example.org");
-    house.app.connect(Channel::Email, "smtp", moved, json!({})).await;
-    assert_eq!(whose().await, None);
-    core.claim_mailboxes().await.expect("claimed");
-    assert_eq!(whose().await, Some(rival.id));
-    // What the operator sets up goes before what a caller of the API did.
-    house.app.connect(Channel::Email, "smtp", settings(1), json!({})).await;
-    assert_eq!(whose().await, Some(first));
-    house.live("DELETE", &path, None).await;
-    assert_eq!(core.find_mailbox("else@example.org").await.expect("the store"), None::<(TenantId, ConnectionId)>);
+    let (to_ada, to_bob) = (house.send("ada@example.net").await, house.send("bob@example.net").await);
+    let write = |answered: &str, number: u8, text: &str| {
+        format!("From: ada@example.net\nMessage-ID: <{number}@example.net>\nIn-Reply-To: <{answered}@example.org>\n\n{text}\n")
+    };
+    let bring = async |mail: &str| assert_eq!(house.bring("ada@example.net", "hello@example.org", mail).await, TAKEN);
+    for (number, other) in [(1, to_bob.as_str()), (2, "msg_01kahy0000e0000000000000ab"), (3, "x")] {
+        bring(&write(other, number, "STOP")).await;
+        assert!(house.suppressions().await.is_empty(), "{other}");
+    }
+    bring(&write(&to_ada, 4, "STOP")).await;
+    assert_eq!(house.suppressions().await, ["ada@example.net opt_out"]);
+    bring(&write(&to_ada, 5, "START")).await;
+    assert_eq!(house.suppressions().await, ["ada@example.net opt_out"]);
+    assert_eq!(house.received().await[0]["authentication"]["from"], "unauthenticated");
+}
+
+// holds: messages.inbound.authentication
+#[tokio::test]
+async fn what_proves_the_writer_of_a_mail() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    let number = std::cell::Cell::new(0);
+    let write = |from: &str| {
+        number.set(number.get() + 1);
+        format!("From: {from}\nTo: hello@example.org\nSubject: s\nMessage-ID: <n{}@x.example>\n\nhello\n", number.get())
+    };
+    let (ada, plain, good, evil) = ("ada@example.net", "ada@plain.example", Some("198.51.100.7"), Some("203.0.113.9"));
+    let twice = |mail: String| mail.replacen("From: ", "From: bob@example.net\nFrom: ", 1);
+    for (what, client, envelope, mail, spf, dkim, dmarc, proven) in [
+        ("signed", None, ada, signed_by("example.net", &write(ada)), "none", "pass", "pass", true),
+        ("signed by the domain above", None, ada, signed_by("example.net", &write("ada@mail.example.net")), "none", "pass", "pass", true),
+        ("signed by another domain", None, ada, signed_by("other.example", &write(ada)), "none", "pass", "fail", false),
+        ("changed", None, ada, signed_by("example.net", &write(ada)).replace("hello\r\n", "bye\r\n"), "none", "fail", "fail", false),
+        ("head changed", None, ada, signed_by("example.net", &write(ada)).replace("From: ada@", "From: bob@"), "none", "fail", "fail", false),
+        ("two writers", None, ada, twice(signed_by("example.net", &write(ada))), "permerror", "permerror", "permerror", false),
+        ("two writers in a field", None, ada, signed_by("example.net", &write("ada@example.net, bob@example.net")), "permerror", "permerror", "permerror", false),
+        ("from its server", good, ada, write(ada), "pass", "none", "pass", true),
+        ("from elsewhere", evil, ada, write(ada), "fail", "none", "fail", false),
+        ("from nobody knows where", None, ada, write(ada), "none", "none", "fail", false),
+        ("forwarded", evil, ada, signed_by("example.net", &write(ada)), "fail", "pass", "pass", true),
+        ("from the server of another domain", good, plain, write(ada), "pass", "none", "fail", false),
+        ("signed, without DMARC", None, plain, signed_by("plain.example", &write(plain)), "none", "pass", "none", true),
+        ("from its server, without DMARC", good, plain, write(plain), "pass", "none", "none", true),
+        ("signed by a subdomain, without DMARC", None, plain, signed_by("s.plain.example", &write(plain)), "none", "permerror", "none", false),
+        ("neither, without DMARC", evil, plain, write(plain), "neutral", "none", "none", false),
+        ("DNS fails", None, "a@broken.example", signed_by("broken.example", &write("a@broken.example")), "none", "temperror", "temperror", false),
+    ] {
+        let from = if proven { "authenticated" } else { "unauthenticated" };
+        let expected = json!({"spf": spf, "dkim": dkim, "dmarc": dmarc, "from": from});
+        assert_eq!(house.authentication(client, envelope, &mail).await, expected, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_other_servers_found_counts_for_the_named_one_only() {
+    let result = "Authentication-Results: mx.example.org; spf=pass smtp.mailfrom=ada@example.net; dkim=none; dmarc=pass header.from=example.net\n";
+    let mail = |number: u8| format!("{result}From: ada@example.net\nMessage-ID: <{number}@example.net>\n\nhello\n");
+    for (authserv_id, expected) in [("", "unauthenticated"), ("mx.example.com", "unauthenticated"), ("mx.example.org", "authenticated")] {
+        let config = EmailConfig { authserv_id: authserv_id.to_owned(), ..EmailConfig::default() };
+        let house = House::with(Backend::Sqlite, relay().await, config).await;
+        house.receive_email(true).await;
+        let found = house.authentication(None, "ada@example.net", &mail(1)).await;
+        assert_eq!(found["from"], expected, "{authserv_id:?}: {found}");
+    }
+}
+
+#[tokio::test]
+async fn what_dmarc_asks_to_refuse_is_refused_if_the_operator_says_so() {
+    let forged = "From: ada@example.net\nMessage-ID: <1@example.net>\n\nhello\n";
+    for (reject_dmarc, answer) in [(false, TAKEN), (true, "550 5.7.1 The DMARC policy of the domain in From refuses this mail")] {
+        let house = House::with(Backend::Sqlite, relay().await, EmailConfig { reject_dmarc, ..EmailConfig::default() }).await;
+        house.receive_email(true).await;
+        assert_eq!(house.bring("ada@example.net", "hello@example.org", forged).await, answer);
+        for (domain, from) in [("example.net", "ada@example.net"), ("plain.example", "ada@other.example"), ("broken.example", "a@broken.example")] {
+            let mail = signed_by(domain, &format!("From: {from}\nMessage-ID: <{domain}>\n\nhello\n"));
+            assert_eq!(house.bring(from, "hello@example.org", &mail).await, TAKEN, "{domain}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mail_cannot_make_dns_busy() {
+    let house = House::open(Backend::Sqlite, relay().await).await;
+    house.receive_email(true).await;
+    let mail = signed_by("example.net", "From: ada@example.net\nMessage-ID: <1@example.net>\n\nhello\n");
+    let signature = mail.split("From: ").next().expect("a signature");
+    let signatures: String = (0..200).map(|n| signature.replace("d=example.net", &format!("d=d{n}.example"))).collect();
+    // The one that matters is among those that are looked at.
+    let found = house.authentication(None, "ada@example.net", &(signatures + &mail)).await;
+    assert_eq!((&found["dkim"], &found["from"]), (&json!("pass"), &json!("authenticated")));
+    assert!(house.names.asked() <= 30, "{} questions", house.names.asked());
 }
 
 /// A private postfix, which ends with its owner.
@@ -403,7 +538,7 @@ async fn heavy_what_postfix_cannot_deliver_comes_back() {
     // A letter comes the same way.
     let letter = "From: Ada <ada@example.net>\nSubject: Hi\nMessage-ID: <7@example.net>\n\nHello\n";
     let relay = SocketAddr::from(([127, 0, 0, 1], free));
-    assert!(bring(relay, "EHLO", "ada@example.net", "hello@example.org", letter).await.starts_with("250"));
+    assert!(bring(relay, &["EHLO mx.test"], "ada@example.net", "hello@example.org", letter).await.starts_with("250"));
     postfix.wait_for("status=sent (250 2.0.0 Taken");
     assert_eq!(house.received().await[0]["text"], "Hello");
 }

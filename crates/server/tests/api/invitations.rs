@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use insta::assert_json_snapshot;
+use insta::assert_snapshot;
 use nuncio_domain::InvitationId;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
@@ -57,7 +57,7 @@ async fn number(app: &TestApp, phone_number: &str) -> String {
 async fn an_invitation_as_it_is_shown() {
     let app = TestApp::start().await;
     let plain = app.post("/v1/invitations", json!({})).await.expect(201).json();
-    assert_json_snapshot!(plain);
+    assert_snapshot!(crate::pretty(&plain));
     let full = json!({"clientName": "Ada", "clientEmail": "Ada@EXAMPLE.org", "clientPhone": "+34600111222", "expiresInDays": 30,
         "phoneNumberId": number(&app, "+12025550142").await, "allowedPhoneCountries": ["es", "ES", "FR"]});
     let made = invite(&app, full).await;

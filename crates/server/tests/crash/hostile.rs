@@ -63,7 +63,7 @@ async fn slow_writer(n: usize, server: SocketAddr, key: String, operation: Strin
 /// As many streams as a connection has, each with a body that does not end; or without a window for their answers.
 async fn streams(n: usize, server: SocketAddr, key: String, path: String) {
     let Some(stream) = connect(n, server).await else { return };
-    let window = if n % 2 == 0 { 0 } else { 65_535 };
+    let window = if n.is_multiple_of(2) { 0 } else { 65_535 };
     let Ok((client, connection)) = h2::client::Builder::new().initial_window_size(window).handshake::<_, Bytes>(stream).await else {
         return;
     };

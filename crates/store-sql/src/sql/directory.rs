@@ -11,7 +11,7 @@ use nuncio_store::{DirectoryRepo, Result, StoreError};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::newest_first;
+use super::query::{List, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -22,6 +22,7 @@ type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
 const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id FROM projects p \
      JOIN worlds l ON l.project_id = p.id AND l.environment = 'live' JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
 
+const SENDER_COLUMNS: &str = "id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at";
 const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
      FROM senders WHERE tenant_id = ";
 const CONNECTIONS: &str =
@@ -310,12 +311,10 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn list_senders(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
-        let mut query = QueryBuilder::<Db>::new(SENDERS);
-        query.push_bind(tenant.0);
-        newest_first(&mut query, page);
-        let rows: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let senders = rows.into_iter().map(SenderRow::decode).collect::<Result<Vec<_>>>()?;
-        Ok(Page::from_rows(senders, page.limit, |sender| sender.id.uuid()))
+        let streams = vec![of_world(tenant.0, |_| {})];
+        let list = List { columns: SENDER_COLUMNS, table: "senders", id: "id", streams, filter: None };
+        let page = self.page(list, page, |row: &SenderRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(SenderRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
     async fn delete_sender(&mut self, tenant: TenantId, id: SenderId) -> Result<bool> {
@@ -399,40 +398,6 @@ impl DirectoryRepo for SqlTx {
             .or_end(self)?;
         self.raise_epoch(tenant).await?;
         Ok(done.rows_affected() == 1)
-    }
-
-    async fn claim_mailbox(&mut self, tenant: TenantId, connection: ConnectionId, address: Option<&str>, trusted: bool) -> Result<bool> {
-        sqlx::query("DELETE FROM mailboxes WHERE tenant_id = $1 AND connection_id = $2 AND address <> $3")
-            .bind(tenant.0)
-            .bind(connection.uuid())
-            .bind(address.unwrap_or_default())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
-        let Some(address) = address else { return Ok(true) };
-        let done = sqlx::query(
-            "INSERT INTO mailboxes (address, tenant_id, connection_id, trusted) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (address) DO UPDATE SET tenant_id = excluded.tenant_id, connection_id = excluded.connection_id, \
-             trusted = excluded.trusted WHERE (mailboxes.trusted = 0 AND excluded.trusted <> 0) \
-             OR (mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id)",
-        )
-        .bind(address)
-        .bind(tenant.0)
-        .bind(connection.uuid())
-        .bind(i16::from(trusted))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(done.rows_affected() == 1)
-    }
-
-    async fn find_mailbox(&mut self, address: &str) -> Result<Option<(TenantId, ConnectionId)>> {
-        let row: Option<(i64, Uuid)> = sqlx::query_as("SELECT tenant_id, connection_id FROM mailboxes WHERE address = $1")
-            .bind(address)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(row.map(|(tenant, id)| (TenantId(tenant), ConnectionId::from_uuid(id))))
     }
 }
 

@@ -46,6 +46,7 @@ pub(crate) fn inbound(h: &Harness, from: &Recipient, provider: &str) -> NewInbou
         new_address: h.id(),
         new_contact: h.id(),
         provider_message_id: provider.to_owned(),
+        is_proven: true,
     }
 }
 
@@ -132,6 +133,22 @@ pub(crate) async fn a_reply_goes_out_although_its_recipient_opted_out(h: &Harnes
     let (_, state) = h.step(plain.id, start(NODE, 0)).await;
     assert_eq!((state.status, state.detail.failure.unwrap().code), (Status::Failed, FailureCode::RecipientSuppressed));
     assert_eq!(h.events(reply.id).await.len(), 3);
+}
+
+pub(crate) async fn what_is_not_proven_marks_no_channel(h: &Harness) {
+    let wrote = |provider: &str, is_proven| NewInbound { is_proven, ..inbound(h, &phone(1), provider) };
+    let begins = async |id| h.events(id).await[0].changes[0].conversation;
+    let unproven = wrote("1", false);
+    assert!(receive(h, &unproven).await && !receive(h, &unproven).await);
+    let (address, _) = h.read().await.find_address(h.world.tenant, &phone(1)).await.unwrap().unwrap();
+    let marked = async || {
+        let metrics = h.read().await.channel_metrics(h.world.tenant, address).await.unwrap();
+        metrics.iter().any(|metrics| metrics.last_inbound_at.is_some())
+    };
+    assert_eq!((marked().await, begins(unproven.message.id).await), (false, false));
+    let proven = wrote("2", true);
+    assert!(receive(h, &proven).await);
+    assert_eq!((marked().await, begins(proven.message.id).await), (true, true));
 }
 
 pub(crate) async fn a_new_writer_of_many_messages_is_made_once(h: &Harness) {

@@ -17,13 +17,20 @@ const COVERED: &[(&str, &[&str])] = &[
         &["due_deliveries", "waiting_webhooks", "waiting_resources", "known_deliveries", "drop_deliveries", "mark_webhook"],
     ),
     ("a_delivered_delivery_stays_delivered", &["list_deliveries", "replay_delivery", "log_deliveries"]),
+    ("the_log_is_searched_by_time_and_resource", &["log_place"]),
     ("the_log_is_read_in_commit_order", &["read_log", "list_log", "log_end", "find_log_entry"]),
     ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "webhooks_of_senders", "delete_webhook"]),
     (
         "senders_come_back_as_they_were_and_go",
         &["find_senders", "list_senders", "delete_sender", "connections_of_senders", "find_connection", "connections_of_kinds"],
     ),
-    ("mail_for_an_address_comes_to_one_connection", &["claim_mailbox", "find_mailbox"]),
+    ("mail_for_an_address_comes_to_one_connection", &["claim_mailbox", "find_mailbox", "release_mailbox"]),
+    ("an_inbound_address_is_pending_until_it_is_claimed", &["set_inbound_address", "inbound_addresses"]),
+    (
+        "a_domain_is_given_to_one_project",
+        &["give_mail_domain", "find_mail_domain", "list_mail_domains", "delete_mail_domain", "mailboxes_of_domain"],
+    ),
+    ("codes_of_an_environment_are_kept_for_a_while", &["put_mail_code", "list_mail_codes", "purge_mail_codes"]),
     ("what_is_kept_of_an_account_comes_back", &["put_account", "accounts_of_senders", "delete_account"]),
     ("queued_messages_of_a_sender_are_found", &["has_queued_messages"]),
     ("a_claimed_message_is_born_sending", &["messages_owned_by"]),
@@ -32,6 +39,8 @@ const COVERED: &[(&str, &[&str])] = &[
     ("contacts_come_in_the_order_of_messages", &["contacts_of_messages"]),
     ("what_is_due_comes_longest_due_first", &["due_messages"]),
     ("what_waits_is_walked_by_when_it_is_due", &["waiting_messages"]),
+    ("what_awaits_a_receipt_is_walked_newest_first", &["messages_awaiting_receipts"]),
+    ("a_quota_counts_what_is_stored_and_refuses_the_rest", &["limit_storage", "find_storage", "delete_spool"]),
     ("a_row_that_nobody_guards_is_found", &["count_unguarded_messages"]),
     ("chunks_that_no_message_uses_are_swept", &["insert_spool_chunk", "purge_orphaned_spool"]),
     ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_world"]),
@@ -149,6 +158,7 @@ fn helper(method: &str) -> &str {
     match method {
         "log_deliveries" => "log",
         "insert_inbound" => "receive",
+        "find_mailbox" => "holder",
         method => method,
     }
 }

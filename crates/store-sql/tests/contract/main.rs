@@ -17,12 +17,14 @@ mod idempotency;
 mod invitations;
 mod lists;
 mod load;
+mod mailboxes;
 mod make;
 mod money;
 mod nodes;
 mod numbers;
 mod people;
 mod reassembly;
+mod quotas;
 mod receipts;
 mod restored;
 mod schema;
@@ -104,10 +106,14 @@ cases! {
             every_filter_filters,
             metadata_is_compared_as_text,
             a_walk_over_pages_sees_every_row_once,
+            a_filter_without_an_index_looks_at_so_many_rows,
+            every_list_with_such_a_filter_goes_on,
+            a_conversation_is_walked_whole,
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
             what_waits_is_walked_by_when_it_is_due,
+            what_awaits_a_receipt_is_walked_newest_first,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
         }
@@ -117,14 +123,20 @@ cases! {
             a_key_is_found_by_its_hash_and_revoked_once,
             a_world_has_one_default_sender,
             a_sender_has_one_connection_per_channel,
-            mail_for_an_address_comes_to_one_connection,
             senders_come_back_as_they_were_and_go,
             what_is_kept_of_an_account_comes_back,
             a_dropped_transaction_leaves_nothing,
             a_conflict_ends_the_transaction,
         }
+        mailboxes {
+            mail_for_an_address_comes_to_one_connection,
+            an_inbound_address_is_pending_until_it_is_claimed,
+            a_domain_is_given_to_one_project,
+            codes_of_an_environment_are_kept_for_a_while,
+        }
         contacts {
             metrics_add_up,
+            what_is_not_proven_marks_no_channel,
             an_inbound_message_is_received_once,
             a_new_writer_of_many_messages_is_made_once,
             suppressions_hold_until_lifted,
@@ -158,6 +170,7 @@ cases! {
         events {
             what_happened_to_a_resource_is_told_in_order,
             the_log_is_read_in_commit_order,
+            the_log_is_searched_by_time_and_resource,
         }
         numbers {
             the_inventory_is_searched,
@@ -184,6 +197,7 @@ cases! {
             whoever_is_erased_leaves_broadcasts,
             counts_follow_the_messages,
             what_is_cancelled_does_not_start,
+            what_is_paused_goes_back_to_its_broadcast,
             a_broadcast_that_is_due_is_taken_by_one,
         }
         nodes {
@@ -202,6 +216,10 @@ cases! {
             many_spend_no_more_than_there_is,
             the_price_list_is_kept_by_place_and_date,
             what_is_known_of_a_recipient_and_its_country,
+        }
+        quotas {
+            a_quota_counts_what_is_stored_and_refuses_the_rest,
+            many_store_no_more_than_the_quota,
         }
         budget {
             a_message_costs_few_rows,

@@ -93,6 +93,7 @@ const NOT_OF_A_TENANT: &[(&str, &str)] = &[
     ("api_keys", "hash"),
     ("events", "position"),
     // A mail names an address and nothing else: two worlds cannot both have it.
+    ("mail_domains", "domain"),
     ("mailboxes", "address"),
     ("nodes", "id"),
     ("prices", "project_id"),

@@ -28,7 +28,7 @@ pub(crate) struct AttachmentList {
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "The attachments, in their order.", body = AttachmentList)),
 )]
-pub(crate) async fn list_attachments(
+pub(crate) async fn list_message_attachments(
     State(core): State<Core>,
     Auth(caller): Auth,
     Path(id): Path<String>,

@@ -2,9 +2,10 @@
 
 use axum::extract::State;
 use nuncio_core::senders::ConnectionView;
-use nuncio_core::{Core, PutConnection};
+use nuncio_core::{Core, EnterCode, InboundAddressView, PutConnection, SentCodeView};
 use nuncio_domain::Channel;
 
+use crate::error::ErrorBody;
 use crate::extract::{Auth, Body, Path};
 use crate::reply::{NoContent, Reply, Result};
 
@@ -31,6 +32,8 @@ pub(crate) async fn get_sender_channel(
 ///
 /// In place of the one that it has. Settings and throttle are replaced whole; secrets that are left out keep their value while `kind`
 /// stays the same. Nothing is sent to the provider to try it out. In the test world `kind` must be `sim`.
+///
+/// Email to the address in `from` comes in once the address is verified; see `inboundAddress`.
 #[utoipa::path(
     put, path = "/v1/senders/{id}/channels/{channel}", tag = "Senders", request_body = PutConnection,
     params(
@@ -40,6 +43,7 @@ pub(crate) async fn get_sender_channel(
     responses(
         (status = 200, description = "The provider account, in place of another one.", body = ConnectionView),
         (status = 201, description = "The provider account; there was none.", body = ConnectionView),
+        (status = 409, description = "Email to the address in `from` comes to another environment. Code: `conflict`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn put_sender_channel(
@@ -70,4 +74,50 @@ pub(crate) async fn delete_sender_channel(
 ) -> Result<NoContent> {
     core.delete_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
+}
+
+/// Mail a code to the inbound address
+///
+/// It is good for 15 minutes, and a new one replaces it. At most one a minute and 5 a day go to an address, and to 20 addresses a day.
+/// Answers 400 if the operator has set up no mail server for codes.
+#[utoipa::path(
+    post, path = "/v1/senders/{id}/channels/{channel}/verification", tag = "Senders",
+    params(
+        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("channel" = Channel, Path, description = "The channel; only `email` has an inbound address."),
+    ),
+    responses(
+        (status = 202, description = "The code is on its way, or the address is verified already.", body = SentCodeView),
+        (status = 409, description = "Email to the address comes to another environment, or too many codes were mailed. Code: `conflict`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn request_sender_channel_code(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path((id, channel)): Path<(String, String)>,
+) -> Result<Reply<SentCodeView>> {
+    Ok(Reply::accepted(core.request_address_code(&caller, &id, &channel).await?))
+}
+
+/// Verify the inbound address by its code
+///
+/// Email to the address comes in from then on, if the sender has `emailReceivingEnabled`. After 5 wrong codes a new one is needed.
+#[utoipa::path(
+    post, path = "/v1/senders/{id}/channels/{channel}/verify", tag = "Senders", request_body = EnterCode,
+    params(
+        ("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk"),
+        ("channel" = Channel, Path, description = "The channel; only `email` has an inbound address."),
+    ),
+    responses(
+        (status = 200, description = "The address is verified.", body = InboundAddressView),
+        (status = 409, description = "Email to the address comes to another environment. Code: `conflict`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn verify_sender_channel(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path((id, channel)): Path<(String, String)>,
+    Body { value, .. }: Body<EnterCode>,
+) -> Result<Reply<InboundAddressView>> {
+    Ok(Reply::ok(core.verify_address(&caller, &id, &channel, &value).await?))
 }

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::authenticate::Authenticator;
 use crate::mail::Mail;
 
 /// Whose an address is.
@@ -38,6 +39,11 @@ pub struct NotNow;
 /// Knows addresses, and takes mail for them.
 #[async_trait]
 pub trait Desk: Debug + Send + Sync {
+    /// What checks who wrote a letter; without it, nothing is checked.
+    fn authenticator(&self) -> Option<&Arc<Authenticator>> {
+        None
+    }
+
     /// Whose an address is; `None` for one to which no mail is taken.
     async fn find(&self, address: &str) -> Result<Option<Place>, NotNow>;
 
@@ -80,10 +86,10 @@ pub async fn serve(listener: TcpListener, desk: Arc<dyn Desk>, limits: Limits, m
             () = stop.asked() => break,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let (desk, stop) = (Arc::clone(&desk), stop.clone());
                 sessions.spawn(async move {
-                    session::run(stream, &*desk, limits, stop).await;
+                    session::run(stream, peer.ip(), &*desk, limits, stop).await;
                     drop(permit);
                 });
             }

@@ -1,12 +1,20 @@
 //! One conversation with a client that brings mail.
+//!
+//! The client is a mail server of the operator's. One in a private network may say by `XFORWARD`, an extension of Postfix, from where it got a
+//! mail: SPF is about that address.
+
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use nuncio_channel::Stop;
+use nuncio_net::GuardPolicy;
 use smtp_proto::{Error, Request};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 
 use super::content::{Broken, COMMAND, read_line, read_mail};
 use super::{Desk, Limits, NotNow, Place};
+use crate::authenticate::Origin;
 use crate::mail::Mail;
 
 /// Commands that cannot be read or come out of turn, since the last mail that was taken, after which a client is hung up on. An address
@@ -16,7 +24,7 @@ const BARE: &str = "521 5.5.2 A line ends with CR and LF and has no other";
 
 /// What of a mail is known before its content.
 struct Envelope {
-    from: String,
+    origin: Origin,
     to: Vec<Place>,
 }
 
@@ -27,6 +35,9 @@ struct Session<'a, S> {
     /// Whether it said hello, and whether in LMTP.
     lmtp: Option<bool>,
     envelope: Option<Envelope>,
+    /// Whether it may say where mails come from, and what it said of the next one.
+    is_front: bool,
+    origin: Origin,
     faults: u32,
 }
 
@@ -38,8 +49,10 @@ enum Then {
 }
 
 /// Converses until one side has enough.
-pub(super) async fn run(stream: impl AsyncRead + AsyncWrite + Unpin, desk: &dyn Desk, limits: Limits, stop: Stop) {
-    let mut session = Session { stream: BufReader::new(stream), desk, limits, lmtp: None, envelope: None, faults: 0 };
+pub(super) async fn run(stream: impl AsyncRead + AsyncWrite + Unpin, peer: IpAddr, desk: &dyn Desk, limits: Limits, stop: Stop) {
+    let is_front = GuardPolicy::default().check_address("", peer.to_canonical()).is_err();
+    let (stream, origin) = (BufReader::new(stream), Origin::default());
+    let mut session = Session { stream, desk, limits, lmtp: None, envelope: None, is_front, origin, faults: 0 };
     // A client that is gone, or too slow to be told so, is no news.
     let _ = session.converse(stop).await;
 }
@@ -78,6 +91,10 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
     }
 
     async fn command(&mut self, line: &mut Vec<u8>) -> Result<Then, Broken> {
+        if let Some(attributes) = line.split_at_checked(9).filter(|(verb, _)| verb.eq_ignore_ascii_case(b"XFORWARD ")) {
+            let answer = self.forward(&String::from_utf8_lossy(attributes.1));
+            return self.say(answer).await.map(|()| Then::On);
+        }
         line.push(b'\n');
         let answer = match Request::parse(&mut line.iter()) {
             Ok(Request::Quit) => {
@@ -91,7 +108,7 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
             Ok(Request::Lhlo { .. }) => self.hello(true, true),
             Ok(Request::Helo { .. }) => self.hello(false, false),
             Ok(Request::Rset) => {
-                self.envelope = None;
+                (self.envelope, self.origin) = (None, Origin::default());
                 "250 2.0.0 Forgotten".to_owned()
             }
             Ok(Request::Noop { .. }) => "250 2.0.0 Yes".to_owned(),
@@ -105,11 +122,33 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
     }
 
     fn hello(&mut self, lmtp: bool, extended: bool) -> String {
-        (self.lmtp, self.envelope) = (Some(lmtp), None);
+        (self.lmtp, self.envelope, self.origin) = (Some(lmtp), None, Origin::default());
         if !extended {
             return "250 nuncio".to_owned();
         }
-        format!("250-nuncio\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE {}", self.limits.size)
+        let forward = if self.is_front { "250-XFORWARD NAME ADDR PORT PROTO HELO IDENT SOURCE\r\n" } else { "" };
+        format!(
+            "250-nuncio\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250-ENHANCEDSTATUSCODES\r\n{forward}250 SIZE {}",
+            self.limits.size
+        )
+    }
+
+    /// Notes where the next mail comes from. Attributes that are not needed here are ignored, and so is what is unknown.
+    fn forward(&mut self, attributes: &str) -> &'static str {
+        if !self.is_front {
+            return "502 5.5.1 Not known here";
+        }
+        if self.envelope.is_some() {
+            return "503 5.5.1 A mail is under way";
+        }
+        for (name, value) in attributes.split_ascii_whitespace().filter_map(|attribute| attribute.split_once('=')) {
+            match name.to_ascii_uppercase().as_str() {
+                "ADDR" => self.origin.client = value.strip_prefix("IPV6:").unwrap_or(value).parse().ok(),
+                "HELO" if value != "[UNAVAILABLE]" => value.clone_into(&mut self.origin.helo),
+                _ => {}
+            }
+        }
+        "250 2.0.0 Ok"
     }
 
     fn sender(&mut self, from: &str, size: usize) -> String {
@@ -122,7 +161,8 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
         if size > self.limits.size {
             return self.too_large();
         }
-        self.envelope = Some(Envelope { from: from.to_owned(), to: Vec::new() });
+        let origin = Origin { mail_from: from.to_owned(), ..std::mem::take(&mut self.origin) };
+        self.envelope = Some(Envelope { origin, to: Vec::new() });
         "250 2.1.0 Ok".to_owned()
     }
 
@@ -160,10 +200,24 @@ impl<S: AsyncBufRead + AsyncWrite + Unpin> Session<'_, S> {
             Ok(Err(Broken::Gone)) => return Ok(Then::End),
         };
         let Some(mail) = mail else { return self.answer_all(&envelope, &self.too_large()).await };
-        let Some(mail) = read_apart(&envelope.from, mail).await else {
+        let bytes = Arc::new(mail);
+        let Some(mut mail) = read_apart(&envelope.origin.mail_from, Arc::clone(&bytes)).await else {
             return self.answer_all(&envelope, "554 5.6.0 The mail cannot be read").await;
         };
+        if !self.authenticate(&envelope, &mut mail, bytes).await {
+            return self.answer_all(&envelope, "550 5.7.1 The DMARC policy of the domain in From refuses this mail").await;
+        }
         self.deliver(&envelope, &mail).await
+    }
+
+    /// Checks who wrote a letter to a person; `false` for one that is to be refused.
+    async fn authenticate(&self, envelope: &Envelope, mail: &mut Mail, bytes: Arc<Vec<u8>>) -> bool {
+        let Mail::Letter(letter) = mail else { return true };
+        let is_read = envelope.to.iter().any(|place| matches!(place, Place::Sender(..)));
+        let Some(authenticator) = self.desk.authenticator().filter(|_| is_read) else { return true };
+        let checked = authenticator.check(envelope.origin.clone(), &letter.from, bytes).await;
+        letter.authentication = Some(checked.authentication);
+        !(checked.is_rejected && authenticator.rejects())
     }
 
     /// The same answer for the mail: once in SMTP, and for each recipient in LMTP.
@@ -200,7 +254,7 @@ const fn answer(taken: bool) -> &'static str {
 }
 
 /// Reads a mail on a thread where it may take its time.
-async fn read_apart(from: &str, bytes: Vec<u8>) -> Option<Mail> {
+async fn read_apart(from: &str, bytes: Arc<Vec<u8>>) -> Option<Mail> {
     let from = from.to_owned();
     // A mail on which the reader breaks is one that cannot be read.
     tokio::task::spawn_blocking(move || Mail::read(&from, &bytes)).await.ok().flatten()

@@ -1,0 +1,245 @@
+//! Proves an inbound address by a code that is mailed to it.
+//!
+//! The code leaves by a mail server of the operator's, not by the connection's own relay: a caller can name a relay of their own, and would
+//! read there what is meant for the owner of the address. It is in no message for the same reason: callers can read those.
+
+use std::time::Duration;
+
+use nuncio_channel::{Account, SendRequest, Verdict};
+use nuncio_domain::config::Connection;
+use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
+use nuncio_domain::mailbox::{Proof, Status as Inbound};
+use nuncio_domain::message::{Direction, Message, Status};
+use nuncio_domain::{
+    Channel, Error, ErrorCode, MessageType, Permission, Redacted, RequestedChannel, Result, TenantId, Timestamp, limits,
+};
+use nuncio_store::MailCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+use subtle::ConstantTimeEq as _;
+use utoipa::ToSchema;
+
+use crate::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
+use crate::connections::place;
+use crate::mac::mac;
+use crate::{Caller, Core, StoreResultExt as _};
+
+/// A mail server of the operator's that carries codes, reached without TLS and password.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CodeRelay {
+    /// Its name or address.
+    pub host: String,
+    /// Its TCP port.
+    pub port: u16,
+    /// The address that codes are sent from.
+    pub from: String,
+}
+
+/// A code that was mailed.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = SentCode)]
+pub struct SentCodeView {
+    /// The address.
+    pub address: String,
+    /// `verified` if the address was verified before; then nothing was sent.
+    #[schema(value_type = Inbound)]
+    pub status: &'static str,
+    /// Until when the code is good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The code that came by mail.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EnterCode {
+    /// Eight digits.
+    #[schema(min_length = 8, max_length = 8, example = "12345678")]
+    pub code: String,
+}
+
+impl Core {
+    /// Sets where codes go out. Without it there are none. The first call counts.
+    pub fn set_code_relay(&self, relay: CodeRelay) {
+        let _ = self.inner.code_relay.set(relay);
+    }
+
+    /// `POST /v1/senders/{id}/channels/{channel}/verification`: mails a code to the inbound address.
+    pub async fn request_address_code(&self, caller: &Caller, sender: &str, channel: &str) -> Result<SentCodeView> {
+        caller.require(Permission::SendersWrite)?;
+        let (sender, channel) = place(sender, channel)?;
+        let project = self.world(caller.tenant).await?.project.id;
+        let mut tx = self.change_world(caller.tenant).await?;
+        let (connection, inbound) = inbound_of(&mut *tx, caller.tenant, sender, channel).await?;
+        let address = inbound.address;
+        match self.claim(&mut *tx, (caller.tenant, project), &connection, Some(&address)).await? {
+            Claimed::Elsewhere => return Err(taken(&address)),
+            Claimed::Verified => {
+                self.commit_change(caller.tenant, tx).await?;
+                return Ok(SentCodeView { address, status: Inbound::Verified.as_str(), expires_at: None });
+            }
+            Claimed::Pending => {}
+        }
+        let Some(relay) = self.inner.code_relay.get() else {
+            let message = format!("this server mails no codes; ask its operator to give the domain {} to your project", domain_of(&address));
+            return Err(Error::new(ErrorCode::InvalidRequest, message));
+        };
+        let now = self.ids().clock.now();
+        tx.purge_mail_codes(caller.tenant, now.minus(limits::MAIL_CODE_SPAN)).await.or_fail()?;
+        let codes = tx.list_mail_codes(caller.tenant).await.or_fail()?;
+        let before = codes.iter().find(|code| code.address == address);
+        check_limits(before, codes.len(), now)?;
+        let digits = Redacted::new(format!("{:08}", self.ids().entropy.below(100_000_000)));
+        let code = MailCode {
+            hash: self.mail_code_hash(caller.tenant, &address, digits.expose()),
+            address: address.clone(),
+            tries: 0,
+            sends: before.map_or(0, |before| before.sends) + 1,
+            first_at: before.map_or(now, |before| before.first_at),
+            sent_at: now,
+        };
+        tx.put_mail_code(caller.tenant, &code).await.or_fail()?;
+        self.commit_change(caller.tenant, tx).await?;
+        self.mail_code(caller.tenant, &connection, relay, &address, &digits).await?;
+        Ok(SentCodeView { address, status: Inbound::Pending.as_str(), expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
+    }
+
+    /// `POST /v1/senders/{id}/channels/{channel}/verify`: claims the inbound address by the code that was mailed to it.
+    pub async fn verify_address(&self, caller: &Caller, sender: &str, channel: &str, entered: &EnterCode) -> Result<InboundAddressView> {
+        caller.require(Permission::SendersWrite)?;
+        let (sender, channel) = place(sender, channel)?;
+        let tenant = caller.tenant;
+        let project = self.world(tenant).await?.project.id;
+        let mut tx = self.change_world(tenant).await?;
+        let (connection, inbound) = inbound_of(&mut *tx, tenant, sender, channel).await?;
+        if inbound.is_claimed {
+            return Ok(inbound.into());
+        }
+        let now = self.ids().clock.now();
+        let codes = tx.list_mail_codes(tenant).await.or_fail()?;
+        let is_good = |code: &MailCode| {
+            code.address == inbound.address && code.tries < limits::MAIL_CODE_TRIES && now < code.sent_at.plus(limits::MAIL_CODE_TTL)
+        };
+        let Some(mut code) = codes.into_iter().find(is_good) else {
+            let message = format!("no code for {} is good any more; ask for a new one with POST …/verification", inbound.address);
+            return Err(Error::field("code", message));
+        };
+        let hash = self.mail_code_hash(tenant, &inbound.address, &entered.code);
+        let is_right: bool = hash.ct_eq(&code.hash).into();
+        // Right or wrong, the code has been used; one that is right is good no more.
+        code.tries = if is_right { limits::MAIL_CODE_TRIES } else { code.tries + 1 };
+        tx.put_mail_code(tenant, &code).await.or_fail()?;
+        if !is_right {
+            self.commit_change(tenant, tx).await?;
+            let left = limits::MAIL_CODE_TRIES - code.tries;
+            let message = format!("is not the code that was mailed to {}; {left} tries are left", inbound.address);
+            return Err(Error::field("code", message));
+        }
+        // The domain may have been given to another project since the code was mailed.
+        let owner = tx.find_mail_domain(domain_of(&inbound.address)).await.or_fail()?;
+        let is_taken = owner.is_some_and(|owner| owner != project)
+            || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
+        self.commit_change(tenant, tx).await?;
+        if is_taken {
+            return Err(taken(&inbound.address));
+        }
+        tracing::info!(address = inbound.address, connection = %connection.id, "inbound address verified by code");
+        Ok(nuncio_store::InboundAddress { is_claimed: true, ..inbound }.into())
+    }
+
+    /// Keyed: of so few codes each could be tried against a plain hash.
+    fn mail_code_hash(&self, tenant: TenantId, address: &str, digits: &str) -> Vec<u8> {
+        let key = self.inner.sealer.derive(b"mail codes");
+        mac(key.expose(), &[&tenant.0.to_be_bytes(), address.as_bytes(), b"/", digits.as_bytes()]).to_vec()
+    }
+
+    async fn mail_code(
+        &self,
+        tenant: TenantId,
+        connection: &Connection,
+        relay: &CodeRelay,
+        to: &str,
+        digits: &Redacted<String>,
+    ) -> Result<()> {
+        let settings = json!({"host": relay.host, "port": relay.port, "tls": "none", "from": relay.from, "timeout_seconds": 20});
+        let account = Account {
+            id: self.ids().next(),
+            tenant,
+            channel: Channel::Email,
+            settings: if let serde_json::Value::Object(settings) = settings { settings } else { Map::new() },
+            secrets: Redacted::new(Map::new()),
+            trusted: true,
+        };
+        let unusable = |faults| Error::internal(format!("the mail server for codes cannot be used: {faults:?}"));
+        let adapter = self.inner.registry.open(&connection.kind, &account, &self.inner.services).map_err(unusable)?;
+        let message = self.code_message(tenant, connection, relay, to, digits);
+        let now = self.ids().clock.now();
+        let request = SendRequest { message: &message, attempt: 0, channel: Channel::Email, attachments: &[], now };
+        match adapter.send(&request).await {
+            Verdict::Accepted { .. } => {
+                tracing::info!(address = to, connection = %connection.id, "mailed a code to an inbound address");
+                Ok(())
+            }
+            verdict => {
+                tracing::warn!(address = to, ?verdict, "failed to mail a code to an inbound address");
+                Err(Error::unavailable("the code could not be mailed; try again in a minute"))
+            }
+        }
+    }
+
+    fn code_message(&self, tenant: TenantId, connection: &Connection, relay: &CodeRelay, to: &str, digits: &Redacted<String>) -> Message {
+        let now = self.ids().clock.now();
+        let minutes = limits::MAIL_CODE_TTL.as_secs() / 60;
+        let text = format!(
+            "{} is the code to receive mail for {to} at {}. It is good for {minutes} minutes.\n\n\
+             Whoever enters it gets the mail that comes in for this address. If you did not ask for it, do not pass it on.\n",
+            digits.expose(),
+            self.inner.public_url
+        );
+        let mut request = crate::inbound::request(RequestedChannel::Only(Channel::Email), text);
+        request.subject = Some("Your code".to_owned());
+        Message {
+            tenant,
+            id: self.ids().at(now),
+            direction: Direction::Outbound,
+            message_type: MessageType::Text,
+            to: to.to_owned(),
+            from: relay.from.clone(),
+            sender: connection.sender,
+            address: self.ids().next(),
+            request,
+            state: State {
+                status: Status::Sending,
+                wait: Wait::Nothing,
+                fence: 0,
+                version: 0,
+                expires_at: now,
+                updated_at: now,
+                route: Route { channel: Channel::Email, connection: connection.id, provider: connection.kind.clone() },
+                // Marked as automatic: no machine should answer it.
+                detail: Detail { compliance: true, ..Detail::default() },
+            },
+        }
+    }
+}
+
+/// Nobody may have an address flooded with codes that its owner did not ask for.
+fn check_limits(before: Option<&MailCode>, addresses: usize, now: Timestamp) -> Result<()> {
+    let wait = |wait: Duration| {
+        let message = format!("a code was mailed a moment ago; the next one can be mailed in {} seconds", wait.as_secs() + 1);
+        Error::new(ErrorCode::Conflict, message)
+    };
+    match before {
+        Some(before) if now.since(before.sent_at) < limits::MAIL_CODE_PAUSE => {
+            Err(wait(limits::MAIL_CODE_PAUSE - now.since(before.sent_at)))
+        }
+        Some(before) if before.sends >= limits::MAIL_CODES => Err(wait(limits::MAIL_CODE_SPAN - now.since(before.first_at))),
+        None if addresses >= limits::MAIL_CODE_ADDRESSES => {
+            let message = format!("codes were mailed to {addresses} addresses within a day, which is the most; try again later");
+            Err(Error::new(ErrorCode::Conflict, message))
+        }
+        _ => Ok(()),
+    }
+}

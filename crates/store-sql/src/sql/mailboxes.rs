@@ -1,0 +1,202 @@
+//! Inbound email addresses.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::mailbox::Proof;
+use nuncio_domain::{ConnectionId, ProjectId, TenantId, Timestamp};
+use nuncio_store::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+const MAILBOXES: &str = "SELECT address, tenant_id, connection_id, proof FROM mailboxes WHERE ";
+
+type MailboxRow = (String, i64, Uuid, i16);
+
+fn mailbox((address, tenant, connection, proof): MailboxRow) -> Result<Mailbox> {
+    let proof = Proof::from_number(proof).ok_or_else(|| corrupt("mailboxes", format!("proof {proof}")))?;
+    Ok(Mailbox { address, tenant: TenantId(tenant), connection: ConnectionId::from_uuid(connection), proof })
+}
+
+#[async_trait]
+impl MailboxRepo for SqlTx {
+    async fn set_inbound_address(&mut self, tenant: TenantId, connection: ConnectionId, address: Option<&str>) -> Result<()> {
+        sqlx::query("DELETE FROM mailboxes WHERE tenant_id = $1 AND connection_id = $2 AND address <> $3")
+            .bind(tenant.0)
+            .bind(connection.uuid())
+            .bind(address.unwrap_or_default())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        let Some(address) = address else {
+            sqlx::query("DELETE FROM inbound_addresses WHERE tenant_id = $1 AND connection_id = $2")
+                .bind(tenant.0)
+                .bind(connection.uuid())
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+            return Ok(());
+        };
+        sqlx::query(
+            "INSERT INTO inbound_addresses (tenant_id, connection_id, address) VALUES ($1, $2, $3) \
+             ON CONFLICT (tenant_id, connection_id) DO UPDATE SET address = excluded.address",
+        )
+        .bind(tenant.0)
+        .bind(connection.uuid())
+        .bind(address)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn inbound_addresses(&mut self, tenant: TenantId, connections: &[ConnectionId]) -> Result<Vec<InboundAddress>> {
+        if connections.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new(
+            "SELECT i.connection_id, i.address, CASE WHEN m.proof IS NULL THEN 0 ELSE 1 END FROM inbound_addresses i LEFT JOIN mailboxes m \
+             ON m.address = i.address AND m.tenant_id = i.tenant_id AND m.connection_id = i.connection_id WHERE i.tenant_id = ",
+        );
+        query.push_bind(tenant.0);
+        dialect::push_in(&mut query, "i.connection_id", connections.iter().map(|id| id.uuid()));
+        let rows: Vec<(Uuid, String, i32)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let read = |(id, address, claimed)| InboundAddress { connection: ConnectionId::from_uuid(id), address, is_claimed: claimed != 0 };
+        Ok(rows.into_iter().map(read).collect())
+    }
+
+    async fn claim_mailbox(&mut self, tenant: TenantId, connection: ConnectionId, address: &str, proof: Proof) -> Result<bool> {
+        // A connection keeps the strongest proof that it had, which has the smallest number.
+        let done = sqlx::query(
+            "INSERT INTO mailboxes (address, tenant_id, connection_id, proof) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (address) DO UPDATE SET tenant_id = excluded.tenant_id, connection_id = excluded.connection_id, \
+             proof = CASE WHEN mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id \
+             AND mailboxes.proof < excluded.proof THEN mailboxes.proof ELSE excluded.proof END \
+             WHERE (mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id) \
+             OR (excluded.proof = $5 AND mailboxes.proof <> $5) \
+             OR (excluded.proof = $6 AND mailboxes.proof = $7 AND mailboxes.tenant_id <> excluded.tenant_id) \
+             OR (excluded.proof = $7 AND mailboxes.proof <> $5 AND mailboxes.tenant_id = excluded.tenant_id)",
+        )
+        .bind(address)
+        .bind(tenant.0)
+        .bind(connection.uuid())
+        .bind(proof.number())
+        .bind(Proof::Operator.number())
+        .bind(Proof::Domain.number())
+        .bind(Proof::Code.number())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn find_mailbox(&mut self, address: &str) -> Result<Option<Mailbox>> {
+        let mut query = QueryBuilder::<Db>::new(MAILBOXES);
+        query.push("address = ").push_bind(address.to_owned());
+        let row: Option<MailboxRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(mailbox).transpose()
+    }
+
+    async fn mailboxes_of_domain(&mut self, domain: &str) -> Result<Vec<Mailbox>> {
+        let end = format!("@{domain}");
+        let mut query = QueryBuilder::<Db>::new(MAILBOXES);
+        query.push("address LIKE ").push_bind(format!("%{end}")).push(" ORDER BY address");
+        let rows: Vec<MailboxRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        // An underscore in the domain stands for any character in the pattern.
+        rows.into_iter().filter(|(address, ..)| address.ends_with(&end)).map(mailbox).collect()
+    }
+
+    async fn release_mailbox(&mut self, address: &str) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM mailboxes WHERE address = $1").bind(address).execute(self.conn()).await.or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn give_mail_domain(&mut self, given: &MailDomain) -> Result<ProjectId> {
+        sqlx::query("INSERT INTO mail_domains (domain, project_id, created_at) VALUES ($1, $2, $3) ON CONFLICT (domain) DO NOTHING")
+            .bind(&given.domain)
+            .bind(given.project.uuid())
+            .bind(given.created_at.millis())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        let found = self.find_mail_domain(&given.domain).await?;
+        found.ok_or_else(|| corrupt("mail_domains", "a row that is there and is not"))
+    }
+
+    async fn find_mail_domain(&mut self, domain: &str) -> Result<Option<ProjectId>> {
+        let row: Option<(Uuid,)> = sqlx::query_as("SELECT project_id FROM mail_domains WHERE domain = $1")
+            .bind(domain)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(row.map(|(project,)| ProjectId::from_uuid(project)))
+    }
+
+    async fn list_mail_domains(&mut self) -> Result<Vec<MailDomain>> {
+        let rows: Vec<(String, Uuid, i64)> = sqlx::query_as("SELECT domain, project_id, created_at FROM mail_domains ORDER BY domain")
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+        let read = |(domain, project, at)| MailDomain {
+            domain,
+            project: ProjectId::from_uuid(project),
+            created_at: Timestamp::from_millis(at),
+        };
+        Ok(rows.into_iter().map(read).collect())
+    }
+
+    async fn delete_mail_domain(&mut self, domain: &str) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM mail_domains WHERE domain = $1").bind(domain).execute(self.conn()).await.or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn put_mail_code(&mut self, tenant: TenantId, code: &MailCode) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO mail_codes (tenant_id, address, hash, tries, sends, first_at, sent_at) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+             ON CONFLICT (tenant_id, address) DO UPDATE SET hash = excluded.hash, tries = excluded.tries, sends = excluded.sends, \
+             first_at = excluded.first_at, sent_at = excluded.sent_at",
+        )
+        .bind(tenant.0)
+        .bind(&code.address)
+        .bind(code.hash.as_slice())
+        .bind(code.tries)
+        .bind(code.sends)
+        .bind(code.first_at.millis())
+        .bind(code.sent_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn list_mail_codes(&mut self, tenant: TenantId) -> Result<Vec<MailCode>> {
+        let rows: Vec<(String, Vec<u8>, i16, i16, i64, i64)> =
+            sqlx::query_as("SELECT address, hash, tries, sends, first_at, sent_at FROM mail_codes WHERE tenant_id = $1 ORDER BY address")
+                .bind(tenant.0)
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        let read = |(address, hash, tries, sends, first_at, sent_at)| MailCode {
+            address,
+            hash,
+            tries,
+            sends,
+            first_at: Timestamp::from_millis(first_at),
+            sent_at: Timestamp::from_millis(sent_at),
+        };
+        Ok(rows.into_iter().map(read).collect())
+    }
+
+    async fn purge_mail_codes(&mut self, tenant: TenantId, before: Timestamp) -> Result<()> {
+        sqlx::query("DELETE FROM mail_codes WHERE tenant_id = $1 AND first_at < $2")
+            .bind(tenant.0)
+            .bind(before.millis())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+}
