@@ -1,7 +1,11 @@
 //! What the fuzz targets try. A target is a function here and a file of one line in `bin/`; each panics where a promise is broken.
 
+mod request;
+
 use std::panic;
 use std::sync::{Arc, LazyLock, Once};
+
+pub use request::request;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -57,7 +57,7 @@ fn sample() -> anyhow::Result<String> {
 
 fn settings() -> anyhow::Result<String> {
     let tokens = nuncio_channel::Tokens::new(nuncio_domain::Redacted::new([0; 32]));
-    let registry = nuncio::wiring::registry(Config::default().guard().map_err(anyhow::Error::msg)?, tokens)?;
+    let registry = nuncio::wiring::registry(&Config::default(), tokens)?;
     let mut text = "# Settings of provider connections\n\nGenerated from the adapters by `cargo xtask generate`. Secrets are encrypted at rest and never shown.\n".to_owned();
     for factory in registry.iter() {
         let channels = factory.channels().iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");

@@ -1,70 +1,195 @@
-//! How many bytes of large request bodies are held at a time.
+//! Bounds the memory that requests and their answers take.
+//!
+//! Each byte of a body is counted before it is kept, several times over, because reading it makes copies. A lease lasts until the last
+//! byte of the answer is written. No owner can take all there is: the less is left, the less each may have, so that a newcomer finds room
+//! however greedy the others are.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use nuncio_domain::{Error, TenantId};
+use parking_lot::Mutex;
+
+use crate::error::ApiError;
+
+/// How many times its bytes reading a body or a large message takes: as it came or is stored, its parsed form, and what that becomes.
+pub(crate) const COPIES: usize = 3;
+/// How many times its bytes an answer takes: as it was made, and as it goes out.
+pub(crate) const ANSWER_COPIES: usize = 2;
+/// What a request with a body takes before the first byte of it: head, task and buffers.
+pub(crate) const OVERHEAD: usize = 8 * 1024;
+/// A lease of at most this many bytes is small.
+const SMALL: usize = 64 * 1024;
+/// An owner may hold so many times of what it leaves free: with small leases, and with large ones. An owner that is alone gets eight
+/// ninths and two thirds of the budget.
+const SHARES: (usize, usize) = (8, 2);
+
+/// For whom memory is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Owner {
+    /// The world of an authenticated caller.
+    World(TenantId),
+    /// The address of any other client.
+    Address(IpAddr),
+}
 
 /// A number of bytes that requests share.
 #[derive(Clone, Debug)]
-pub(crate) struct Budget(Arc<AtomicUsize>);
+pub(crate) struct Budget(Arc<Shared>);
 
-/// The bytes that one request has taken. Dropping it gives them back.
 #[derive(Debug)]
-pub(crate) struct Lease {
-    left: Arc<AtomicUsize>,
-    held: usize,
+struct Shared {
+    total: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by: HashMap<Owner, usize>,
+}
+
+/// The bytes that one request holds. Dropping its last clone gives them back.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease(Arc<Holder>);
+
+#[derive(Debug)]
+struct Holder {
+    budget: Budget,
+    owner: Owner,
+    bytes: Mutex<usize>,
 }
 
 impl Budget {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(Arc::new(AtomicUsize::new(bytes)))
+        Self(Arc::new(Shared { total: bytes, held: Mutex::default() }))
     }
 
     /// A lease of nothing, to be grown.
-    pub(crate) fn lease(&self) -> Lease {
-        Lease { left: self.0.clone(), held: 0 }
+    pub(crate) fn lease(&self, owner: Owner) -> Lease {
+        Lease(Arc::new(Holder { budget: self.clone(), owner, bytes: Mutex::new(0) }))
+    }
+
+    /// Changes what `owner` holds from `before` to `after` with a lease. Without `force` growth is refused where there is no room.
+    fn change(&self, owner: Owner, before: usize, after: usize, force: bool) -> bool {
+        if before == after {
+            return true;
+        }
+        let mut held = self.0.held.lock();
+        let of_owner = held.by.get(&owner).copied().unwrap_or_default();
+        let (all, own) = (held.all.saturating_sub(before).saturating_add(after), of_owner.saturating_sub(before).saturating_add(after));
+        if after > before && !force {
+            let share = if after <= SMALL { SHARES.0 } else { SHARES.1 };
+            let Some(free) = self.0.total.checked_sub(all) else { return false };
+            if own > free.saturating_mul(share) {
+                return false;
+            }
+        }
+        held.all = all;
+        if own == 0 {
+            held.by.remove(&owner);
+        } else {
+            held.by.insert(owner, own);
+        }
+        true
     }
 }
-
-/// How many times its bytes reading a large message takes: stored JSON, its parsed form, and an attachment decoded.
-const COPIES: usize = 4;
 
 impl Lease {
-    /// Grows to what reading a message of so many bytes takes; `false`, and no change, when there is not enough.
-    pub(crate) fn grow_to_read(&mut self, bytes: u64) -> bool {
-        self.grow_to(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(COPIES))
+    /// Grows by `bytes`; fails with 503, and changes nothing, when there is no room.
+    pub(crate) fn grow(&self, bytes: usize) -> Result<(), Error> {
+        let mut held = self.0.bytes.lock();
+        let after = held.saturating_add(bytes);
+        if self.0.budget.change(self.0.owner, *held, after, false) {
+            *held = after;
+            return Ok(());
+        }
+        Err(no_room())
     }
 
-    /// Grows to `bytes` in all; `false`, and no change, when there are not enough.
-    pub(crate) fn grow_to(&mut self, bytes: usize) -> bool {
-        let more = bytes.saturating_sub(self.held);
-        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(more)).is_ok();
-        if taken {
-            self.held += more;
+    /// Grows by what reading a message of so many bytes takes; `false`, and no change, when there is no room.
+    pub(crate) fn grow_to_read(&self, bytes: u64) -> bool {
+        self.grow(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_mul(COPIES)).is_ok()
+    }
+
+    /// Holds just so many bytes from now on; growth is refused where there is no room, unless `force`.
+    pub(crate) fn settle(&self, bytes: usize, force: bool) -> Result<(), Error> {
+        let mut held = self.0.bytes.lock();
+        if self.0.budget.change(self.0.owner, *held, bytes, force) {
+            *held = bytes;
+            return Ok(());
         }
-        taken
+        Err(no_room())
     }
 }
 
-impl Drop for Lease {
+impl Drop for Holder {
     fn drop(&mut self) {
-        self.left.fetch_add(self.held, Ordering::Relaxed);
+        self.budget.change(self.owner, *self.bytes.get_mut(), 0, true);
     }
+}
+
+/// The lease of the request, which the shell has made.
+impl<S: Sync> FromRequestParts<S> for Lease {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| Error::internal("the request did not pass the shell").into())
+    }
+}
+
+/// There is no memory for the request.
+pub(crate) fn no_room() -> Error {
+    Error::unavailable("too many large requests are in flight; try again")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ONE: Owner = Owner::World(TenantId(1));
+    const TWO: Owner = Owner::World(TenantId(2));
+
     #[test]
     fn what_a_request_held_comes_back() {
-        let budget = Budget::new(100);
-        let mut first = budget.lease();
-        assert!(first.grow_to(60) && first.grow_to(80));
-        let mut second = budget.lease();
-        assert!(!second.grow_to(21));
-        assert!(second.grow_to(20));
+        let budget = Budget::new(900);
+        let first = budget.lease(ONE);
+        assert!(first.grow(300).is_ok() && first.grow(500).is_ok());
+        assert!(first.grow(1).is_err(), "eight ninths");
+        let second = budget.lease(TWO);
+        assert!(second.grow(90).is_ok());
+        assert!(second.grow(1).is_err());
+        let clone = first.clone();
         drop(first);
-        assert!(second.grow_to(100));
-        assert!(!second.grow_to(101));
+        assert!(second.grow(1).is_err(), "a clone holds as much");
+        drop(clone);
+        assert!(second.grow(700).is_ok());
+        second.settle(10, false).expect("less is always possible");
+        second.settle(2_000, true).expect("forced");
+        assert!(budget.lease(ONE).grow(1).is_err());
+        drop(second);
+        let held = budget.0.held.lock();
+        assert!(held.all == 0 && held.by.is_empty());
+    }
+
+    #[test]
+    fn nobody_gets_everything() {
+        let budget = Budget::new(256 * 1024 * 1024);
+        let large = budget.lease(ONE);
+        assert!(large.grow_to_read(nuncio_domain::limits::MESSAGE_BODY_BYTES as u64), "the largest message fits where nothing else is");
+        assert!(!budget.lease(ONE).grow_to_read(10_000_000), "the same world again");
+        assert!(budget.lease(ONE).grow(SMALL).is_ok(), "its small requests go on");
+        assert!(budget.lease(TWO).grow_to_read(10_000_000), "another world");
+        // However many greedy owners there are, each further one finds some room.
+        let mut all = Vec::new();
+        for n in 10..14 {
+            let lease = budget.lease(Owner::World(TenantId(n)));
+            assert!(lease.grow(SMALL).is_ok(), "{n}");
+            while lease.grow(SMALL).is_ok() {}
+            all.push(lease);
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! The OpenAPI document: what the handlers say, and what is common to all operations.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{LazyLock, OnceLock};
 
-use nuncio_domain::ErrorCode;
+use nuncio_domain::{ErrorCode, limits};
 use serde_json::{Value, json};
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::{Header, HeaderBuilder};
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::schema::{Object, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayItems, Object, Schema, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::server::ServerBuilder;
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     Components, ComponentsBuilder, ContentBuilder, InfoBuilder, ObjectBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, Response,
@@ -17,7 +19,8 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::error::ErrorBody;
+use crate::error::{Code, ErrorBody};
+use crate::{error_schemas, event_schemas, examples, named_objects};
 use crate::operations::OPERATIONS;
 use crate::state::App;
 use crate::v1;
@@ -28,11 +31,12 @@ An API key opens one of a project's two worlds, live or test, and sees nothing o
 does not know are refused, unless the request says `Prefer: handling=lenient`. Enumerations in answers may grow.";
 
 const BEARER: &str = "bearer";
+const JSON: &str = "application/json";
 
 /// Operations whose body may be left out.
-const OPTIONAL_BODIES: &[&str] = &["rotate_sender_webhook_secret", "rotate_webhook_secret", "send_broadcast"];
+const OPTIONAL_BODIES: &[&str] = &["create_invitation", "rotate_sender_webhook_secret", "rotate_webhook_secret", "send_broadcast"];
 
-/// The headers of answers: name, type, meaning.
+/// The headers of responses: name, type, meaning.
 const HEADERS: &[(&str, Type, &str)] = &[
     (
         "X-Request-Id",
@@ -47,42 +51,61 @@ const HEADERS: &[(&str, Type, &str)] = &[
     ("WWW-Authenticate", Type::String, "`Bearer`."),
 ];
 
-/// The errors that every operation may answer with, and those that some may.
-const ERRORS: &[(u16, &str)] = &[
-    (400, "The request is wrong; `details.errors` lists every fault."),
-    (401, "The API key is missing or invalid."),
-    (403, "The API key lacks the permission that `details.required` names."),
-    (404, "There is no such resource in this world."),
-    (406, "The header `Accept` excludes `application/json`."),
-    (413, "The body is too large."),
-    (415, "The body is not `application/json`."),
-    (429, "Too many requests of this world, or too many failed authentications from this address."),
-    (500, "Something went wrong inside; the log has more under `details.requestId`."),
-    (503, "The request cannot be taken now; try again."),
-];
-
 /// The OpenAPI 3.1 document of the API, made from the handlers.
-pub fn openapi() -> OpenApi {
+pub fn openapi() -> &'static OpenApi {
     build().1
 }
 
 /// The routes and their document.
-pub(crate) fn build() -> (axum::Router<App>, OpenApi) {
-    let (routes, mut document) = OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts();
+pub(crate) fn build() -> (axum::Router<App>, &'static OpenApi) {
+    static DOCUMENT: OnceLock<OpenApi> = OnceLock::new();
+    let (routes, document) = OpenApiRouter::with_openapi(base()).merge(v1::routes()).split_for_parts();
+    (routes, DOCUMENT.get_or_init(|| completed(document)))
+}
+
+fn completed(mut document: OpenApi) -> OpenApi {
     for (path, item) in &mut document.paths.paths {
         let takes_id = path.contains('{');
         for (operation, has_body) in operations(item) {
             complete(operation, takes_id, has_body);
         }
     }
+    event_schemas::add(&mut document);
+    name_operations(&mut document);
     absent_is_not_null(&mut document);
-    (routes, document)
+    strings_have_an_end(&mut document);
+    named_objects::name(&mut document);
+    examples::add(&mut document);
+    document
+}
+
+/// The id of an operation in the document, from the name of its handler: `sendMessage` of `send_message`.
+pub fn operation_id(handler: &str) -> String {
+    let capital = |word: &str| word.char_indices().map(|(n, c)| if n == 0 { c.to_ascii_uppercase() } else { c }).collect::<String>();
+    handler.split('_').enumerate().map(|(n, word)| if n == 0 { word.to_owned() } else { capital(word) }).collect()
+}
+
+/// Gives operations, and the links that lead to them, the ids that clients are generated from.
+fn name_operations(document: &mut OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        for (operation, _) in operations(item) {
+            operation.operation_id = operation.operation_id.as_deref().map(operation_id);
+            for response in operation.responses.responses.values_mut() {
+                let RefOr::T(response) = response else { continue };
+                for link in response.links.values_mut() {
+                    if let RefOr::T(link) = link {
+                        link.operation_id = operation_id(&link.operation_id);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// `{"components": {"schemas": …}}` of the document, as JSON.
 pub(crate) fn schemas() -> &'static Value {
     static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
-        let schemas = openapi().components.map(|components| components.schemas);
+        let schemas = openapi().components.as_ref().map(|components| &components.schemas);
         json!({"components": {"schemas": schemas}})
     });
     &SCHEMAS
@@ -103,37 +126,106 @@ fn base() -> OpenApi {
         tag("Invitations", "Having a client set up a sender by itself."),
         tag("Templates", "Texts with variables."),
         tag("Broadcasts", "One content for many recipients."),
+        tag("Sandbox", "Playing recipients, in the test environment."),
         tag("Account", "What an API key opens."),
     ];
-    OpenApiBuilder::new().info(info.build()).components(Some(components())).tags(Some(tags)).build()
+    let server = ServerBuilder::new().url("/").description(Some("The server that this document comes from.")).build();
+    OpenApiBuilder::new().info(info.build()).servers(Some([server])).components(Some(components())).tags(Some(tags)).build()
 }
 
 fn components() -> Components {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("svc_live_… or svc_test_…").build();
-    let mut schemas = Vec::new();
+    let mut schemas = vec![(ErrorBody::name().into_owned(), ErrorBody::schema()), (Code::name().into_owned(), Code::schema())];
     ErrorBody::schemas(&mut schemas);
-    schemas.push((ErrorBody::name().into_owned(), ErrorBody::schema()));
     let mut components = ComponentsBuilder::new().security_scheme(BEARER, SecurityScheme::Http(bearer)).schemas_from_iter(schemas).build();
-    components.headers.extend(HEADERS.iter().map(|(name, kind, text)| ((*name).to_owned(), RefOr::T(header(kind, text)))));
-    components.responses.extend(ERRORS.iter().map(|(status, text)| (error_name(*status), RefOr::T(error_response(*status, text)))));
+    components.headers.extend(HEADERS.iter().map(|(name, kind, text)| ((*name).to_owned(), RefOr::T(header(name, kind, text)))));
+    let shared = error_schemas::common().map(|code| (error_schemas::response_name(code), vec![code]));
+    let shared = shared.chain([(INVALID_BODY, INVALID_BODY_CODES.to_vec())]);
+    components
+        .responses
+        .extend(shared.map(|(name, codes)| (name.to_owned(), RefOr::T(error_response(codes[0].status(), &summaries(&codes), &codes, None)))));
     components
 }
 
-fn header(kind: &Type, text: &str) -> Header {
-    HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(kind.clone()))).description(Some(text)).build()
+fn header(name: &str, kind: &Type, text: &str) -> Header {
+    let header = HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(kind.clone()))).description(Some(text));
+    // Not an extension, but utoipa has no field for it.
+    let required = Extensions::from_iter([("required", !name.starts_with("X-RateLimit-"))]);
+    header.extensions(Some(required)).build()
 }
 
-fn error_response(status: u16, text: &str) -> Response {
-    let codes: Vec<_> = ErrorCode::ALL.iter().filter(|code| code.status() == status).map(|code| format!("`{}`", code.as_str())).collect();
-    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorBody::name()))).build();
-    let mut response =
-        ResponseBuilder::new().description(format!("{text} Code: {}.", codes.join(", "))).content("application/json", content).build();
+/// The shared response of a body that cannot be read.
+const INVALID_BODY: &str = "InvalidBody";
+const INVALID_BODY_CODES: [ErrorCode; 2] = [ErrorCode::InvalidJson, ErrorCode::InvalidRequest];
+
+fn summaries(codes: &[ErrorCode]) -> String {
+    codes.iter().map(|code| code.summary()).collect::<Vec<_>>().join(" ")
+}
+
+/// An error response with one of `codes`; `repeated` is the schema of the answer to a repeated idempotency key.
+fn error_response(status: u16, text: &str, codes: &[ErrorCode], repeated: Option<&RefOr<Schema>>) -> Response {
+    let named = named_codes(text, status);
+    let others: Vec<_> = codes.iter().filter(|code| !named.contains(code)).map(|code| format!("`{}`", code.as_str())).collect();
+    let label = if named.is_empty() && others.len() == 1 { "Code" } else { "Codes" };
+    let label = if named.is_empty() { label } else { "Also" };
+    let text = if others.is_empty() { text.to_owned() } else { format!("{text} {label}: {}.", others.join(", ")) };
+    let content = ContentBuilder::new().schema(Some(error_schemas::one_of(codes, repeated))).build();
+    let mut response = ResponseBuilder::new().description(text).content(JSON, content).build();
     add_headers(&mut response, status);
     response
 }
 
-fn error_name(status: u16) -> String {
-    format!("Error{status}")
+/// The codes of a status that a description names in backticks.
+fn named_codes(text: &str, status: u16) -> Vec<ErrorCode> {
+    let quoted: Vec<_> = text.split('`').skip(1).step_by(2).collect();
+    ErrorCode::ALL.iter().copied().filter(|code| code.status() == status && quoted.contains(&code.as_str())).collect()
+}
+
+/// The codes that an operation may answer with because of what all operations, or all of its kind, have in common.
+fn common_codes(takes_id: bool, has_body: bool, has_permission: bool) -> impl Iterator<Item = ErrorCode> {
+    error_schemas::common().filter(move |code| match code {
+        ErrorCode::InvalidRequest
+        | ErrorCode::Unauthorized
+        | ErrorCode::NotAcceptable
+        | ErrorCode::RateLimitExceeded
+        | ErrorCode::InternalError
+        | ErrorCode::Unavailable => true,
+        ErrorCode::InvalidJson | ErrorCode::RequestTimeout | ErrorCode::PayloadTooLarge | ErrorCode::UnsupportedMediaType => has_body,
+        ErrorCode::Forbidden => has_permission,
+        ErrorCode::NotFound => takes_id,
+        _ => false,
+    })
+}
+
+/// Replaces the error responses that a handler declares, and adds the common ones. A declared one has the codes that its description
+/// names in backticks; one that names none has all of its status.
+fn complete_errors(responses: &mut BTreeMap<String, RefOr<Response>>, common: impl Iterator<Item = ErrorCode>) {
+    let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
+    common.for_each(|code| by_status.entry(code.status()).or_default().push(code));
+    let mut declared = BTreeMap::new();
+    for (status, response) in responses.iter() {
+        let (Ok(status @ 400..), RefOr::T(response)) = (status.parse::<u16>(), response) else { continue };
+        let schema = response.content.get(JSON).and_then(|content| if let RefOr::T(content) = content { content.schema.clone() } else { None });
+        let repeated = schema.filter(|schema| !matches!(schema, RefOr::Ref(to) if to.ref_location.ends_with("/Error")));
+        let mut named = named_codes(&response.description, status);
+        if named.is_empty() {
+            named.extend(ErrorCode::ALL.iter().filter(|c| c.status() == status && error_schemas::is_repeat(**c) == repeated.is_some()));
+        }
+        by_status.entry(status).or_default().extend(named);
+        declared.insert(status, (response.description.clone(), repeated));
+    }
+    for (status, mut codes) in by_status {
+        codes.sort_by_key(|code| ErrorCode::ALL.iter().position(|other| other == code));
+        codes.dedup();
+        let shared = |name: &str| RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
+        let response = match (declared.get(&status), codes.as_slice()) {
+            (None, [only]) => shared(error_schemas::response_name(*only)),
+            (None, codes) if codes == INVALID_BODY_CODES => shared(INVALID_BODY),
+            (None, codes) => RefOr::T(error_response(status, &summaries(codes), codes, None)),
+            (Some((text, repeated)), codes) => RefOr::T(error_response(status, text, codes, repeated.as_ref())),
+        };
+        responses.insert(status.to_string(), response);
+    }
 }
 
 /// Adds what all operations have in common.
@@ -150,18 +242,7 @@ fn complete(operation: &mut Operation, takes_id: bool, has_body: bool) {
     }
     let permission =
         OPERATIONS.iter().find(|(id, _)| operation.operation_id.as_deref() == Some(*id)).and_then(|(_, permission)| *permission);
-    for (status, _) in ERRORS {
-        let applies = match status {
-            403 => permission.is_some(),
-            404 => takes_id,
-            413 | 415 => has_body,
-            _ => true,
-        };
-        if applies {
-            let reference = || RefOr::Ref(Ref::new(format!("#/components/responses/{}", error_name(*status))));
-            operation.responses.responses.entry(status.to_string()).or_insert_with(reference);
-        }
-    }
+    complete_errors(&mut operation.responses.responses, common_codes(takes_id, has_body, permission.is_some()));
     operation.parameters.get_or_insert_default().push(RefOr::T(prefer()));
     if let Some(permission) = permission {
         let needs = format!("Needs the permission `{}`.", permission.as_str());
@@ -174,7 +255,7 @@ fn add_headers(response: &mut Response, status: u16) {
         let applies = match *name {
             "X-Request-Id" => true,
             "Retry-After" => matches!(status, 429 | 503),
-            "X-Should-Retry" => (400..500).contains(&status) && status != 429,
+            "X-Should-Retry" => (400..500).contains(&status) && !matches!(status, 408 | 429),
             "WWW-Authenticate" => status == 401,
             _ => status != 401, // without a key there is no world to count for
         };
@@ -196,27 +277,74 @@ fn prefer() -> Parameter {
 }
 
 /// The operations of a path, each with whether it reads a body.
-fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
+pub(crate) fn operations(item: &mut PathItem) -> impl Iterator<Item = (&mut Operation, bool)> {
     let PathItem { get, post, put, patch, delete, .. } = item;
     let all = [(get, false), (post, true), (put, true), (patch, true), (delete, false)];
     all.into_iter().filter_map(|(operation, has_body)| Some((operation.as_mut()?, has_body)))
 }
 
-/// Answers leave out what is absent, so that only the fields that are always there may be null. Requests may say null instead.
-fn absent_is_not_null(document: &mut OpenApi) {
+/// The schemas that request bodies are made of, by name.
+fn requested(document: &mut OpenApi) -> BTreeSet<String> {
     let mut requested = BTreeSet::new();
     for item in document.paths.paths.values_mut() {
         for (operation, _) in operations(item) {
             collect_references(&json!(operation.request_body), &mut requested);
         }
     }
-    let Some(components) = &mut document.components else { return };
+    let Some(components) = &document.components else { return requested };
     let mut open: Vec<_> = requested.iter().cloned().collect();
     while let Some(name) = open.pop() {
         let mut further = BTreeSet::new();
         collect_references(&json!(components.schemas.get(&name)), &mut further);
         open.extend(further.into_iter().filter(|name| requested.insert(name.clone())));
     }
+    requested
+}
+
+/// Every string of a request has a longest form: of its own, or [`limits::STRING`].
+fn strings_have_an_end(document: &mut OpenApi) {
+    let requested = requested(document);
+    let Some(components) = &mut document.components else { return };
+    for (name, schema) in &mut components.schemas {
+        if requested.contains(name) {
+            end_strings(schema);
+        }
+    }
+}
+
+fn end_strings(schema: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            let is_string = match &object.schema_type {
+                SchemaType::Type(one) => *one == Type::String,
+                SchemaType::Array(many) => many.contains(&Type::String),
+                SchemaType::AnyValue => false,
+            };
+            if is_string && object.enum_values.is_none() {
+                object.max_length.get_or_insert(limits::STRING);
+            }
+            object.properties.values_mut().for_each(end_strings);
+            if let Some(AdditionalProperties::RefOr(values)) = object.additional_properties.as_deref_mut() {
+                end_strings(values);
+            }
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                end_strings(items);
+            }
+        }
+        Schema::OneOf(one_of) => one_of.items.iter_mut().for_each(end_strings),
+        Schema::AllOf(all_of) => all_of.items.iter_mut().for_each(end_strings),
+        Schema::AnyOf(any_of) => any_of.items.iter_mut().for_each(end_strings),
+        _ => {}
+    }
+}
+
+/// Answers leave out what is absent, so that only the fields that are always there may be null. Requests may say null instead.
+fn absent_is_not_null(document: &mut OpenApi) {
+    let requested = requested(document);
+    let Some(components) = &mut document.components else { return };
     let answers = components.schemas.iter_mut().filter(|(name, _)| !requested.contains(*name));
     for object in answers.filter_map(|(_, schema)| if let RefOr::T(Schema::Object(object)) = schema { Some(object) } else { None }) {
         for (_, property) in object.properties.iter_mut().filter(|(name, _)| !object.required.contains(name)) {

@@ -22,7 +22,7 @@ fn every_operation_has_a_permission_row() {
         let id = operation["operationId"].as_str().expect("an id").to_owned();
         assert!(documented.lock().expect("no panic").insert(id.clone()), "{id} stands twice");
     });
-    let rows: BTreeSet<_> = OPERATIONS.iter().map(|(id, _)| (*id).to_owned()).collect();
+    let rows: BTreeSet<_> = OPERATIONS.iter().map(|(handler, _)| operation_id(handler)).collect();
     assert_eq!(documented.into_inner().expect("no panic"), rows);
     assert_eq!(rows.len(), OPERATIONS.len());
 }
@@ -75,16 +75,59 @@ fn request_bodies_refuse_unknown_fields_and_compile() {
     });
 }
 
-#[test]
-fn error_bodies_fit_their_schema() {
+fn validator(name: &str) -> jsonschema::Validator {
     let mut schema = schemas().clone();
-    schema["$ref"] = "#/components/schemas/Error".into();
-    let validator = jsonschema::draft202012::new(&schema).expect("a schema");
-    for code in ErrorCode::ALL {
-        let body = nuncio_domain::Error::new(*code, "why").with("balance", json!(1.5)).to_body();
-        assert!(validator.is_valid(&body), "{body}");
+    schema["$ref"] = format!("#/components/schemas/{name}").into();
+    jsonschema::draft202012::new(&schema).expect("a schema")
+}
+
+// holds: errors.details
+#[test]
+fn the_code_of_an_error_decides_what_its_details_are() {
+    let any = validator("Error");
+    assert!(!any.is_valid(&json!({"code": "nonsense", "message": "", "details": {}})));
+    let details = |code: ErrorCode| match code {
+        ErrorCode::InvalidJson => json!({"line": 1, "column": 2}),
+        ErrorCode::BroadcastNotEditable => json!({"currentStatus": "sending", "allowedFrom": ["draft"]}),
+        ErrorCode::InsufficientBalance => json!({"required": 1.5}),
+        ErrorCode::Forbidden => json!({"requiredPermission": "messages:send"}),
+        ErrorCode::InternalError => json!({"requestId": "req_1"}),
+        ErrorCode::StorageQuotaExceeded => json!({"storedBytes": 9, "maxBytes": 10, "requiredBytes": 2}),
+        _ => json!({}),
+    };
+    for code in error_schemas::common() {
+        let own = validator(&error_schemas::schema_name(code));
+        let mut body = nuncio_domain::Error::new(code, "why").to_body();
+        body["details"] = details(code);
+        assert!(any.is_valid(&body) && own.is_valid(&body), "{body}");
+        for other in error_schemas::common().filter(|other| *other != code) {
+            assert!(!validator(&error_schemas::schema_name(other)).is_valid(&body), "{body} is not {}", other.as_str());
+        }
     }
-    assert!(!validator.is_valid(&json!({"code": "nonsense", "message": "", "details": {}})));
+    assert!(!any.is_valid(&json!({"code": "insufficient_balance", "message": "", "details": {"required": "messages:send"}})));
+}
+
+// holds: errors.codes
+#[test]
+fn every_error_response_says_which_codes_it_may_have() {
+    let document = document();
+    each_operation(|path, method, operation| {
+        for (status, response) in operation["responses"].as_object().expect("responses").iter().filter(|(status, _)| status.as_str() >= "400") {
+            let at = format!("{method} {path}: {status}");
+            let response = response["$ref"].as_str().map_or(response, |to| document.pointer(&to[1..]).expect("a response"));
+            let schema = &response["content"]["application/json"]["schema"];
+            let alternatives = schema["oneOf"].as_array().map_or_else(|| vec![schema.clone()], Vec::clone);
+            let text = response["description"].as_str().expect("a description");
+            for alternative in alternatives {
+                let name = alternative["$ref"].as_str().and_then(|to| to.rsplit('/').next()).unwrap_or_else(|| panic!("{at}: {alternative}"));
+                assert_ne!(name, "Error", "{at}");
+                let codes: Vec<_> = error_schemas::common().filter(|code| error_schemas::schema_name(*code) == name).collect();
+                assert!(codes.iter().all(|code| code.status().to_string() == *status), "{at}: {name}");
+                assert!(codes.iter().all(|code| text.contains(&format!("`{}`", code.as_str()))), "{at}: {text}");
+                assert!(!codes.is_empty() || name.ends_with("Conflict"), "{at}: {name}");
+            }
+        }
+    });
 }
 
 #[test]
@@ -96,4 +139,86 @@ fn only_requests_and_fields_that_are_always_there_may_be_null() {
     assert_eq!(schemas["MessagePage"]["properties"]["nextCursor"]["type"], json!(["string", "null"]));
     assert_eq!(schemas["SendMessage"]["properties"]["text"]["type"], json!(["string", "null"]));
     assert_eq!(schemas["ListRow"]["properties"]["description"]["type"], json!(["string", "null"]), "reached through SendMessage");
+}
+
+/// The strings below a schema that have no longest form.
+fn endless(document: &Value, schema: &Value, at: &str, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
+    if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
+        if seen.insert(name.to_owned()) {
+            endless(document, &document["components"]["schemas"][name], name, seen, found);
+        }
+        return;
+    }
+    let is_string = schema["type"] == "string" || schema["type"].as_array().is_some_and(|types| types.contains(&json!("string")));
+    if is_string && ["maxLength", "enum", "const"].iter().all(|keyword| schema.get(keyword).is_none()) {
+        found.push(at.to_owned());
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        endless(document, property, &format!("{at}.{name}"), seen, found);
+    }
+    for keyword in ["items", "additionalProperties", "oneOf", "anyOf", "allOf", "prefixItems", "propertyNames", "not"] {
+        match &schema[keyword] {
+            Value::Array(several) => several.iter().for_each(|one| endless(document, one, at, seen, found)),
+            one => endless(document, one, &format!("{at}.{keyword}"), seen, found),
+        }
+    }
+}
+
+#[test]
+fn every_string_of_a_request_has_a_longest_form() {
+    let document = document();
+    let seen = std::sync::Mutex::new(BTreeSet::new());
+    each_operation(|path, method, operation| {
+        let Some(body) = operation.pointer("/requestBody/content/application~1json/schema") else { return };
+        let mut found = Vec::new();
+        endless(&document, body, &format!("{method} {path}"), &mut seen.lock().expect("no panic"), &mut found);
+        assert!(found.is_empty(), "{found:?}");
+    });
+    assert!(seen.into_inner().expect("no panic").contains("SendMessage"));
+}
+
+// holds: openapi.examples
+#[test]
+fn every_request_has_an_example_and_all_examples_fit_their_schemas() {
+    let document = document();
+    let registry = jsonschema::Registry::new().add("nuncio:/", document.clone()).and_then(|registry| registry.prepare()).expect("a document");
+    let options = || jsonschema::options().with_draft(jsonschema::Draft::Draft202012).with_registry(&registry).should_validate_formats(true);
+    let check = |at: &str, content: &Value| {
+        let Some(example) = content.get("example") else { return };
+        let Value::String(name) = &content["schema"]["$ref"] else { panic!("{at}: the schema has no name") };
+        let validator = options().build(&json!({"$ref": format!("nuncio:/{name}")})).expect("a schema");
+        let faults: Vec<_> = validator.iter_errors(example).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(faults.is_empty(), "{at}: {faults:?}");
+    };
+    let json = "/content/application~1json";
+    for section in ["paths", "webhooks"] {
+        for (path, item) in document[section].as_object().expect("paths") {
+            for (method, operation) in item.as_object().expect("a path item") {
+                let at = format!("{method} {path}");
+                if let Some(content) = operation.pointer(&format!("/requestBody{json}")) {
+                    assert!(content.get("example").is_some(), "{at}: examples.json has no example of {}", content["schema"]["$ref"]);
+                    check(&at, content);
+                }
+                for response in operation["responses"].as_object().expect("responses").values() {
+                    response.pointer(json).into_iter().for_each(|content| check(&at, content));
+                }
+            }
+        }
+    }
+    let of = |pointer: &str| document.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
+    assert_eq!(of("/paths/~1v1~1messages/get/responses/200/content/application~1json/example")["items"][0]["status"], "delivered");
+}
+
+// holds: webhooks.documented
+#[test]
+fn every_type_of_event_is_a_webhook() {
+    let document = document();
+    for kind in nuncio_domain::event::EventType::ALL {
+        let webhook = &document["webhooks"][kind.as_str()]["post"];
+        let schema = webhook["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().expect("a schema");
+        let schema = document.pointer(&schema[1..]).expect("a schema");
+        assert_eq!(schema["properties"]["type"]["const"], kind.as_str());
+        assert!(schema["properties"]["data"]["$ref"].as_str().is_some_and(|name| name.ends_with("EventData")), "{kind}");
+        assert_eq!(webhook["parameters"].as_array().map(Vec::len), Some(3), "{kind}: the headers of Standard Webhooks");
+    }
 }

@@ -6,14 +6,13 @@ use std::time::Duration;
 use axum::http::header::{HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use nuncio_domain::{Error, ErrorCode, FieldError};
+use nuncio_domain::{Error, ErrorCode};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::reply;
+use crate::{error_schemas, reply};
 
 pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
@@ -65,10 +64,15 @@ impl IntoResponse for ApiError {
         match status {
             StatusCode::SERVICE_UNAVAILABLE => drop(headers.insert(RETRY_AFTER, RETRY_UNAVAILABLE.into())),
             StatusCode::TOO_MANY_REQUESTS => drop(headers.insert(RETRY_AFTER, whole_seconds(retry_after).into())),
-            _ if status.is_client_error() => drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"))),
+            // It may have been the network.
+            StatusCode::REQUEST_TIMEOUT => {}
+            _ if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => {
+                drop(headers.insert(SHOULD_RETRY, HeaderValue::from_static("false")));
+            }
             _ => {}
         }
-        if status.is_server_error() {
+        // A quota that is used up is the operator's will, and no failure.
+        if status.is_server_error() && status != StatusCode::INSUFFICIENT_STORAGE {
             response.extensions_mut().insert(Failure(Arc::new(error)));
         }
         response
@@ -80,47 +84,28 @@ fn whole_seconds(wait: Option<Duration>) -> u64 {
     wait.map_or(1, |wait| wait.as_millis().div_ceil(1_000).max(1) as u64)
 }
 
-/// What went wrong.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Error, example = json!({
-    "code": "invalid_request",
-    "message": "validitySeconds: is 5; must be 30 to 604800",
-    "details": {"errors": [{"path": "validitySeconds", "message": "is 5; must be 30 to 604800"}]}
-}))]
-pub(crate) struct ErrorBody {
-    /// Which error it is, from a closed list.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    /// What was wrong, and what would be right, in words.
-    message: String,
-    details: Details,
-    /// `code` and `message` once more, with 401, 403 and 429.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorObject>,
+/// The body of an error, whatever its code.
+pub(crate) struct ErrorBody;
+
+impl PartialSchema for ErrorBody {
+    fn schema() -> RefOr<Schema> {
+        error_schemas::one_of(&error_schemas::common().collect::<Vec<_>>(), None)
+    }
 }
 
-/// More about the error, by its code.
-#[derive(Serialize, ToSchema)]
-#[schema(as = ErrorDetails)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Details {
-    /// All faults of a request.
-    #[schema(value_type = Option<Vec<Fault>>)]
-    errors: Option<Vec<FieldError>>,
-    /// The state that does not allow the operation.
-    current_status: Option<String>,
-    /// The states that do.
-    allowed_from: Option<Vec<String>>,
-    /// The permission that the API key lacks.
-    required: Option<String>,
-    /// The request's id, for the operator to find in the log.
-    request_id: Option<String>,
-    #[serde(flatten)]
-    more: Map<String, Value>,
+impl ToSchema for ErrorBody {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Error".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        error_schemas::add_schemas(schemas);
+    }
 }
 
 /// One fault of a request.
-#[derive(Serialize, ToSchema)]
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used; faults are `nuncio_domain::FieldError`")]
 #[schema(as = FieldError)]
 pub(crate) struct Fault {
     /// Where it is: `content.buttons[2].title`, `query.limit`, `header.Service-Sender`.
@@ -156,3 +141,25 @@ impl ToSchema for Code {
         "ErrorCode".into()
     }
 }
+
+/// Makes the schema of the 409 that answers a repeated idempotency key: the original resource is in it under its name.
+macro_rules! repeated {
+    ($(#[$doc:meta])* $name:ident: $field:ident of $resource:ty) => {
+        $(#[$doc])*
+        #[derive(serde::Serialize, utoipa::ToSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub(crate) struct $name {
+            /// The original, unless it was deleted since.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            #[schema(schema_with = crate::error_details::whole_or_reference::<$resource>)]
+            $field: Option<$resource>,
+            #[schema(value_type = crate::error_details::IdempotencyCode)]
+            code: &'static str,
+            /// In words.
+            message: String,
+            details: crate::error_details::NoDetails,
+            error: crate::error::ErrorObject,
+        }
+    };
+}
+pub(crate) use repeated;

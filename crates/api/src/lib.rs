@@ -9,7 +9,12 @@
 mod budget;
 mod document;
 mod error;
+mod error_details;
+mod error_schemas;
+mod event_schemas;
+mod examples;
 mod extract;
+mod named_objects;
 mod node;
 mod operations;
 mod providers;
@@ -17,10 +22,13 @@ mod reply;
 mod shell;
 mod state;
 mod v1;
+mod wire;
 
-pub use document::openapi;
+pub use document::{openapi, operation_id};
 pub use operations::OPERATIONS;
+pub use shell::Spare;
 pub use state::{ApiLimits, ApiState};
+pub use wire::Pace;
 
 /// The routes of the API and, beside them, `pages`, ready to be served. All of them pass the shell: they get a request id, are counted,
 /// and a panic in them is a 500.
@@ -28,9 +36,9 @@ pub use state::{ApiLimits, ApiState};
 /// Serve it with `ConnectInfo<SocketAddr>`: failed authentications are counted per address. Without one they all count together.
 pub fn router(state: ApiState, pages: axum::Router) -> axum::Router {
     let (routes, document) = document::build();
-    let app = state::App::new(state, &document);
+    let app = state::App::new(state, document);
     routes
-        .merge(node::routes(&document))
+        .merge(node::routes(document))
         .merge(providers::routes())
         .fallback(node::not_found)
         .method_not_allowed_fallback(node::method_not_allowed)

@@ -1,9 +1,12 @@
 //! What is not part of the API proper: the document, health, metrics, and paths that lead nowhere.
 
+use std::sync::OnceLock;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderValue;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use nuncio_core::Core;
@@ -21,14 +24,37 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
 pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
-    let document = Bytes::from(serde_json::to_vec(document).expect("the document has string keys only"));
+    static SERVED: OnceLock<Bytes> = OnceLock::new();
+    let served = || serde_json::to_vec(document).expect("the document has string keys only").into();
+    let document = SERVED.get_or_init(served).clone();
+    let docs: axum::Router<App> = axum::Router::new().merge(SwaggerUi::new("/docs").config(Config::from("/openapi.json")));
     axum::Router::new()
-        .merge(SwaggerUi::new("/docs").config(Config::from("/openapi.json")))
+        .merge(docs.layer(map_response(protect)))
         .route("/openapi.json", get(move || std::future::ready(([(CONTENT_TYPE, JSON)], document))))
         .route("/healthz", get(async || Reply::ok(json!({"status": "ok"}))))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/attachments/{token}", get(crate::v1::messages::download))
+}
+
+/// What browsers are told about the documentation: its scripts and styles are its own files, it asks this server only, and it is shown
+/// in no frame. Somebody types an API key into it.
+const DOCS: [(HeaderName, HeaderValue); 4] = [
+    (
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; \
+             base-uri 'none'; frame-ancestors 'none'",
+        ),
+    ),
+    (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+];
+
+async fn protect(mut response: Response) -> Response {
+    response.headers_mut().extend(DOCS);
+    response
 }
 
 /// Whether this node should be given requests.

@@ -8,21 +8,26 @@ use nuncio_domain::Permission;
 use utoipa::openapi::path::{Operation as Documented, ParameterIn, PathItem};
 use utoipa::openapi::{OpenApi, RefOr};
 
-/// The permission that each operation needs, by operation id; `None` admits every key.
+use crate::document::operation_id;
+
+/// The permission that each operation needs, by the name of its handler; `None` admits every key.
 ///
 /// The shell looks here before anything else of a request is read. An operation without a row is refused.
 pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("send_message", Some(Permission::MessagesSend)),
+    ("send_messages", Some(Permission::MessagesSend)),
     ("list_messages", Some(Permission::MessagesRead)),
     ("get_message", Some(Permission::MessagesRead)),
     ("cancel_message", Some(Permission::MessagesSend)),
     ("resolve_message", Some(Permission::MessagesSend)),
     ("react_to_message", Some(Permission::MessagesSend)),
-    ("list_attachments", Some(Permission::MessagesRead)),
-    ("list_receipts", Some(Permission::MessagesRead)),
+    ("list_message_attachments", Some(Permission::MessagesRead)),
+    ("list_message_receipts", Some(Permission::MessagesRead)),
     ("list_stray_receipts", Some(Permission::MessagesRead)),
+    ("play_inbound", Some(Permission::MessagesSend)),
     ("create_contact", Some(Permission::ContactsWrite)),
     ("list_contacts", Some(Permission::ContactsRead)),
+    ("list_contact_messages", Some(Permission::MessagesRead)),
     ("get_contact", Some(Permission::ContactsRead)),
     ("update_contact", Some(Permission::ContactsWrite)),
     ("delete_contact", Some(Permission::ContactsWrite)),
@@ -39,10 +44,10 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("introspect_phone", Some(Permission::ContactsRead)),
     ("introspect_email", Some(Permission::ContactsRead)),
     ("list_events", Some(Permission::MessagesRead)),
-    ("list_deliveries", Some(Permission::WebhooksRead)),
-    ("get_delivery", Some(Permission::WebhooksRead)),
-    ("replay_delivery", Some(Permission::WebhooksWrite)),
-    ("test_webhook", Some(Permission::WebhooksWrite)),
+    ("list_webhook_deliveries", Some(Permission::WebhooksRead)),
+    ("get_webhook_delivery", Some(Permission::WebhooksRead)),
+    ("replay_webhook_delivery", Some(Permission::WebhooksWrite)),
+    ("test_sender_webhook", Some(Permission::WebhooksWrite)),
     ("list_senders", Some(Permission::SendersRead)),
     ("create_sender", Some(Permission::SendersWrite)),
     ("get_sender", Some(Permission::SendersRead)),
@@ -55,11 +60,12 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("verify_sender_channel", Some(Permission::SendersWrite)),
     ("get_sender_profile", Some(Permission::SendersRead)),
     ("update_sender_profile", Some(Permission::SendersWrite)),
-    ("set_sender_picture", Some(Permission::SendersWrite)),
+    ("set_sender_profile_picture", Some(Permission::SendersWrite)),
     ("rotate_sender_webhook_secret", Some(Permission::WebhooksWrite)),
     ("get_webhook", Some(Permission::WebhooksRead)),
     ("put_webhook", Some(Permission::WebhooksWrite)),
     ("delete_webhook", Some(Permission::WebhooksWrite)),
+    ("test_webhook", Some(Permission::WebhooksWrite)),
     ("rotate_webhook_secret", Some(Permission::WebhooksWrite)),
     ("get_balance", Some(Permission::MessagesRead)),
     ("list_phone_numbers", Some(Permission::NumbersRead)),
@@ -75,6 +81,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("list_templates", Some(Permission::TemplatesRead)),
     ("get_template", Some(Permission::TemplatesRead)),
     ("create_template", Some(Permission::TemplatesWrite)),
+    ("update_template", Some(Permission::TemplatesWrite)),
     ("delete_template", Some(Permission::TemplatesWrite)),
     ("submit_template", Some(Permission::TemplatesWrite)),
     ("list_broadcasts", Some(Permission::BroadcastsRead)),
@@ -127,7 +134,7 @@ impl Operations {
 
 fn known(documented: &Documented) -> Option<Operation> {
     let id = documented.operation_id.as_deref()?;
-    let (id, permission) = *OPERATIONS.iter().find(|(known, _)| *known == id)?;
+    let (id, permission) = *OPERATIONS.iter().find(|(handler, _)| operation_id(handler) == id)?;
     let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
     Some(Operation { id, permission, has_query })
 }

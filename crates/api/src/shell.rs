@@ -1,28 +1,32 @@
 //! What happens around every handler.
 //!
 //! In this order: the request gets an id; if it is for an operation, its key is looked up, a token of its world is taken, and
-//! permission, `Accept` and query are checked; the handler runs, and a panic of it becomes a 500; headers are set, and a
-//! failure is logged with the request's id. All of it is one layer: each further one would cost every request an allocation.
+//! permission, `Accept` and query are checked; its body is put under the budget; the handler runs, and a panic of it becomes a 500;
+//! what is left of the body is read or the connection closed; headers are set, and a failure is logged with the request's id. All of it
+//! is one layer: each further one would cost every request an allocation.
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, EXPECT, HeaderName};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
+use nuncio_core::Caller;
 use nuncio_core::rate::{Taken, subscriber};
 use nuncio_domain::{Error, ErrorCode, FieldError, Ids, limits};
 
+use crate::budget::{ANSWER_COPIES, Lease, OVERHEAD, Owner};
 use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs, shown};
 use crate::operations::Operation;
 use crate::state::App;
 use crate::v1::events::wants_stream;
+use crate::wire::{Answer, Intake, drain};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -33,17 +37,42 @@ const NOSNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 /// Longest request id that is taken over, in bytes.
 const REQUEST_ID_BYTES: usize = 128;
 
+/// An answer of at most this many bytes goes out although there is no room for it.
+const SMALL_ANSWER: usize = 4 * 1024;
+/// Pieces of an answer over HTTP/1, and over HTTP/2, where each stream of a connection may hold one back.
+const PIECES: (usize, usize) = (16 * 1024, 4 * 1024);
+
+/// Paths that are answered on any connection.
+const PROBES: &[&str] = &["/healthz", "/readyz", "/metrics"];
+
+/// Marks requests of connections above the limit: all but probes are turned away, and the connection ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Spare;
+
+/// What the shell has to know of a request after its handler has taken it.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    version: Version,
+    /// Nothing changes by it, so that it may be answered with a 503 at any time.
+    safe: bool,
+    /// The client sends the body only when it is asked to.
+    expects: bool,
+    spare: bool,
+}
+
 pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers(), app.core.ids());
     let operation = app.operations.find(&request);
-    let mut taken = None;
-    let admitted = match operation {
-        Some(operation) => admit(&app, operation, &mut request, &mut taken).await,
-        None => Ok(()),
+    let asked = Asked {
+        version: request.version(),
+        safe: matches!(*request.method(), Method::GET | Method::HEAD),
+        expects: request.headers().contains_key(EXPECT),
+        spare: request.extensions().get::<Spare>().is_some(),
     };
-    let mut response = match admitted {
-        Ok(()) => run(next, request).await,
-        Err(error) => error.into_response(),
+    let mut taken = None;
+    let (mut response, lease, unread) = match admit(&app, operation, &mut request, &mut taken).await {
+        Ok(owner) => carry(&app, owner, request, next).await,
+        Err(error) => (error.into_response(), None, Some(request.into_body())),
     };
     let name = operation.map_or("other", |operation| operation.id);
     metrics::counter!("nuncio_http_requests_total", "operation" => name, "status" => class(response.status())).increment(1);
@@ -53,7 +82,14 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
             response = with_request_id(response, &id, &error);
         }
     }
+    if let Some(lease) = lease {
+        response = leased(response, lease, asked);
+    }
+    let close = asked.spare || in_the_way(unread, asked).await;
     let headers = response.headers_mut();
+    if close && asked.version <= Version::HTTP_11 {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     headers.insert(REQUEST_ID, id);
     headers.insert(NOSNIFF, HeaderValue::from_static("nosniff"));
     if let Some(taken) = taken {
@@ -65,17 +101,58 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
-/// Lets a request through to its handler, who finds the caller in the extensions.
-async fn admit(app: &App, operation: Operation, request: &mut Request, taken: &mut Option<Taken>) -> Result<(), ApiError> {
-    let now = app.core.ids().clock.monotonic();
-    let caller = match app.core.authenticate(bearer(request.headers())).await {
-        Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, request, error, now)),
-        result => result?,
-    };
-    *taken = app.requests.take(caller.tenant, now);
-    if let Some(Taken { wait: Some(wait), .. }) = *taken {
-        return Err(ApiError::too_many("this world has used up its requests; Retry-After says when to come back", wait));
+/// Runs the handler with the body under the budget; also answers what is left of the body.
+async fn carry(app: &App, owner: Owner, request: Request, next: Next) -> (Response, Option<Lease>, Option<Body>) {
+    let lease = app.budget.lease(owner);
+    let (mut head, body) = request.into_parts();
+    head.extensions.insert(lease.clone());
+    if body.is_end_stream() {
+        return (run(next, Request::from_parts(head, body)).await, Some(lease), None);
     }
+    if let Err(error) = lease.grow(OVERHEAD) {
+        return (ApiError::from(error).into_response(), Some(lease), Some(body));
+    }
+    let (intake, rest) = Intake::new(body, lease.clone(), app.pace);
+    let response = run(next, Request::from_parts(head, Body::new(intake))).await;
+    let unread = rest.lock().take();
+    (response, Some(lease), unread)
+}
+
+/// The same answer, which keeps the lease until it is written. What the request took is gone; what the answer takes is counted.
+fn leased(response: Response, lease: Lease, asked: Asked) -> Response {
+    let bytes =
+        |response: &Response| response.body().size_hint().exact().map_or(OVERHEAD, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let taken = bytes(&response).saturating_mul(ANSWER_COPIES);
+    let held = lease.settle(taken, !asked.safe || taken <= ANSWER_COPIES * SMALL_ANSWER);
+    let response = held.map_or_else(|error| ApiError::from(error).into_response(), |()| response);
+    let piece = if asked.version == Version::HTTP_2 { PIECES.1 } else { PIECES.0 };
+    response.map(|body| Body::new(Answer::new(body, piece, lease)))
+}
+
+/// Whether an unread body stands before the next request of the connection.
+async fn in_the_way(unread: Option<Body>, asked: Asked) -> bool {
+    match unread.filter(|body| !body.is_end_stream()) {
+        Some(body) if asked.version <= Version::HTTP_11 => asked.expects || !drain(body).await,
+        _ => false,
+    }
+}
+
+/// Lets a request through to its handler, who finds the caller in the extensions. Answers for whom its memory is counted.
+async fn admit(app: &App, operation: Option<Operation>, request: &mut Request, taken: &mut Option<Taken>) -> Result<Owner, ApiError> {
+    let (path, from) = (request.uri().path(), address(request));
+    if request.extensions().get::<Spare>().is_some() && !PROBES.contains(&path) {
+        return Err(Error::unavailable("there are too many connections; try again").into());
+    }
+    let Some(operation) = operation else {
+        // No operation, but a caller all the same: it is counted, and told so.
+        let is_caller = path.starts_with("/v1/") && request.headers().contains_key(AUTHORIZATION);
+        return match is_caller {
+            true => Ok(Owner::World(authenticate(app, request.headers(), from, taken).await?.tenant)),
+            false => Ok(Owner::Address(from)),
+        };
+    };
+    let caller = authenticate(app, request.headers(), from, taken).await?;
+    let owner = Owner::World(caller.tenant);
     if let Some(permission) = operation.permission {
         caller.require(permission)?;
     }
@@ -87,21 +164,48 @@ async fn admit(app: &App, operation: Operation, request: &mut Request, taken: &m
         no_query(request)?;
     }
     request.extensions_mut().insert(caller);
-    Ok(())
+    Ok(owner)
 }
 
-/// A wrong key takes a token of the address. A good key never needs one: behind a proxy, strangers share an address.
-fn refused(app: &App, request: &Request, error: Error, now: std::time::Duration) -> ApiError {
-    if !request.headers().contains_key(AUTHORIZATION) {
+/// Who calls, if it has requests left.
+async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut Option<Taken>) -> Result<Caller, ApiError> {
+    let now = app.core.ids().clock.monotonic();
+    let key = bearer(headers);
+    if let Some(wait) = app.failures.wait(&from, now)
+        && headers.contains_key(AUTHORIZATION)
+        && !app.core.knows_key(key)
+    {
+        return Err(guessed_too_often(wait)); // before the database is asked
+    }
+    let caller = match app.core.authenticate(key).await {
+        Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, headers, from, error, now)),
+        result => result?,
+    };
+    *taken = app.requests.take(caller.tenant, now);
+    match *taken {
+        Some(Taken { wait: Some(wait), .. }) => {
+            Err(ApiError::too_many("this world has used up its requests; Retry-After says when to come back", wait))
+        }
+        _ => Ok(caller),
+    }
+}
+
+fn guessed_too_often(wait: std::time::Duration) -> ApiError {
+    ApiError::too_many("too many failed authentications from this address", wait)
+}
+
+/// A wrong key takes a token of the address. A key that was good before needs none: behind a proxy, strangers share an address.
+fn refused(app: &App, headers: &HeaderMap, from: IpAddr, error: Error, now: std::time::Duration) -> ApiError {
+    if !headers.contains_key(AUTHORIZATION) {
         return error.into(); // nothing was tried
     }
-    match app.failures.take(address(request), now).and_then(|taken| taken.wait) {
-        Some(wait) => ApiError::too_many("too many failed authentications from this address", wait),
+    match app.failures.take(from, now).and_then(|taken| taken.wait) {
+        Some(wait) => guessed_too_often(wait),
         None => error.into(),
     }
 }
 
-fn address(request: &Request) -> IpAddr {
+pub(crate) fn address(request: &Request) -> IpAddr {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |info| subscriber(info.0.ip()))
 }

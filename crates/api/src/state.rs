@@ -14,6 +14,7 @@ use crate::budget::Budget;
 use crate::extract::Validators;
 use crate::operations::Operations;
 use crate::v1::events::Streams;
+use crate::wire::Pace;
 
 /// Limits of the API as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,13 +23,15 @@ pub struct ApiLimits {
     pub per_minute: u32,
     /// Requests of one world at once, after a pause. At least 1.
     pub burst: u32,
-    /// Bytes of request bodies above 256 KB each that may be held at a time; beyond it `503 unavailable`.
+    /// Bytes that requests and their answers may take at a time; beyond it `503 unavailable`. Each byte of a body counts three times.
     pub max_in_flight_bytes: usize,
+    /// How fast a client must send a body.
+    pub pace: Pace,
 }
 
 impl Default for ApiLimits {
     fn default() -> Self {
-        Self { per_minute: 60_000, burst: 2_000, max_in_flight_bytes: 256 * 1024 * 1024 }
+        Self { per_minute: 60_000, burst: 2_000, max_in_flight_bytes: 256 * 1024 * 1024, pace: Pace::default() }
     }
 }
 
@@ -61,7 +64,10 @@ pub(crate) struct Shared {
     pub(crate) requests: Buckets<TenantId>,
     /// Failed authentications of addresses.
     pub(crate) failures: Buckets<IpAddr>,
+    /// Calls of connections that are not there, by address.
+    pub(crate) strays: Buckets<IpAddr>,
     pub(crate) budget: Budget,
+    pub(crate) pace: Pace,
     pub(crate) validators: Validators,
     pub(crate) streams: Streams,
 }
@@ -75,7 +81,9 @@ impl App {
             operations: Operations::of(document),
             requests: Buckets::new(Quota::new(limits.per_minute, limits.burst)),
             failures: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
+            strays: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
+            pace: limits.pace,
             validators: Validators::default(),
             streams: Streams::default(),
         }))

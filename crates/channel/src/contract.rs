@@ -251,6 +251,7 @@ pub fn message(account: &Account, to: &str, number: u8) -> Message {
             metadata: None,
             fallback_enabled: true,
             fallback_after_seconds: None,
+            validity_seconds: None,
             voice_language: None,
             attachments: Vec::new(),
             template: None,

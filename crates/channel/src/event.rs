@@ -122,6 +122,8 @@ pub struct Inbound {
     pub provider_message_id: String,
     /// Who wrote, in canonical form.
     pub from: String,
+    /// What they wrote to, when the provider names it; else it is what the connection sends from.
+    pub to: Option<String>,
     /// The name that they go by in the messaging app, when it tells.
     pub profile_name: Option<String>,
     /// What kind of message it is. A button or a row that was chosen is a text, with what was chosen in `content`.
@@ -159,6 +161,7 @@ impl Inbound {
             channel,
             provider_message_id,
             from,
+            to: None,
             profile_name: None,
             message_type: MessageType::Text,
             text,
@@ -184,6 +187,8 @@ pub struct InboundPart {
     pub channel: Channel,
     /// Who wrote, in canonical form.
     pub from: String,
+    /// What they wrote to, when the provider names it.
+    pub to: Option<String>,
     /// What the parts of one message have in common, and those of others of the same time have not.
     pub key: String,
     /// Which part it is, from 1 to `total`.

@@ -133,6 +133,12 @@ pub trait Adapter: Debug + Send + Sync {
     /// Tries to reach the provider and log in, without sending anything. The text says what was found, or what is wrong and what to do.
     async fn check(&self) -> Result<String, String>;
 
+    /// Tells once more, through the event sink, what became of an attempt that it took. Asked only where
+    /// [`AdapterFactory::forgets_receipts`]; has neither attachments nor HTML.
+    async fn tell_again(&self, request: &SendRequest<'_>) {
+        let _ = request;
+    }
+
     /// What the account's sessions are like.
     fn sessions(&self) -> Sessions {
         Sessions::None
@@ -203,6 +209,12 @@ pub trait AdapterFactory: Debug + Send + Sync {
 
     /// Whether its adapters keep sessions, so that they are opened before there is anything to send.
     fn has_sessions(&self) -> bool {
+        false
+    }
+
+    /// Whether receipts that its adapters have not told yet are lost when the process ends, since there is no provider outside who keeps
+    /// them. [`Adapter::tell_again`] then is asked for them after a start.
+    fn forgets_receipts(&self) -> bool {
         false
     }
 

@@ -2,7 +2,9 @@
 
 use http::HeaderMap;
 pub use nuncio_channel::Answer as ProviderAnswer;
-use nuncio_channel::{Call, CallError};
+use std::sync::Arc;
+
+use nuncio_channel::{Adapter, Call, CallError};
 use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
 
 use crate::{Core, StoreResultExt as _};
@@ -12,10 +14,6 @@ use crate::{Core, StoreResultExt as _};
 pub struct Called<'a> {
     /// The method, in capitals.
     pub method: &'a str,
-    /// The kind of provider in the path.
-    pub kind: &'a str,
-    /// The connection in the path.
-    pub connection: &'a str,
     /// What stands behind the connection in the path.
     pub rest: &'a str,
     /// Path and query as called, from the first slash on.
@@ -26,15 +24,37 @@ pub struct Called<'a> {
     pub body: &'a [u8],
 }
 
+/// A connection that a provider may call.
+#[derive(Clone, Debug)]
+pub struct CallbackTarget {
+    id: ConnectionId,
+    adapter: Arc<dyn Adapter>,
+}
+
+fn unknown() -> Error {
+    Error::not_found("connection")
+}
+
 impl Core {
+    /// Whom `/providers/{kind}/{connection}` is for. `404 not_found` if that is no connection of this kind.
+    pub async fn find_callback(&self, kind: &str, connection: &str) -> Result<CallbackTarget> {
+        let id: ConnectionId = connection.parse().map_err(|_| unknown())?;
+        let found = self.inner.store.read().await.or_fail()?.find_connection(id).await.or_fail()?;
+        self.inner.good_connections.note(id, found.is_some());
+        let (tenant, connection) = found.filter(|(_, connection)| connection.kind == kind).ok_or_else(unknown)?;
+        let adapter = self.inner.outbound.adapter(tenant, &connection).map_err(|_| unknown())?;
+        Ok(CallbackTarget { id, adapter })
+    }
+
+    /// Whether there was such a connection when this node last looked. Asks no database.
+    pub fn knows_connection(&self, connection: &str) -> bool {
+        connection.parse().is_ok_and(|id| self.inner.good_connections.contains(&id))
+    }
+
     /// `/providers/{kind}/{connectionId}`: what the call told is on disk when this answers. The provider proves itself to its adapter; there
     /// is no caller.
-    pub async fn provider_called(&self, called: Called<'_>) -> Result<ProviderAnswer> {
-        let unknown = || Error::not_found("connection");
-        let id: ConnectionId = called.connection.parse().map_err(|_| unknown())?;
-        let found = self.inner.store.read().await.or_fail()?.find_connection(id).await.or_fail()?;
-        let (tenant, connection) = found.filter(|(_, connection)| connection.kind == called.kind).ok_or_else(unknown)?;
-        let adapter = self.inner.outbound.adapter(tenant, &connection).map_err(|_| unknown())?;
+    pub async fn provider_called(&self, target: &CallbackTarget, called: Called<'_>) -> Result<ProviderAnswer> {
+        let CallbackTarget { id, adapter } = target;
         let url = format!("{}{}", self.inner.services.public_url, called.path_and_query);
         let Called { method, rest, headers, body, .. } = called;
         let query = called.path_and_query.split_once('?').map_or("", |(_, query)| query);

@@ -74,12 +74,7 @@ impl Core {
         let (environment, project) = (world.environment, world.project.id);
         let mut tx = self.change_world(tenant).await?;
         tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
-        if environment == Environment::Test && put.kind != SIM {
-            return Err(Error::field(
-                "kind",
-                "in the test world every channel is simulated, and no provider can be connected; must be sim",
-            ));
-        }
+        self.check_kind(environment, channel, &put.kind)?;
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
         let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
         tx.put_connection(tenant, &connection).await.or_fail()?;
@@ -125,6 +120,19 @@ impl Core {
         let opened = self.inner.registry.open(&connection.kind, &account, &self.inner.services);
         let told = |faults: Vec<FieldError>| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; ");
         Ok(opened.map_err(told))
+    }
+
+    /// Refuses a real provider in the test environment, and the simulator in the live one: what it "delivers" would count and be paid.
+    fn check_kind(&self, environment: Environment, channel: Channel, kind: &str) -> Result<()> {
+        let message = match (environment, kind == SIM) {
+            (Environment::Test, false) => format!("is {kind:?}; in the test environment every channel is simulated, so it must be {SIM}"),
+            (Environment::Live, true) => {
+                let real: Vec<_> = self.inner.registry.kinds(channel).into_iter().filter(|kind| *kind != SIM).collect();
+                format!("is {SIM}, the simulator, which delivers nothing; in the live environment it must be one of {}", real.join(", "))
+            }
+            (Environment::Test, true) | (Environment::Live, false) => return Ok(()),
+        };
+        Err(Error::field("kind", message))
     }
 
     /// The connection that `put` describes, which takes the place of `before`, and the address that people write to. Its settings and secrets are held against what its adapter

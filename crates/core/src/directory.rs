@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nuncio_domain::config::{Connection, Project, Sender, World};
-use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
+use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId, limits, line};
 use nuncio_store::Tx;
 
 use crate::{Core, StoreResultExt as _, numbers};
@@ -41,6 +41,9 @@ impl Core {
 
     /// Makes a project with a default sender in each of its worlds; in the test world the sender's every channel is simulated.
     pub async fn create_project(&self, name: &str) -> Result<Project> {
+        if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
+            return Err(Error::invalid(vec![fault]));
+        }
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await.or_fail()?;
         let project = Project {

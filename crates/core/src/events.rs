@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use nuncio_domain::config::World;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::{Change, Wait};
 use nuncio_domain::message::{Message, Status};
-use nuncio_domain::{ContactId, Environment, EventId, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{LogEntry, Position, Told, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -16,8 +17,10 @@ use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::list::{Listed, limit};
+use crate::list::{Listed, asked, words};
 use crate::messages::MessageView;
+use crate::rights::{Resource, id_and_status};
+use crate::webhooks::asked_resource;
 use crate::{Caller, Core, StoreResultExt as _};
 
 /// Something that happened, with what it happened to.
@@ -227,6 +230,18 @@ fn as_of(message: &Message, change: &Change) -> Message {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListEvents {
+    /// Any of these types, repeated or joined by commas.
+    #[serde(rename = "type")]
+    #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
+    pub event_type: Option<String>,
+    /// About this message, contact, broadcast, template or invitation.
+    pub resource_id: Option<String>,
+    /// Of this moment or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Of before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
@@ -249,32 +264,78 @@ fn read_place(bytes: [u8; 16]) -> (Position, u16) {
     (Position { commit: number(0..8), entry: number(8..14) }, number(14..16) as u16)
 }
 
-/// The scope of cursors into the list.
-const SCOPE: &str = "events";
+/// Which events are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Any of these types; empty for all.
+    types: Vec<EventType>,
+    resource: Option<Uuid>,
+}
+
+impl EventFilter {
+    /// Reads the filters of a query.
+    pub fn read(asked: &ListEvents) -> nuncio_domain::Result<Self> {
+        let mut errors = Vec::new();
+        let filter = Self::of(asked, &mut errors);
+        if errors.is_empty() { Ok(filter) } else { Err(nuncio_domain::Error::invalid(errors)) }
+    }
+
+    fn of(asked: &ListEvents, errors: &mut Vec<FieldError>) -> Self {
+        Self {
+            types: words(asked.event_type.as_deref(), "query.type", EventType::parse, EventType::ALL, errors),
+            resource: asked_resource(asked.resource_id.as_deref(), errors),
+        }
+    }
+
+    fn wants(&self, event_type: EventType) -> bool {
+        self.types.is_empty() || self.types.contains(&event_type)
+    }
+
+    fn admits(&self, event: &Event) -> bool {
+        self.wants(event.event_type) && self.resource.is_none_or(|resource| resource == event.resource)
+    }
+}
+
+/// How far clocks of nodes, and the times that rows wait to be written, may put rows of the log out of the order of time.
+const SKEW: Duration = Duration::from_secs(60);
+/// Rows of the log that are read at once for a list with filters.
+const ROWS: u32 = 500;
 
 impl Core {
     /// `GET /v1/events`: a page, newest first.
     pub async fn list_events(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
-        let limit = limit(asked.limit, &mut errors) as usize;
-        if !errors.is_empty() {
-            return Err(nuncio_domain::Error::invalid(errors));
-        }
-        let cursor = asked.cursor.as_deref().map(|c| self.cursors().read(caller.tenant, SCOPE, c)).transpose()?.map(read_place);
+        let part = asked!(asked, &mut errors);
+        let filter = EventFilter::of(asked, &mut errors);
+        let (cursor, scope) = self.after_cursor(caller.tenant, &format!("events?{filter:?}"), &part, errors)?;
+        let next = |place| Some(self.cursors().make(caller.tenant, &scope, place));
+        let cursor = cursor.map(read_place);
         let world = self.world(caller.tenant).await?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
         // A row that was shown in part is read again.
         let mut before = cursor.map(|(at, shown)| if shown == 0 { at } else { Position { entry: at.entry + 1, ..at } });
+        if let Some(until) = part.until.filter(|_| before.is_none()) {
+            before = Some(tx.log_place(caller.tenant, until.plus(SKEW)).await.or_fail()?);
+        }
+        let end = match part.since {
+            Some(since) => tx.log_place(caller.tenant, since.minus(SKEW)).await.or_fail()?,
+            None => Position::default(),
+        };
+        let in_span = |at| part.since.is_none_or(|since| at >= since) && part.until.is_none_or(|until| at < until);
         let mut skip = cursor.map_or(0, |(_, shown)| usize::from(shown));
-        let (mut items, mut tx) = (Vec::new(), self.inner.store.read().await.or_fail()?);
+        let (mut items, mut looked_at) = (Vec::new(), 0);
+        let all = filter.types.is_empty() && part.until.is_none();
+        let rows = if all { part.limit + 1 } else { ROWS };
         loop {
-            let entries = tx.list_log(caller.tenant, before, limit as u32 + 1).await.or_fail()?;
-            let Some(oldest) = entries.last().map(|e| e.position) else { break };
+            let entries = tx.list_log(caller.tenant, filter.resource, before, rows).await.or_fail()?;
+            let Some(oldest) = entries.last().map(|e| e.position).filter(|_| entries[0].position >= end) else { break };
             before = Some(oldest);
-            let events = tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?;
+            looked_at += entries.len();
+            let events = visible(caller, tell(&mut *tx, &world, &entries, |event_type| filter.wants(event_type)).await.or_fail()?);
             // Rows come newest first, their events oldest first.
             let mut rows: Vec<Vec<Event>> = Vec::new();
-            for event in events {
+            for event in events.into_iter().filter(|event| in_span(event.view.timestamp)) {
                 match rows.last_mut().filter(|row| row[0].position == event.position) {
                     Some(row) => row.insert(0, event),
                     None => rows.push(vec![event]),
@@ -283,12 +344,15 @@ impl Core {
             for row in rows {
                 let position = row[0].position;
                 for (shown, event) in row.into_iter().enumerate().skip(std::mem::take(&mut skip)) {
-                    if items.len() == limit {
-                        let next = if shown == 0 { last_place(&items) } else { place(position, shown as u16) };
-                        return Ok((views(items), Some(self.cursors().make(caller.tenant, SCOPE, next))));
+                    if items.len() == part.limit as usize {
+                        let place = if shown == 0 { last_place(&items) } else { place(position, shown as u16) };
+                        return Ok((views(items), next(place)));
                     }
                     items.push(event);
                 }
+            }
+            if looked_at >= limits::SCAN_ROWS as usize {
+                return Ok((views(items), next(place(oldest, 0))));
             }
         }
         Ok((views(items), None))
@@ -319,8 +383,14 @@ impl Core {
         Ok(Seen { position, shown })
     }
 
-    /// The next events of the caller's world, in order, each with the token that names it as the last one seen; and what is seen then.
-    pub async fn events_after(&self, caller: &Caller, seen: Seen, rows: u32) -> nuncio_domain::Result<(Vec<(String, EventView)>, Seen)> {
+    /// The next events of the caller's world that are wanted, in order, each with the token that names it as the last one seen; and what is seen then.
+    pub async fn events_after(
+        &self,
+        caller: &Caller,
+        filter: &EventFilter,
+        seen: Seen,
+        rows: u32,
+    ) -> nuncio_domain::Result<(Vec<(String, EventView)>, Seen)> {
         caller.require(Permission::MessagesRead)?;
         // A row that was seen in part is read again.
         let entry = if seen.shown == ALL { seen.position.entry } else { seen.position.entry - 1 };
@@ -330,18 +400,34 @@ impl Core {
         // Who holds one reader must not wait for another.
         let world = self.world(caller.tenant).await?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let events = tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?;
+        let events = visible(caller, tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?);
         let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
         for event in events {
             shown = if last == Some(event.position) { shown + 1 } else { 1 };
             last = Some(event.position);
-            if event.position == seen.position && shown <= seen.shown {
+            if (event.position == seen.position && shown <= seen.shown) || !filter.admits(&event) {
                 continue;
             }
             told.push((self.cursors().make(caller.tenant, STREAM, place(event.position, shown)), event.view));
         }
         Ok((told, Seen { position, shown: ALL }))
     }
+}
+
+/// The events as `caller` may see them: of a resource that it may not read, id and status.
+fn visible(caller: &Caller, mut events: Vec<Event>) -> Vec<Event> {
+    for event in &mut events {
+        let resource = Resource::from(event.kind);
+        if let EventData::Other(data) = &mut event.view.data
+            && !caller.may_read(resource)
+        {
+            data.retain(|name, _| name == resource.name || name == "previousStatus");
+            if let Some(whole) = data.get_mut(resource.name) {
+                *whole = id_and_status(whole);
+            }
+        }
+    }
+    events
 }
 
 /// How far a reader of the log has come.

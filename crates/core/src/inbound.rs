@@ -13,12 +13,15 @@ use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, sms};
-use nuncio_store::{MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Transitioned, Tx};
+use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms};
+use nuncio_store::{
+    Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Transitioned, Tx,
+};
 
 use crate::compliance::{self, Wish};
 use crate::marks::Marks;
 use crate::messages::sent_from;
+use crate::once::Repeat;
 use crate::{contacts, reassembly, receipts, suppressions};
 
 /// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
@@ -44,16 +47,38 @@ pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderE
     }
 }
 
+/// What became of a message from outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Received {
+    /// It was written.
+    Written(MessageId),
+    /// It was there already, or cannot be placed.
+    Dropped,
+    /// Its idempotency key was used before; nothing was written.
+    Repeated(Repeat),
+}
+
 /// Writes a message from outside, unless it is there.
 pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound) -> Result<()> {
+    receive_once(store, ids, marks, inbound, None).await.map(drop)
+}
+
+/// The same under an idempotency key.
+pub(crate) async fn receive_once(
+    store: &dyn Store,
+    ids: &Ids,
+    marks: &Marks,
+    inbound: Inbound,
+    guard: Option<&Idempotency>,
+) -> Result<Received> {
     let now = ids.clock.now();
     let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
         tracing::warn!(connection = %inbound.connection, "an inbound message names a sender that cannot be read; it was dropped");
-        return Ok(());
+        return Ok(Received::Dropped);
     };
-    let Some(world) = store.read().await?.load_world(inbound.tenant).await? else { return Ok(()) };
-    let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(()) };
-    let Some(sender) = world.sender(connection.sender) else { return Ok(()) };
+    let Some(world) = store.read().await?.load_world(inbound.tenant).await? else { return Ok(Received::Dropped) };
+    let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
+    let Some(sender) = world.sender(connection.sender) else { return Ok(Received::Dropped) };
     let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
     let new_address = ids.next();
     let asked = received(store, ids, &from, &inbound).await?;
@@ -62,7 +87,7 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
         id: ids.at(now),
         direction: Direction::Inbound,
         message_type: inbound.message_type,
-        to: sender.phone_number.clone(),
+        to: inbound.to.clone().unwrap_or_else(|| sent_from(sender, connection)),
         from: from.identifier.clone(),
         sender: connection.sender,
         address: new_address,
@@ -101,7 +126,15 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
     };
     let prices = if wished.is_some() { prices(store, &world).await? } else { PriceBook::default() };
     let mut tx = store.begin().await?;
-    if tx.insert_inbound(&new).await? {
+    if let Some(guard) = guard {
+        let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+        let claimed = tx.claim_idempotency_key(new.message.tenant, guard, new.message.id.uuid(), purge_after).await?;
+        if let KeyClaim::Lost { original, same_request } = claimed {
+            return Ok(Received::Repeated(Repeat { original, same_request }));
+        }
+    }
+    let written = tx.insert_inbound(&new).await?;
+    if written {
         if let Some(name) = inbound.profile_name.filter(|name| is_proven && !name.is_empty()) {
             learn_name(&mut *tx, &new, name, now).await?;
         }
@@ -113,7 +146,8 @@ pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound
             tx.insert_reply(&message).await?;
         }
     }
-    tx.commit().await
+    tx.commit().await?;
+    Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
 }
 
 /// Whether an email answers one of ours that went to its writer by the same connection. Only who got that knows its `Message-ID`, whose random
@@ -150,7 +184,7 @@ fn own_words(inbound: &Inbound) -> &str {
 async fn learn_name(tx: &mut dyn Tx, new: &NewInbound, name: String, now: Timestamp) -> Result<()> {
     let tenant = new.message.tenant;
     let Some(mut contact) = contacts::lock_of(tx, tenant, &new.from).await? else { return Ok(()) };
-    let name: String = name.chars().take(limits::DISPLAY_NAME).collect();
+    let name: String = line::cleaned(&name).chars().take(limits::DISPLAY_NAME).collect();
     if contact.detail.profile_name.as_ref() == Some(&name) {
         return Ok(());
     }
@@ -184,7 +218,7 @@ async fn grant(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, wish: Wish, now: Ti
             Ok(lifted && !tx.is_suppressed(tenant, from.kind, &from.identifier, sender).await?)
         }
         Wish::Help => {
-            let newest = PageRequest { limit: 1, before: None };
+            let newest = PageRequest::newest(1);
             let filter = MessageFilter { to: Some(from.identifier.clone()), ..MessageFilter::default() };
             let newest = tx.list_messages(tenant, &filter, newest).await?.items.pop();
             Ok(!newest.is_some_and(|m| m.state.detail.compliance && now.since(m.id.created_at()) < QUIET))
@@ -282,7 +316,7 @@ fn attachment(ids: &Ids, media: &Media) -> Attachment {
 /// The newest message with this person that the provider knows under an id of its own.
 async fn ours(store: &dyn Store, tenant: TenantId, with: &Recipient, reference: &str) -> Result<Option<MessageId>> {
     let filter = MessageFilter { to: Some(with.identifier.clone()), ..MessageFilter::default() };
-    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest { limit: limits::PAGE_MAX, before: None }).await?;
+    let newest = store.read().await?.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
     let known_as = |message: &Message| {
         let detail = &message.state.detail;
         detail.provider_id.as_deref() == Some(reference)
@@ -302,6 +336,7 @@ pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Requ
         metadata: None,
         fallback_enabled: true,
         fallback_after_seconds: None,
+        validity_seconds: None,
         voice_language: None,
         attachments: Vec::new(),
         template: None,

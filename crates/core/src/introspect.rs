@@ -65,6 +65,7 @@ pub struct EmailIntrospection {
 /// Whether to send to an email address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = EmailVerdict)]
 pub enum Verdict {
     /// Nothing speaks against it.
     Deliverable,
@@ -77,6 +78,7 @@ pub enum Verdict {
 /// What was found out about an email address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = EmailVerdictReason)]
 pub enum EmailReason {
     /// It is no email address.
     InvalidSyntax,
@@ -181,10 +183,10 @@ impl Core {
         let number = address::phone(&list::phone(&asked.phone_number)).map_err(|e| Error::field("phoneNumber", e.to_string()))?;
         let (facts, plan) = (address::phone_facts(&number), address::phone_plan(&number));
         let mut available = Vec::new();
-        if plan.line.takes_text() {
+        if plan.takes_text {
             available.push(Channel::Sms);
         }
-        if plan.line != LineType::Unknown {
+        if plan.takes_calls {
             available.push(Channel::Voice);
         }
         available.extend(self.known_channels(caller, &number).await?);
@@ -241,7 +243,7 @@ impl Core {
     async fn suppressed(&self, caller: &Caller, email: &str) -> Result<Vec<EmailReason>> {
         let recipient = Recipient { kind: AddressKind::Email, identifier: email.to_owned() };
         let of = [self.marked(caller.tenant, &recipient), recipient];
-        let page = PageRequest { limit: limits::PAGE_MAX, before: None };
+        let page = PageRequest::newest(limits::PAGE_MAX);
         let found = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
         let mut reasons = Vec::new();
         for suppression in found.items {

@@ -2,7 +2,7 @@
 
 use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
-use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key};
+use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
 
 use crate::{Caller, Core, StoreResultExt as _};
 
@@ -30,7 +30,9 @@ impl Core {
     async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
         let read = async {
             let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
-            Ok(found.filter(|(key, _)| key.revoked_at.is_none()).map(|(key, environment)| Caller {
+            let found = found.filter(|(key, _)| key.revoked_at.is_none());
+            self.inner.good_keys.note(hash, found.is_some());
+            Ok(found.map(|(key, environment)| Caller {
                 tenant: key.tenant,
                 environment,
                 key: key.id,
@@ -40,6 +42,11 @@ impl Core {
             }))
         };
         self.inner.keys.get_or_read(hash, &*self.ids().clock, read).await
+    }
+
+    /// Whether this key was made by this node, or good when it last looked it up. Asks no database.
+    pub fn knows_key(&self, text: &str) -> bool {
+        key::parse(text).is_some() && self.inner.good_keys.contains(&key::hash(text))
     }
 
     /// Whether the key of a caller that was let in once still holds. An answer may rest on a look-up that is up to a second old.
@@ -55,9 +62,8 @@ impl Core {
         name: &str,
         permissions: Permissions,
     ) -> Result<NewKey> {
-        let length = name.chars().count();
-        if !(1..=100).contains(&length) {
-            return Err(Error::field("name", format!("has {length} characters; must have 1 to 100")));
+        if let Some(fault) = line::check("name", name, 1, limits::KEY_NAME) {
+            return Err(Error::invalid(vec![fault]));
         }
         let secret = key::generate(environment, &*self.ids().entropy);
         let key = ApiKey {
@@ -71,6 +77,7 @@ impl Core {
         let mut tx = self.inner.store.begin().await.or_fail()?;
         tx.insert_key(&key, self.ids().clock.now()).await.or_fail()?;
         tx.commit().await.or_fail()?;
+        self.inner.good_keys.note(key.hash, true);
         Ok(NewKey { key, secret })
     }
 
@@ -88,6 +95,7 @@ impl Core {
         let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await.or_fail()?;
         tx.commit().await.or_fail()?;
         self.inner.keys.forget(&key.hash);
+        self.inner.good_keys.note(key.hash, false);
         Ok(revoked)
     }
 }

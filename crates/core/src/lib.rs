@@ -18,6 +18,7 @@ pub mod inbound;
 pub mod introspect;
 pub mod invitations;
 mod keys;
+mod known;
 mod list;
 mod mac;
 mod mail_codes;
@@ -29,10 +30,13 @@ mod once;
 mod patch;
 mod ports;
 mod prices;
+mod quota;
 pub mod rate;
 pub mod reassembly;
 pub mod receipts;
 mod review;
+mod rights;
+pub mod sandbox;
 mod secrets;
 pub mod senders;
 mod store_error;
@@ -47,7 +51,7 @@ use nuncio_channel::{Registry, Services, Tokens};
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
-pub use callbacks::{Called, ProviderAnswer};
+pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
 pub use claims::InboundAddressView;
 pub use connections::PutConnection;
 pub use cursor::Cursors;
@@ -90,6 +94,12 @@ struct Inner {
     links: messages::Links,
     tokens: Tokens,
     keys: cache::Cache<nuncio_domain::key::KeyHash, Option<Caller>>,
+    /// Keys that this node made, or that were good when it last looked them up.
+    good_keys: known::Known<nuncio_domain::key::KeyHash>,
+    /// Connections that were there when a provider last called them on this node.
+    good_connections: known::Known<nuncio_domain::ConnectionId>,
+    /// Links that were made here and lead nowhere any more, by the hashes of their tokens.
+    dead_links: known::Known<[u8; 32]>,
     worlds: cache::Cache<TenantId, Option<Arc<nuncio_domain::config::World>>>,
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
@@ -123,7 +133,7 @@ impl Caller {
             return Ok(());
         }
         let message = format!("this API key lacks the permission {}", permission.as_str());
-        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("required", permission.as_str().into()))
+        Err(nuncio_domain::Error::new(nuncio_domain::ErrorCode::Forbidden, message).with("requiredPermission", permission.as_str().into()))
     }
 }
 
@@ -177,6 +187,9 @@ impl Core {
             links,
             tokens,
             keys: cache::Cache::default(),
+            good_keys: known::Known::default(),
+            good_connections: known::Known::default(),
+            dead_links: known::Known::default(),
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),

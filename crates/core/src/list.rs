@@ -41,6 +41,15 @@ pub(crate) fn words<T: Copy + std::fmt::Display>(
     found
 }
 
+/// An identifier in a query; a malformed one is a field error.
+pub(crate) fn id<T: std::str::FromStr>(text: Option<&str>, path: &str, what: &str, errors: &mut Vec<FieldError>) -> Option<T> {
+    let found = text?.parse().ok();
+    if found.is_none() {
+        errors.push(FieldError::new(path, format!("is not the id of a {what}")));
+    }
+    found
+}
+
 /// A moment in a query.
 pub(crate) fn time(text: Option<&str>, path: &str, errors: &mut Vec<FieldError>) -> Option<Timestamp> {
     match Timestamp::parse(text?) {
@@ -67,22 +76,79 @@ pub(crate) fn phone(text: &str) -> String {
     text.strip_prefix(' ').map_or_else(|| text.to_owned(), |digits| format!("+{digits}"))
 }
 
+/// The part of a list that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    /// Page size.
+    pub(crate) limit: u32,
+    /// Created at this moment or later.
+    pub(crate) since: Option<Timestamp>,
+    /// Created before this moment.
+    pub(crate) until: Option<Timestamp>,
+    cursor: Option<&'a str>,
+}
+
+/// A list, and which page of it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    pub(crate) page: PageRequest,
+    scope: String,
+}
+
+impl<'a> Asked<'a> {
+    /// Reads the parameters that all lists have.
+    pub(crate) fn read(
+        limit: Option<u32>,
+        cursor: Option<&'a str>,
+        since: Option<&str>,
+        until: Option<&str>,
+        errors: &mut Vec<FieldError>,
+    ) -> Self {
+        Self {
+            limit: self::limit(limit, errors),
+            since: time(since, "query.since", errors),
+            until: time(until, "query.until", errors),
+            cursor,
+        }
+    }
+}
+
+/// Reads `limit`, `cursor`, `since` and `until` of a query.
+macro_rules! asked {
+    ($query:expr, $errors:expr) => {{
+        let query = $query;
+        $crate::list::Asked::read(query.limit, query.cursor.as_deref(), query.since.as_deref(), query.until.as_deref(), $errors)
+    }};
+}
+pub(crate) use asked;
+
 impl Core {
-    /// Which slice of a list is wanted. `scope` names the operation and its filters; a cursor of another scope is a 400.
-    pub(crate) fn page(&self, tenant: TenantId, scope: &str, limit: u32, cursor: Option<&str>) -> Result<PageRequest> {
-        let before = cursor.map(|c| self.cursors().read(tenant, scope, c)).transpose()?;
-        Ok(PageRequest { limit, before: before.map(Uuid::from_bytes) })
+    /// What is to be read of a list; fails with `errors`, if there are any. `scope` names the operation and its filters; a cursor of another
+    /// scope is a 400.
+    pub(crate) fn listing(&self, tenant: TenantId, scope: &str, asked: &Asked<'_>, errors: Vec<FieldError>) -> Result<Listing> {
+        let (before, scope) = self.after_cursor(tenant, scope, asked, errors)?;
+        let page = PageRequest::older(asked.limit, before.map(Uuid::from_bytes)).within(asked.since, asked.until);
+        Ok(Listing { page, scope })
     }
 
-    /// The same for a list without filters of its own.
-    pub(crate) fn plain_page(&self, tenant: TenantId, scope: &str, asked: Option<u32>, cursor: Option<&str>) -> Result<PageRequest> {
-        let mut errors = Vec::new();
-        let limit = limit(asked, &mut errors);
-        if errors.is_empty() { self.page(tenant, scope, limit, cursor) } else { Err(Error::invalid(errors)) }
+    /// What the cursor says, and what the next one is bound to.
+    pub(crate) fn after_cursor(
+        &self,
+        tenant: TenantId,
+        scope: &str,
+        asked: &Asked<'_>,
+        errors: Vec<FieldError>,
+    ) -> Result<(Option<[u8; 16]>, String)> {
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
+        let scope = format!("{scope}&{:?}", (asked.since, asked.until));
+        let last = asked.cursor.map(|cursor| self.cursors().read(tenant, &scope, cursor)).transpose()?;
+        Ok((last, scope))
     }
 
-    /// The `nextCursor` of a page whose last row is `next`.
-    pub(crate) fn next_cursor(&self, tenant: TenantId, scope: &str, next: Option<Uuid>) -> Option<String> {
-        next.map(|id| self.cursors().make(tenant, scope, *id.as_bytes()))
+    /// The `nextCursor` of a page that ended at the row `next`.
+    pub(crate) fn next_cursor(&self, tenant: TenantId, listing: &Listing, next: Option<Uuid>) -> Option<String> {
+        next.map(|id| self.cursors().make(tenant, &listing.scope, *id.as_bytes()))
     }
 }

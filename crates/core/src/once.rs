@@ -7,7 +7,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::{Core, StoreResultExt as _};
+use crate::rights::Resource;
+use crate::{Caller, Core, StoreResultExt as _};
 
 /// The idempotency key of a request. Body and header mean the same; they must not differ.
 pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {
@@ -65,21 +66,28 @@ pub(crate) async fn claim(
     })
 }
 
-/// The 409 of a repeat: `original`, under `name`, is what the key was used for.
-pub(crate) fn conflict(name: &str, original: &impl Serialize, same_request: bool) -> Error {
-    repeat(name, Some(original), same_request)
+/// The 409 of a repeat: `original`, under its name, is what the key was used for, as far as the caller may read it.
+pub(crate) fn conflict(caller: &Caller, resource: Resource, original: &impl Serialize, same_request: bool) -> Error {
+    repeat(caller, resource, Some(original), same_request)
 }
 
 /// The same where the original may have been deleted since.
-pub(crate) fn repeat(name: &str, original: Option<&impl Serialize>, same_request: bool) -> Error {
+pub(crate) fn repeat(caller: &Caller, resource: Resource, original: Option<&impl Serialize>, same_request: bool) -> Error {
+    let Resource { name, read } = resource;
     let (code, request) = if same_request {
         (ErrorCode::IdempotencyConflict, "already")
     } else {
         (ErrorCode::IdempotencyKeyReused, "for a different request")
     };
     match original {
-        Some(original) => Error::new(code, format!("this idempotency key was used {request}; here is the {name} that it made"))
-            .with_body(name, serde_json::to_value(original).unwrap_or_default()),
+        Some(original) => {
+            let shown = if caller.may_read(resource) {
+                format!("here is the {name} that it made")
+            } else {
+                format!("of the {name} that it made, this API key sees id and status only, as it lacks {}", read.as_str())
+            };
+            Error::new(code, format!("this idempotency key was used {request}; {shown}")).with_body(name, caller.view(resource, original))
+        }
         None => Error::new(code, format!("this idempotency key was used {request}, and the {name} that it made was deleted since")),
     }
 }

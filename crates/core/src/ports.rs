@@ -20,8 +20,9 @@ pub trait Outbound: fmt::Debug + Send + Sync {
     /// This node's incarnation, which owns the attempts that it starts.
     fn node(&self) -> NodeId;
 
-    /// A permit for one attempt by `connection`, if one is free right now and nobody waits for it. Some are kept from what is `bulk`.
-    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool) -> Option<Permit>;
+    /// A permit for one attempt by `connection`, if one is free right now and nobody waits for it, with memory for `bytes` of a large
+    /// request. Some permits are kept from what is `bulk`.
+    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> Option<Permit>;
 
     /// How many more bulk messages may wait for `connection`: none while it rests.
     fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize;
@@ -138,4 +139,6 @@ pub struct Hint {
     pub connection: ConnectionId,
     /// Whether others go first.
     pub bulk: bool,
+    /// How many bytes its attempt has to load of a request that does not fit its row; 0 for one that fits.
+    pub bytes: usize,
 }

@@ -55,6 +55,13 @@ impl<K: Eq + Hash> Buckets<K> {
         Self { quota, full_at: Mutex::new(HashMap::new()) }
     }
 
+    /// When the next token comes, from now, if there is none; takes nothing.
+    pub fn wait(&self, key: &K, now: Duration) -> Option<Duration> {
+        let Quota { burst, interval, .. } = self.quota?;
+        let debt = self.full_at.lock().get(key)?.saturating_sub(now);
+        (debt + interval).checked_sub(interval * burst).filter(|wait| !wait.is_zero())
+    }
+
     /// Takes a token; `None` when there is no limit.
     pub fn take(&self, key: K, now: Duration) -> Option<Taken> {
         let Quota { per_minute, burst, interval } = self.quota?;

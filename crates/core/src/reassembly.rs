@@ -112,6 +112,7 @@ fn fresh(ids: &Ids, part: &InboundPart) -> Reassembly {
         parts: Parts {
             channel: part.channel,
             from: part.from.clone(),
+            to: part.to.clone(),
             since: part.at,
             pieces: vec![None; usize::from(part.total.max(1))],
             done: false,
@@ -122,7 +123,9 @@ fn fresh(ids: &Ids, part: &InboundPart) -> Reassembly {
 
 fn whole(reassembly: &Reassembly) -> Inbound {
     let Reassembly { tenant, connection, reference, parts, .. } = reassembly;
-    Inbound::text((*tenant, *connection, parts.channel), reference.clone(), parts.from.clone(), text(&parts.pieces), parts.since)
+    let place = (*tenant, *connection, parts.channel);
+    let inbound = Inbound::text(place, reference.clone(), parts.from.clone(), text(&parts.pieces), parts.since);
+    Inbound { to: parts.to.clone(), ..inbound }
 }
 
 /// What the parts say. Those of one alphabet are joined before they are read: some phones cut a character in two.

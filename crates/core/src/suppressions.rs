@@ -1,6 +1,6 @@
 //! Suppressions: recipients to whom nothing may be sent.
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::contact::{Contact, SuppressionReason};
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::list::Listed;
 use crate::marks::is_mark;
-use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id, rights};
 
 /// A recipient to whom nothing may be sent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -90,6 +90,12 @@ pub struct ListSuppressions {
     /// Those of this recipient. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub identifier: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -111,7 +117,7 @@ impl Core {
     pub async fn list_suppressions(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let of = match asked.identifier.as_deref().map(|text| recipients(&list::phone(text))) {
             None => Vec::new(),
             Some(Ok(of)) => of,
@@ -120,16 +126,12 @@ impl Core {
                 Vec::new()
             }
         };
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("suppressions?{of:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let listing = self.listing(caller.tenant, &format!("suppressions?{of:?}"), &part, errors)?;
         let marked: Vec<_> = of.iter().map(|recipient| self.marked(caller.tenant, recipient)).collect();
         let of: Vec<_> = of.into_iter().chain(marked).collect();
-        let page = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
+        let page = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, listing.page).await.or_fail()?;
         let items = page.items.iter().map(SuppressionView::from).collect();
-        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `POST /v1/suppressions`.
@@ -144,7 +146,7 @@ impl Core {
         let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return Err(self.suppression_made_before(tenant, SuppressionId::from_uuid(original), same_request).await?);
+            return Err(self.suppression_made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
         }
         let made = tx.insert_suppression(tenant, &suppression, now).await.or_fail()?;
         if !made {
@@ -199,16 +201,16 @@ impl Core {
     }
 
     async fn known_suppression(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
-        let all = PageRequest { limit: 10_000, before: None };
+        let all = PageRequest::newest(10_000);
         let of = std::slice::from_ref(&like.recipient);
         let page = self.inner.store.read().await.or_fail()?.list_suppressions(tenant, of, all).await.or_fail()?;
         let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);
         known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
     }
 
-    async fn suppression_made_before(&self, tenant: TenantId, id: SuppressionId, same_request: bool) -> Result<Error> {
-        let found = self.inner.store.read().await.or_fail()?.find_suppression(tenant, id).await.or_fail()?;
-        Ok(once::repeat("suppression", found.as_ref().map(SuppressionView::from).as_ref(), same_request))
+    async fn suppression_made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
+        let found = self.inner.store.read().await.or_fail()?.find_suppression(caller.tenant, id).await.or_fail()?;
+        Ok(once::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }
 }
 
@@ -233,7 +235,10 @@ fn recipient(identifier: &str, channel: Option<Channel>) -> Result<Recipient, St
         (None, Parsed::Phone(_)) => Channel::Sms,
         (None, Parsed::Email(_)) => Channel::Email,
         (None, Parsed::Digits(id)) => {
-            return Err(format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}"));
+            return Err(format!(
+                "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                address::with_plus(id)
+            ));
         }
     };
     Recipient::on(&parsed, channel).map_err(|error| error.to_string())

@@ -5,6 +5,7 @@ use nuncio_domain::address::Parsed;
 use nuncio_domain::message::{Direction, Message};
 use nuncio_domain::{Error, Recipient, Result};
 use nuncio_store::{Suppression, SuppressionReason};
+use sha2::{Digest as _, Sha256};
 
 use crate::{Core, StoreResultExt as _, suppressions};
 
@@ -46,13 +47,21 @@ impl Core {
 
     async fn message_to_leave(&self, token: &str) -> Result<(Message, Recipient)> {
         let unknown = || Error::not_found("message");
+        // Guesses ask no database; a link whose message is gone asks it once.
         let (tenant, id) = self.mail_tokens().read_unsubscribe(token).ok_or_else(unknown)?;
+        let link: [u8; 32] = Sha256::digest(token).into();
+        if self.inner.dead_links.contains(&link) {
+            return Err(unknown());
+        }
         let found = self.inner.store.read().await.or_fail()?.lookup_messages(tenant, &[id]).await.or_fail()?.pop();
-        let message = found.filter(|message| message.direction == Direction::Outbound).ok_or_else(unknown)?;
-        // Of somebody who was erased, no address is left.
-        let parsed = Parsed::parse(&message.to).map_err(|_| unknown())?;
-        let recipient = Recipient::on(&parsed, message.state.route.channel).map_err(|_| unknown())?;
-        Ok((message, recipient))
+        let leads_to = found.filter(|message| message.direction == Direction::Outbound).and_then(|message| {
+            // Of somebody who was erased, no address is left.
+            let parsed = Parsed::parse(&message.to).ok()?;
+            let recipient = Recipient::on(&parsed, message.state.route.channel).ok()?;
+            Some((message, recipient))
+        });
+        self.inner.dead_links.note(link, leads_to.is_none());
+        leads_to.ok_or_else(unknown)
     }
 
     /// The signed names that mails carry.

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
+use axum::body::HttpBody as _;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use url::form_urlencoded;
 
@@ -14,20 +16,25 @@ const BYTES: usize = 16 * 1024;
 pub(crate) struct Form(HashMap<String, String>);
 
 impl Form {
-    /// Reads a form; `None` when it is none, is too large, or was sent by the page of another site.
-    pub(crate) async fn read(request: Request) -> Option<Self> {
+    /// Reads a form. The status says why not: 403 when it is none, or was sent by the page of another site; 413 when it is too large; 503
+    /// when it came too slowly or there is no room for it.
+    pub(crate) async fn read(request: Request) -> Result<Self, StatusCode> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         // Browsers say who sends a form. Those that do not are held by the key in the form alone.
         if matches!(text("sec-fetch-site"), "cross-site" | "same-site") {
-            return None;
+            return Err(StatusCode::FORBIDDEN);
         }
         let kind = text(CONTENT_TYPE.as_str()).split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if kind != "application/x-www-form-urlencoded" {
-            return None;
+            return Err(StatusCode::FORBIDDEN);
         }
-        let bytes = axum::body::to_bytes(request.into_body(), BYTES).await.ok()?;
-        Some(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
+        let body = request.into_body();
+        if body.size_hint().lower() > BYTES as u64 {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        let bytes = axum::body::to_bytes(body, BYTES).await.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+        Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 
     /// A field, or `""`. What no database takes is left out.

@@ -7,20 +7,46 @@ use base64::engine::general_purpose::STANDARD;
 use nuncio_channel::{ResolvedAttachment, Scope, Verdict};
 use nuncio_domain::limits;
 use nuncio_domain::message::{Attachment, AttachmentSource, Failure, FailureCode, Message};
-use nuncio_net::{FetchError, FetchLimits};
+use nuncio_net::{FetchError, FetchLimits, Opened};
 
 use crate::Shared;
+use crate::memory::Held;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// An attachment on its way: here, or about to be read.
+enum Found {
+    Here(Vec<u8>),
+    Opened(Opened),
+}
+
 impl Shared {
-    /// Decodes and fetches. What cannot be had fails the attempt: for good, unless the other side may yet recover.
-    pub(crate) async fn resolve_attachments(&self, message: &Message) -> Result<Vec<ResolvedAttachment>, Verdict> {
-        let mut left = limits::ATTACHMENT_BYTES;
-        let mut resolved = Vec::with_capacity(message.request.attachments.len());
-        for attachment in &message.request.attachments {
-            let bytes = self.resolve_attachment(attachment, left).await?;
-            left = left.saturating_sub(bytes.len());
+    /// Decodes and fetches, once there is memory for what is fetched, which the attempt then holds. What cannot be had fails the attempt:
+    /// for good, unless the other side may yet recover.
+    pub(crate) async fn resolve_attachments(&self, message: &mut Message) -> Result<(Vec<ResolvedAttachment>, Option<Held>), Verdict> {
+        let mut found = Vec::with_capacity(message.request.attachments.len());
+        for attachment in &mut message.request.attachments {
+            found.push(self.find_attachment(attachment).await?);
+        }
+        let here: usize = found.iter().map(|found| if let Found::Here(bytes) = found { bytes.len() } else { 0 }).sum();
+        let mut left = limits::ATTACHMENT_BYTES.saturating_sub(here);
+        // All at once: who holds some memory and waits for more could wait for ever.
+        let mut held = match announced(&found, left) {
+            Some(bytes) => self.memory.for_fetched(bytes).await,
+            None => None,
+        };
+        let (mut resolved, mut fetched) = (Vec::with_capacity(found.len()), 0);
+        for (attachment, found) in message.request.attachments.iter().zip(found) {
+            let bytes = match found {
+                Found::Here(bytes) => bytes,
+                Found::Opened(opened) => {
+                    let read = opened.read(FetchLimits { max_bytes: left as u64, timeout: TIMEOUT }).await;
+                    let bytes = read.map_err(|error| failed(attachment, &error))?.bytes;
+                    left = left.saturating_sub(bytes.len());
+                    fetched += bytes.len();
+                    bytes
+                }
+            };
             resolved.push(ResolvedAttachment {
                 filename: attachment.filename.clone(),
                 content_type: attachment.content_type.clone(),
@@ -28,23 +54,42 @@ impl Shared {
                 bytes,
             });
         }
-        Ok(resolved)
+        if let Some(held) = &mut held {
+            held.shrink(fetched);
+        }
+        Ok((resolved, held))
     }
 
-    async fn resolve_attachment(&self, attachment: &Attachment, left: usize) -> Result<Vec<u8>, Verdict> {
-        let url = match &attachment.source {
-            AttachmentSource::Base64(text) => return STANDARD.decode(text).map_err(|e| unavailable(attachment, &e.to_string())),
-            AttachmentSource::Url(url) => url,
-            AttachmentSource::Provider(_) => return Err(unavailable(attachment, "it came from outside, and is kept by a provider")),
-        };
-        match self.net.fetch(url, FetchLimits { max_bytes: left as u64, timeout: TIMEOUT }).await {
-            Ok(fetched) => Ok(fetched.bytes),
-            Err(error) if error.is_transient() => {
-                Err(Verdict::Deferred { retry_after: None, failure: failure(attachment, &error.to_string()), scope: Scope::Message })
+    /// Takes the text of what came with the request: nobody needs it any more once it is decoded.
+    async fn find_attachment(&self, attachment: &mut Attachment) -> Result<Found, Verdict> {
+        match &mut attachment.source {
+            AttachmentSource::Base64(text) => {
+                let text = std::mem::take(text);
+                STANDARD.decode(text).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string()))
             }
-            Err(FetchError::TooLarge { .. }) => Err(unavailable(attachment, "all attachments together would exceed 40 MB")),
-            Err(error) => Err(unavailable(attachment, &error.to_string())),
+            AttachmentSource::Url(url) => {
+                let opened = self.net.open(url, TIMEOUT).await;
+                opened.map(Found::Opened).map_err(|error| failed(attachment, &error))
+            }
+            AttachmentSource::Provider(_) => Err(unavailable(attachment, "it came from outside, and is kept by a provider")),
         }
+    }
+}
+
+/// How many bytes are still to be read, `most` at most: also where a server does not say. Nothing if none are.
+fn announced(found: &[Found], most: usize) -> Option<usize> {
+    let lengths = found.iter().filter_map(|found| if let Found::Opened(opened) = found { Some(opened.length()) } else { None });
+    let sum = lengths.reduce(|sum, length| Some(sum?.saturating_add(length?)))?;
+    Some(sum.map_or(most, |sum| usize::try_from(sum).unwrap_or(most).min(most)))
+}
+
+fn failed(attachment: &Attachment, error: &FetchError) -> Verdict {
+    match error {
+        error if error.is_transient() => {
+            Verdict::Deferred { retry_after: None, failure: failure(attachment, &error.to_string()), scope: Scope::Message }
+        }
+        FetchError::TooLarge { .. } => unavailable(attachment, "all attachments together would exceed 40 MB"),
+        error => unavailable(attachment, &error.to_string()),
     }
 }
 

@@ -15,7 +15,12 @@ use crate::{Shared, retry};
 
 impl Shared {
     /// Starts the attempt of a message that waited. Who was faster, or what stopped it meanwhile, is found out by the start itself.
-    pub(crate) async fn start_and_run(self: &Arc<Self>, place: Place, hint: Hint) {
+    pub(crate) async fn start_and_run(self: &Arc<Self>, mut place: Place, hint: Hint) {
+        // Before anything of it is loaded.
+        place.memory = self.memory.for_request(hint.bytes).await;
+        if place.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
+            return place.unused();
+        }
         let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
         let transition = Transition::new(hint.tenant, hint.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
@@ -26,8 +31,9 @@ impl Shared {
             Ok(Transitioned::Found { changes, .. }) => {
                 self.webhooks.grown(hint.tenant);
                 self.count(&changes);
+                place.unused();
             }
-            Ok(Transitioned::Missing) => {}
+            Ok(Transitioned::Missing) => place.unused(),
             Err(error) => {
                 // Nothing was started, or its commit got no answer and recovery will find it.
                 tracing::warn!(message.id = %hint.id, %error, "an attempt could not be started; the scanner comes back to it");
@@ -36,9 +42,10 @@ impl Shared {
     }
 
     /// Calls the provider and writes the result. The place is given back when that is on disk.
-    pub(crate) async fn run_attempt(self: &Arc<Self>, place: Place, message: Box<Message>) {
+    pub(crate) async fn run_attempt(self: &Arc<Self>, place: Place, mut message: Box<Message>) {
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
-        let verdict = self.call(&place, &message, attempt).await;
+        let bytes = message.request.spooled_bytes();
+        let verdict = self.call(&place, &mut message, attempt).await;
         let asked = match &verdict {
             Verdict::Deferred { retry_after, .. } => retry_after.map(|asked| asked.min(retry::ASKED_MAX)),
             _ => None,
@@ -67,13 +74,14 @@ impl Shared {
                 && due_at <= self.ids.clock.now()
             {
                 let (fence, connection) = (state.fence, state.route.connection);
-                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk: state.detail.broadcast.is_some() };
+                let bulk = state.detail.broadcast.is_some();
+                let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk, bytes };
                 nuncio_core::Outbound::waiting(&crate::Dispatch { shared: Arc::clone(self) }, hint);
             }
         }
     }
 
-    async fn call(&self, place: &Place, message: &Message, attempt: usize) -> Verdict {
+    async fn call(&self, place: &Place, message: &mut Message, attempt: usize) -> Verdict {
         let adapter = match &place.lane.adapter {
             Ok(adapter) => adapter,
             Err(why) => {
@@ -81,10 +89,11 @@ impl Shared {
                 return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
             }
         };
-        let attachments = match self.resolve_attachments(message).await {
-            Ok(attachments) => attachments,
+        let (attachments, _fetched) = match self.resolve_attachments(message).await {
+            Ok(resolved) => resolved,
             Err(verdict) => return verdict,
         };
+        let message = &*message;
         let channel = message.state.detail.attempts.get(attempt).map_or(message.state.route.channel, |a| a.channel);
         let reaction = match self.name_for_provider(message).await {
             Ok(reaction) => reaction,

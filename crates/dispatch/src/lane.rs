@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::Shared;
+use crate::memory::Held;
 use crate::scanner::LIMIT;
 use crate::under_way::Accepting;
 
@@ -21,8 +22,11 @@ mod health;
 /// The most hints of a lane. What does not fit is found by the scanner.
 const HINTS: usize = 10_000;
 
-/// The most hints of bulk messages. It is kept short: what was handed over goes out even if a broadcast is paused.
+/// The most hints of bulk messages: as few as keep the connection busy, since a pause takes them back one by one.
 const BULK: usize = 512;
+/// Of a throttled connection: what goes out in so many seconds, or so many hints if that is more. There is a hand-over twice a second.
+const BULK_SECONDS: f64 = 2.0;
+const BULK_LEAST: usize = 16;
 /// The shortest pause before a throttled lane is looked at again.
 const SOON: Duration = Duration::from_millis(2);
 /// One part in so many of a window is kept from bulk messages, so that others find a place at once.
@@ -52,6 +56,11 @@ pub(crate) struct Lane {
 #[derive(Debug, Default)]
 struct LaneState {
     hints: VecDeque<Hint>,
+    /// Those of large messages, which take turns with the others.
+    large: VecDeque<Hint>,
+    large_turn: bool,
+    /// How many places large messages have.
+    large_places: usize,
     /// Those of bulk messages, which come after all others.
     bulk: VecDeque<Hint>,
     hinted: HashSet<MessageId>,
@@ -81,6 +90,10 @@ struct LaneState {
 pub(crate) struct Place {
     pub(crate) lane: Arc<Lane>,
     permit: Option<OwnedSemaphorePermit>,
+    /// Whether it is one of those for large messages.
+    large: bool,
+    /// What it may load.
+    pub(crate) memory: Option<Held>,
     /// Whether the others wait for what comes of it.
     probe: bool,
     /// The accept that it is for, until that ends.
@@ -88,6 +101,15 @@ pub(crate) struct Place {
 }
 
 impl LaneState {
+    /// The queue that a hint stands in.
+    const fn queue_of(&mut self, hint: Hint) -> &mut VecDeque<Hint> {
+        match hint {
+            Hint { bulk: true, .. } => &mut self.bulk,
+            Hint { bytes: 1.., .. } => &mut self.large,
+            _ => &mut self.hints,
+        }
+    }
+
     /// Reckons how many attempts may begin now, at this rate a second.
     fn fill(&mut self, throttle: Throttle, rate: f64, now: Duration) {
         let elapsed = now.saturating_sub(self.filled_at).as_secs_f64();
@@ -101,11 +123,24 @@ fn part_of(throttle: Throttle, shared: &Shared) -> f64 {
     throttle.messages_per_second / shared.live_nodes() as f64
 }
 
+impl Place {
+    /// Gives the place back without an attempt: what the throttle allowed for it is left to the next one.
+    pub(crate) fn unused(self) {
+        let state = &mut self.lane.state.lock();
+        if let Some(throttle) = self.lane.throttle {
+            state.tokens = (state.tokens + 1.0).min(f64::from(throttle.burst));
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.probe {
-            self.lane.state.lock().probing = false;
+        {
+            let mut state = self.lane.state.lock();
+            state.probing &= !self.probe;
+            state.large_places -= usize::from(self.large);
         }
+        self.memory = None;
         self.permit = None;
         self.lane.pump();
     }
@@ -140,19 +175,25 @@ impl Lane {
     }
 
     /// A place, if one is free now and nobody waits for it.
-    pub(crate) fn reserve(self: &Arc<Self>, now: Duration, bulk: bool) -> Option<Place> {
+    pub(crate) fn reserve(self: &Arc<Self>, now: Duration, bulk: bool, large: bool) -> Option<Place> {
         let mut state = self.state.lock();
-        if !state.hints.is_empty() || (bulk && !state.bulk.is_empty()) {
+        if !state.hints.is_empty() || (bulk && !state.bulk.is_empty()) || (large && !state.large.is_empty()) {
             return None;
         }
-        self.place(&mut state, now, bulk)
+        self.place(&mut state, now, bulk, large)
     }
 
     /// How many more bulk messages may wait here.
     pub(crate) fn bulk_room(&self, now: Duration) -> usize {
         let state = self.state.lock();
         let rests = self.adapter.is_err() || state.refused || now < state.paused_until;
-        if rests { 0 } else { BULK.saturating_sub(state.bulk.len()) }
+        if rests { 0 } else { self.most_bulk().saturating_sub(state.bulk.len()) }
+    }
+
+    fn most_bulk(&self) -> usize {
+        let Some((throttle, shared)) = self.throttle.zip(self.shared.upgrade()) else { return BULK };
+        let soon = part_of(throttle, &shared) * BULK_SECONDS;
+        (soon.ceil() as usize).clamp(BULK_LEAST, BULK)
     }
 
     /// How the provider tells what became of a message after it has taken it.
@@ -160,7 +201,15 @@ impl Lane {
         self.adapter.as_ref().map_or(Receipts::Never, |adapter| adapter.capabilities().receipts)
     }
 
-    fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool) -> Option<Place> {
+    /// Large messages have half of the places: they may wait for memory there, and others must not wait behind them.
+    fn has_room_for_large(&self, state: &LaneState) -> bool {
+        state.large_places < (self.size / 2).max(1)
+    }
+
+    fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool, large: bool) -> Option<Place> {
+        if large && !self.has_room_for_large(state) {
+            return None;
+        }
         let probe = state.failures > 0;
         let free = self.window.available_permits();
         if state.closed || state.refused || now < state.paused_until || (probe && state.probing) || (bulk && free <= self.kept) {
@@ -174,7 +223,8 @@ impl Lane {
             return None;
         }
         state.probing |= probe;
-        Some(Place { lane: Arc::clone(self), permit: Some(permit), probe, accepting: None })
+        state.large_places += usize::from(large);
+        Some(Place { lane: Arc::clone(self), permit: Some(permit), large, memory: None, probe, accepting: None })
     }
 
     /// Whether the throttle lets an attempt begin now. If not, the lane is looked at again when it does.
@@ -206,13 +256,12 @@ impl Lane {
         if state.closed {
             return false;
         }
-        let (waiting, most) = if hint.bulk { (state.bulk.len(), 2 * BULK) } else { (state.hints.len(), HINTS) };
-        if waiting >= most {
+        let most = if hint.bulk { 2 * BULK } else { HINTS };
+        if state.queue_of(hint).len() >= most {
             return false;
         }
         if state.hinted.insert(hint.id) {
-            let queue = if hint.bulk { &mut state.bulk } else { &mut state.hints };
-            queue.push_back(hint);
+            state.queue_of(hint).push_back(hint);
         }
         true
     }
@@ -224,19 +273,27 @@ impl Lane {
         loop {
             let (place, hint) = {
                 let mut state = self.state.lock();
-                let bulk = state.hints.is_empty();
+                let Some(next) = self.next(&state) else { return };
                 // Who could not show that it lives may be believed dead: what it starts now would be nobody's.
-                if (bulk && state.bulk.is_empty()) || shared.is_stopping() || !shared.health.is_fit(now) {
+                if shared.is_stopping() || !shared.health.is_fit(now) {
                     return;
                 }
-                let Some(place) = self.place(&mut state, now, bulk) else { return };
-                let queue = if bulk { &mut state.bulk } else { &mut state.hints };
-                let Some(hint) = queue.pop_front() else { return };
+                let Some(place) = self.place(&mut state, now, next.bulk, next.bytes > 0) else { return };
+                let Some(hint) = state.queue_of(next).pop_front() else { return };
                 state.hinted.remove(&hint.id);
+                state.large_turn = next.bytes == 0;
                 (place, hint)
             };
             shared.begin(place, hint);
         }
+    }
+
+    /// Who gets the next place: large messages take turns with others, and bulk comes when nothing else can go.
+    fn next(&self, state: &LaneState) -> Option<Hint> {
+        let room = self.has_room_for_large(state);
+        let large = state.large.front().filter(|_| room);
+        let (first, second) = if state.large_turn { (large, state.hints.front()) } else { (state.hints.front(), large) };
+        first.or(second).or_else(|| state.bulk.front().filter(|hint| room || hint.bytes == 0)).copied()
     }
 
     /// Starts nothing more; answers what waited.
@@ -244,8 +301,8 @@ impl Lane {
         let mut state = self.state.lock();
         state.closed = true;
         state.hinted.clear();
-        let LaneState { hints, bulk, .. } = &mut *state;
-        hints.drain(..).chain(bulk.drain(..)).collect()
+        let LaneState { hints, large, bulk, .. } = &mut *state;
+        hints.drain(..).chain(large.drain(..)).chain(bulk.drain(..)).collect()
     }
 
     /// Whether the lane starts nothing at `now`.
@@ -264,7 +321,8 @@ impl Lane {
 
     /// Whether the lane remembers more messages than one look of the scanner would bring.
     pub(crate) fn is_fed(&self) -> bool {
-        self.state.lock().hints.len() > LIMIT as usize
+        let state = self.state.lock();
+        state.hints.len() + state.large.len() > LIMIT as usize
     }
 }
 

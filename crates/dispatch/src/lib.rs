@@ -12,8 +12,10 @@ mod broadcasts;
 mod events;
 mod house;
 mod lane;
+mod memory;
 mod nodes;
 mod outbound;
+mod owed;
 mod retry;
 mod scanner;
 mod sessions;
@@ -36,6 +38,7 @@ use nuncio_store::{DueMessage, Result, Store};
 use parking_lot::{Mutex, RwLock};
 
 use lane::Lane;
+use memory::Memory;
 use tally::Tally;
 use track::{Gate, Tracker};
 use under_way::UnderWay;
@@ -58,6 +61,8 @@ pub struct DispatchConfig {
     pub compare_clocks: bool,
     /// How long `sent` waits for a receipt.
     pub receipt_wait: Duration,
+    /// Bytes of large requests and of attachments that attempts may hold in memory together.
+    pub max_in_flight_bytes: usize,
     /// What the URLs of attachments may lead to.
     pub guard: nuncio_net::GuardPolicy,
     /// Where this server is reached from outside, without a slash at its end.
@@ -70,6 +75,7 @@ impl Default for DispatchConfig {
             sole: true,
             compare_clocks: false,
             receipt_wait: limits::RECEIPT_WAIT,
+            max_in_flight_bytes: 256 * 1024 * 1024,
             guard: nuncio_net::GuardPolicy::default(),
             public_url: Arc::from("http://localhost"),
         }
@@ -99,6 +105,7 @@ struct Shared {
     /// Messages that could not be seen to, and until when they are left alone.
     troubled: Mutex<HashMap<MessageId, Duration>>,
     tracker: Tracker,
+    memory: Memory,
     under_way: UnderWay,
     second: Gate,
     forgotten: Gate,
@@ -111,6 +118,10 @@ struct Shared {
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
+    /// Whether the node signed off. Held while its row is written.
+    left: tokio::sync::Mutex<bool>,
+    /// How far messages were looked through whose receipts this node has to ask for again.
+    owed: owed::Owed,
     /// What looks after broadcasts and templates. It holds dispatch, and must not be held by it.
     core: OnceLock<WeakCore>,
     /// Whether a round of broadcasts is under way.
@@ -130,6 +141,7 @@ impl Dispatch {
             marks: Marks::new(&sealer),
             sealer,
             ids,
+            memory: Memory::new(config.max_in_flight_bytes),
             config,
             net,
             node: AtomicI64::new(0),
@@ -148,6 +160,8 @@ impl Dispatch {
             health: nodes::Health::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
+            left: tokio::sync::Mutex::default(),
+            owed: owed::Owed::default(),
             core: OnceLock::new(),
             broadcasting: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current(),
@@ -315,12 +329,13 @@ impl Shared {
         let refreshed = self.refresh_lanes().await;
         let sessions = self.keep_sessions().await;
         self.look_at_accounts(now);
+        let asked = self.ask_for_owed().await;
         let strays = self.look_for_strays().await;
         let parts = self.look_for_late_parts().await;
         self.begin_flush();
         let kept = self.keep_house().await;
         forgotten.and(refreshed).and(sessions)?;
-        Ok(recovered? | strays? | parts? | kept)
+        Ok(recovered? | asked? | strays? | parts? | kept)
     }
 
     pub(crate) fn services(&self) -> Services {

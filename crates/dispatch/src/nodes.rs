@@ -77,6 +77,7 @@ impl Shared {
             self.hold_all().await?;
         }
         self.register(now).await?;
+        self.owed.begin();
         let since = self.ids.clock.monotonic();
         for node in nodes {
             if self.config.sole {
@@ -99,8 +100,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Signs off, so that others need not wait to find out.
+    /// Signs off, so that others need not wait to find out. After that no beat and no registration follows.
     pub(crate) async fn leave(&self) -> Result<()> {
+        let mut left = self.left.lock().await;
+        *left = true;
         let node = self.node();
         let nodes = self.store.read().await?.list_nodes().await?;
         let Some(me) = nodes.into_iter().find(|n| n.id == node) else { return Ok(()) };
@@ -111,13 +114,19 @@ impl Shared {
 
     /// Shows that this node lives, if it is time to, and compares clocks now and then.
     pub(crate) async fn show_life(&self) -> Result<()> {
+        // Held to the end: a beat that runs while the node signs off would register it again.
+        let left = self.left.lock().await;
         let now = self.ids.clock.monotonic();
-        if self.health.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
+        if *left || self.health.0.lock().beat_at.is_some_and(|at| now.saturating_sub(at) < BEAT) {
             return Ok(());
         }
         let mut tx = self.store.begin().await?;
         let alive = tx.beat(self.node(), self.ids.clock.now()).await?;
         tx.commit().await?;
+        if !alive && self.is_stopping() {
+            // It starts nothing more. What it still learns of its attempts is recorded without a row.
+            return Ok(());
+        }
         if !alive {
             // Others believed us dead and took our messages. What we still learn of them is recorded; to start new ones we come anew.
             tracing::error!("this node was declared dead, perhaps after a long pause; it enters again");
@@ -181,6 +190,7 @@ impl Shared {
         }
         self.work_off(Batch::OwnedBy(node.id), || self.recovery(node.id)).await?;
         self.peers.lock().remove(&node.id);
+        self.owed.begin();
         let mut tx = self.store.begin().await?;
         tx.delete_node(node.id).await?;
         tx.commit().await

@@ -18,12 +18,14 @@ impl Outbound for Dispatch {
         self.shared.node()
     }
 
-    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool) -> Option<Permit> {
+    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> Option<Permit> {
         if self.shared.is_stopping() {
             return None;
         }
         let lane = self.shared.lane_of(tenant, connection);
-        let mut place = lane.reserve(self.shared.ids.clock.monotonic(), bulk)?;
+        let memory = if bytes > 0 { Some(self.shared.memory.for_request_now(bytes)?) } else { None };
+        let mut place = lane.reserve(self.shared.ids.clock.monotonic(), bulk, bytes > 0)?;
+        place.memory = memory;
         place.accepting = Some(self.shared.under_way.accept());
         Some(Permit(Box::new(place)))
     }

@@ -34,7 +34,8 @@ impl Shared {
         let (skip, left) = (self.resting(clock.monotonic()), self.left_alone());
         let mut tx = self.store.read().await?;
         let mut due = tx.due_messages(&self.shards(), &skip, clock.now(), LIMIT + left.len() as u32).await?;
-        due.retain(|message| !left.contains(&message.id));
+        // One that waits for memory is on its way.
+        due.retain(|message| !left.contains(&message.id) && !self.under_way.has(message.id));
         Ok(due)
     }
 
@@ -49,7 +50,7 @@ impl Shared {
         let mut lanes: HashMap<ConnectionId, Option<Arc<Lane>>> = HashMap::new();
         let mut steps = Vec::new();
         for message in &due {
-            let DueMessage { tenant, id, fence, connection, bulk, .. } = *message;
+            let DueMessage { tenant, id, fence, connection, bulk, bytes, .. } = *message;
             if !matches!(message.wait, Some(Wait::Attempt { .. })) {
                 steps.push((message, Step::Deadline { fence }));
                 continue;
@@ -71,7 +72,7 @@ impl Shared {
             };
             match lane {
                 Some(lane) => {
-                    any |= lane.hint(Hint { tenant, id, fence, connection, bulk }) && !lane.is_resting(self.ids.clock.monotonic())
+                    any |= lane.hint(Hint { tenant, id, fence, connection, bulk, bytes }) && !lane.is_resting(self.ids.clock.monotonic())
                 }
                 None => steps.push((message, Step::Disconnected { fence })),
             }

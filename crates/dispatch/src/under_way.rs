@@ -46,6 +46,11 @@ impl UnderWay {
         Accepting(self.clone(), turn)
     }
 
+    /// Whether a message has an attempt, or is about to start one.
+    pub(crate) fn has(&self, id: MessageId) -> bool {
+        self.0.lock().attempts.contains_key(&id)
+    }
+
     /// How many attempts there are.
     pub(crate) fn attempts(&self) -> usize {
         self.0.lock().attempts.len()
@@ -96,7 +101,7 @@ mod tests {
     fn owned(number: u8, fence: i64) -> DueMessage {
         let id = MessageId::from_uuid(uuid::Uuid::from_bytes([number; 16]));
         let connection = ConnectionId::from_uuid(uuid::Uuid::nil());
-        DueMessage { tenant: TenantId(1), id, fence, connection, wait: None, expires_at: Timestamp::from_millis(0), bulk: false }
+        DueMessage { tenant: TenantId(1), id, fence, connection, wait: None, expires_at: Timestamp::from_millis(0), bulk: false, bytes: 0 }
     }
 
     fn ids(messages: Vec<DueMessage>) -> Vec<u8> {

@@ -61,17 +61,31 @@ impl Parsed {
         if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
             return text.parse::<i64>().map(|id| Self::Digits(id.to_string())).map_err(|_| invalid(text, "is too long for a chat id"));
         }
-        Err(invalid(text, "is no recipient"))
+        Err(match meant(text) {
+            Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
+            None => invalid(text, "is no recipient"),
+        })
     }
 }
 
 fn invalid(text: &str, what: &str) -> InvalidRecipient {
-    let shown: String = text.chars().take(64).collect();
-    InvalidRecipient(format!("{shown:?} {what}; expected {EXPECTED}"))
+    InvalidRecipient(format!("{:?} {what}; expected {EXPECTED}", shown(text)))
 }
 
-/// Reads an E.164 phone number. Refused only when it cannot be parsed or has an impossible length (ITU-T E.164: at most 15 digits).
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// Reads an E.164 phone number. Refused only when it cannot be parsed or has an impossible length (ITU-T E.164: at most 15 digits); the
+/// error offers the E.164 form of a number that is written in another way.
 pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
+    strict_phone(text).map_err(|error| match meant(text) {
+        Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
+        None => error,
+    })
+}
+
+fn strict_phone(text: &str) -> Result<String, InvalidRecipient> {
     let digits = text.strip_prefix('+').unwrap_or_default();
     if !(5..=15).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) || digits.starts_with('0') {
         return Err(invalid(text, "is not a phone number: + and 5 to 15 digits, country code first"));
@@ -79,9 +93,71 @@ pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
     let number = PHONE_NUMBER_UTIL.parse(text, None).map_err(|_| invalid(text, "has no known country code"))?;
     let e164 = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164);
     if e164 != text {
-        return Err(invalid(text, &format!("is not in E.164 form; did you mean {e164}?")));
+        return Err(invalid(text, "is not in E.164 form"));
     }
     Ok(text.to_owned())
+}
+
+/// Reads a phone number as people write it: with blanks, dashes, dots, slashes and brackets; with the country code after `+` or `00`, or
+/// in the national form of one of `countries` (ISO 3166-1 alpha-2). One that is of several of them is refused.
+pub fn typed_phone<C: AsRef<str>>(text: &str, countries: &[C]) -> Result<String, InvalidRecipient> {
+    let refused =
+        |what: &str| InvalidRecipient(format!("{:?} {what}; write it with its country code, such as +34 600 111 222", shown(text)));
+    let plain = digits(text).ok_or_else(|| refused("is not a phone number"))?;
+    if let Some(rest) = plain.strip_prefix('+').or_else(|| plain.strip_prefix("00")) {
+        return international(rest).ok_or_else(|| refused("is not a phone number"));
+    }
+    let mut found: Vec<String> = countries.iter().filter_map(|country| national(&plain, country.as_ref())).collect();
+    found.sort_unstable();
+    found.dedup();
+    match found.len() {
+        0 if countries.is_empty() => Err(refused("has no country code")),
+        0 => Err(refused("is not a phone number")),
+        1 => Ok(found.swap_remove(0)),
+        _ => Err(refused(&format!("may be {}", found.join(" or ")))),
+    }
+}
+
+/// The E.164 form that somebody meant who wrote a number in another way: as people do, or without its `+`.
+fn meant(text: &str) -> Option<String> {
+    let without_plus = || international(&digits(text)?).filter(|e164| phone_facts(e164).assigned);
+    typed_phone::<&str>(text, &[]).ok().or_else(without_plus)
+}
+
+/// How to write a phone number that was written as digits only.
+pub fn with_plus(digits: &str) -> String {
+    meant(digits).unwrap_or_else(|| format!("+{digits}"))
+}
+
+/// The digits of a phone number, after a `+` if it begins with one; `None` if there is anything in it but digits and what people put
+/// between them. Numbers that are copied from address books come with invisible marks of direction.
+fn digits(text: &str) -> Option<String> {
+    let mut plain = String::new();
+    for c in text.chars() {
+        match c {
+            '0'..='9' => plain.push(c),
+            '+' if plain.is_empty() => plain.push(c),
+            '-' | '.' | '/' | '(' | ')' | '[' | ']' | '\u{2010}'..='\u{2015}' | '\u{2212}' => {}
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            c if c.is_whitespace() => {}
+            _ => return None,
+        }
+    }
+    plain.ends_with(|c: char| c.is_ascii_digit()).then_some(plain)
+}
+
+/// The E.164 form of country code and number, perhaps with a trunk prefix between them: `+44 (0)20 …`.
+fn international(digits: &str) -> Option<String> {
+    let number = PHONE_NUMBER_UTIL.parse(&format!("+{}", digits.trim_start_matches(['+', '0'])), None).ok()?;
+    strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok()
+}
+
+/// The E.164 form of a number as it is dialled within a country.
+fn national(digits: &str, country: &str) -> Option<String> {
+    let region = PHONE_NUMBER_UTIL.get_supported_regions().find(|region| region.as_region_str().as_str() == country)?;
+    let number = PHONE_NUMBER_UTIL.parse(digits, Some(region)).ok()?;
+    let is_of_it = PHONE_NUMBER_UTIL.get_region_for_number(&number) == Some(region) && PHONE_NUMBER_UTIL.is_valid_number(&number);
+    is_of_it.then(|| strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok())?
 }
 
 /// The sender of a text message in canonical form: `+` and digits for what is an international number, or looks like one; as it came
@@ -140,53 +216,44 @@ pub struct PhonePlan {
     pub national: String,
     /// What kind of line it is.
     pub line: LineType,
+    /// Whether such a line may take text messages.
+    pub takes_text: bool,
+    /// Whether such a line takes calls.
+    pub takes_calls: bool,
 }
 
 named! {
     /// What kind of line a phone number is, as far as its range tells.
     LineType {
-        /// A mobile phone.
+        /// A mobile phone, or a line of a range that holds both mobile phones and landlines.
         Mobile = 1 "mobile",
         /// A landline.
-        FixedLine = 2 "fixed_line",
-        /// One of both; the numbering plan does not tell them apart.
-        FixedLineOrMobile = 3 "fixed_line_or_mobile",
+        Landline = 2 "landline",
+        /// Over the internet.
+        Voip = 3 "voip",
         /// Free for the caller.
         TollFree = 4 "toll_free",
-        /// Dear for the caller.
-        PremiumRate = 5 "premium_rate",
-        /// Over the internet.
-        Voip = 6 "voip",
-        /// Any other known kind.
-        Other = 7 "other",
-        /// In no known range.
-        Unknown = 8 "unknown",
-    }
-}
-
-impl LineType {
-    /// Whether a line of this kind may take text messages.
-    pub const fn takes_text(self) -> bool {
-        matches!(self, Self::Mobile | Self::FixedLineOrMobile | Self::Voip | Self::Other)
+        /// Of another kind, or in no known range.
+        Unknown = 5 "unknown",
     }
 }
 
 /// What the numbering plans say of a canonical phone number.
 pub fn phone_plan(e164: &str) -> PhonePlan {
     let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else {
-        return PhonePlan { national: String::new(), line: LineType::Unknown };
+        return PhonePlan { national: String::new(), line: LineType::Unknown, takes_text: false, takes_calls: false };
     };
-    let line = match PHONE_NUMBER_UTIL.get_number_type(&number) {
-        PhoneNumberType::Mobile => LineType::Mobile,
-        PhoneNumberType::FixedLine => LineType::FixedLine,
-        PhoneNumberType::FixedLineOrMobile => LineType::FixedLineOrMobile,
-        PhoneNumberType::TollFree => LineType::TollFree,
-        PhoneNumberType::PremiumRate => LineType::PremiumRate,
-        PhoneNumberType::VoIP => LineType::Voip,
-        PhoneNumberType::Unknown => LineType::Unknown,
-        _ => LineType::Other,
+    let (line, takes_text, takes_calls) = match PHONE_NUMBER_UTIL.get_number_type(&number) {
+        PhoneNumberType::Mobile | PhoneNumberType::FixedLineOrMobile => (LineType::Mobile, true, true),
+        PhoneNumberType::FixedLine => (LineType::Landline, false, true),
+        PhoneNumberType::TollFree => (LineType::TollFree, false, true),
+        PhoneNumberType::VoIP => (LineType::Voip, true, true),
+        PhoneNumberType::PremiumRate => (LineType::Unknown, false, true),
+        PhoneNumberType::Unknown => (LineType::Unknown, false, false),
+        _ => (LineType::Unknown, true, true), // pagers, personal numbers and the like
     };
-    PhonePlan { national: PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::National).into_owned(), line }
+    let national = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::National).into_owned();
+    PhonePlan { national, line, takes_text, takes_calls }
 }
 
 /// Reads an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part); its domain is lower-cased.
@@ -210,7 +277,8 @@ impl Recipient {
             (Parsed::Digits(id), Channel::Instagram) => (AddressKind::Instagram, id),
             (Parsed::Digits(id), _) => {
                 return Err(InvalidRecipient(format!(
-                    "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}"
+                    "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                    with_plus(id)
                 )));
             }
             (Parsed::Phone(text) | Parsed::Email(text), _) => {
@@ -240,6 +308,57 @@ mod tests {
             assert!(Parsed::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(phone_facts("+34600111222"), PhoneFacts { country: "ES".into(), assigned: true });
+    }
+
+    #[test]
+    fn phones_as_people_write_them() {
+        for (text, country, e164) in [
+            ("+34 600 111 222", "", "+34600111222"),
+            ("0034 600-111-222", "", "+34600111222"),
+            ("(+34) 600.11.12.22", "", "+34600111222"),
+            ("+34 (600) 111/222", "", "+34600111222"),
+            ("\u{202a}+34\u{a0}600 11 12 22\u{202c}", "", "+34600111222"),
+            ("+44 (0)20 7946 0018", "", "+442079460018"),
+            ("+1 (212) 555-0123", "", "+12125550123"),
+            ("600 111 222", "ES", "+34600111222"),
+            ("34600111222", "ES", "+34600111222"),
+            ("06 12 34 56 78", "FR", "+33612345678"),
+            ("6 12 34 56 78", "FR", "+33612345678"),
+            ("(212) 555-0123", "US", "+12125550123"),
+            ("020 7946 0018", "GB", "+442079460018"),
+            ("+33 6 12 34 56 78", "ES", "+33612345678"),
+            ("600 111 222", "", ""),
+            ("600 111 222 x5", "ES", ""),
+            ("1-800-FLOWERS", "US", ""),
+            ("6001112", "FR", ""),
+            ("+", "ES", ""),
+            ("", "ES", ""),
+        ] {
+            let countries: &[&str] = if country.is_empty() { &[] } else { &[country] };
+            let read = typed_phone(text, countries);
+            assert_eq!(read.clone().unwrap_or_default(), e164, "{text:?} in {country:?}: {read:?}");
+        }
+        // 020 … is dialled in London and in Amsterdam.
+        let both = typed_phone("020 794 0018", &["GB", "NL"]);
+        assert!(both == Ok("+31207940018".into()) || both.is_err_and(|error| error.to_string().contains(" or ")));
+        assert_eq!(typed_phone("612 345 678", &["PT", "ES"]), Ok("+34612345678".into()));
+    }
+
+    #[test]
+    fn the_api_is_strict_and_offers_what_was_meant() {
+        for text in ["+34 600 111 222", "0034600111222", "+34-600-111-222", "(0034) 600 111 222", "34 600 111 222", "+0034600111222"] {
+            let error = phone(text).expect_err("not in E.164 form").to_string();
+            assert!(error.ends_with("did you mean +34600111222?"), "{text}: {error}");
+        }
+        for text in ["+34 600 111 222", "34 600 111 222", "0034-600-111-222"] {
+            let error = Parsed::parse(text).expect_err("not in E.164 form").to_string();
+            assert!(error.contains("did you mean +34600111222?"), "{text}: {error}");
+        }
+        let error = Recipient::on(&Parsed::Digits("34600111222".into()), Channel::Sms).expect_err("a chat id").to_string();
+        assert!(error.ends_with("write +34600111222"), "{error}");
+        for text in ["nonsense", "+1", "12", "call me"] {
+            assert!(!phone(text).expect_err("no number").to_string().contains("did you mean"), "{text}");
+        }
     }
 
     #[test]

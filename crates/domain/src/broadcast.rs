@@ -52,6 +52,15 @@ impl Status {
     pub const fn is_final(self) -> bool {
         matches!(self, Self::RejectedFinal | Self::Completed | Self::Cancelled | Self::Failed)
     }
+
+    /// Why no attempt of its messages may start, if none may.
+    pub const fn halt(self) -> Option<Halt> {
+        match self {
+            Self::Paused => Some(Halt::Paused),
+            Self::Cancelled => Some(Halt::Cancelled),
+            _ => None,
+        }
+    }
 }
 
 named! {
@@ -148,6 +157,15 @@ named! {
     }
 }
 
+/// Why no attempt of a broadcast's messages may start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Halt {
+    /// Until it is resumed.
+    Paused,
+    /// For good.
+    Cancelled,
+}
+
 /// What a message of a broadcast belongs to; part of the message's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Part {
@@ -160,11 +178,25 @@ pub struct Part {
     /// Whether the provider never tells what became of a message that it took.
     #[serde(rename = "n", default, skip_serializing_if = "std::ops::Not::not")]
     pub no_receipts: bool,
+    /// Whether the message was withdrawn when the broadcast was paused. Its recipient is pending again and gets another message, so that
+    /// this one counts for nothing any more.
+    #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
+}
+
+impl Part {
+    /// A message to this recipient of a broadcast.
+    pub const fn new(broadcast: BroadcastId, contact: BroadcastContactId, no_receipts: bool) -> Self {
+        Self { broadcast, contact, no_receipts, withdrawn: false }
+    }
 }
 
 impl ContactStatus {
     /// What the state of its message says of a recipient.
     pub fn of(state: &State) -> Self {
+        if is_withdrawn(state) {
+            return Self::Pending;
+        }
         let silent = state.detail.broadcast.is_some_and(|part| part.no_receipts);
         match state.status {
             MessageStatus::Scheduled | MessageStatus::Queued => Self::Queued,
@@ -176,6 +208,10 @@ impl ContactStatus {
             MessageStatus::Cancelled => Self::Skipped,
         }
     }
+}
+
+fn is_withdrawn(state: &State) -> bool {
+    state.detail.broadcast.is_some_and(|part| part.withdrawn)
 }
 
 fn suppressed(state: &State) -> bool {
@@ -203,7 +239,8 @@ pub struct Counts {
     pub taken: i64,
     /// What they cost, in micro-dollars.
     pub cost: i64,
-    /// What messages took over from the broadcast's reservation when they were accepted, in micro-dollars. Never less again.
+    /// What messages took over from the broadcast's reservation when they were accepted, in micro-dollars. Less again only when a pause
+    /// withdraws them.
     pub prepaid: i64,
     /// What is set aside for messages at this moment, in micro-dollars.
     pub held: i64,
@@ -212,6 +249,9 @@ pub struct Counts {
 impl Counts {
     /// What one message of a broadcast counts as.
     pub fn of(state: &State) -> Self {
+        if is_withdrawn(state) {
+            return Self::default();
+        }
         let mut counts = Self::of_status(ContactStatus::of(state));
         counts.sent = i64::from(counts.sending == 1 && state.status == MessageStatus::Sent);
         counts.awaited = i64::from(!matches!(state.wait, Wait::Nothing | Wait::Held { .. }));
@@ -581,7 +621,7 @@ pub fn apply(standing: Standing, operation: Operation) -> Result<Vec<Status>, Er
         }
         Operation::RetryReview if !standing.edited => {
             let message = "the content is the one that was rejected; edit it first, or escalate it to have a person look at it";
-            return Err(Error::wrong_state(message, standing.status.as_str(), &[Status::Rejected.as_str()]));
+            return Err(Error::wrong_state(message, standing.status.as_str(), &[]));
         }
         _ => {}
     }
@@ -593,9 +633,7 @@ fn refused(status: Status, operation: Operation, from: &[Status]) -> Error {
     let names: Vec<&str> = from.iter().map(|s| s.as_str()).collect();
     let message = format!("a broadcast that is {status} cannot be {}", operation.name());
     if operation == Operation::Edit {
-        return Error::new(ErrorCode::BroadcastNotEditable, message)
-            .with("currentStatus", status.as_str().into())
-            .with("allowedFrom", names.into());
+        return Error::new(ErrorCode::BroadcastNotEditable, message).at_state(status.as_str(), &names);
     }
     Error::wrong_state(message, status.as_str(), &names)
 }

@@ -60,6 +60,16 @@ impl Channel {
         matches!(self, Self::Whatsapp | Self::Telegram | Self::Instagram)
     }
 
+    /// Whether providers report when a message was read.
+    pub const fn has_read_receipts(self) -> bool {
+        matches!(self, Self::Whatsapp | Self::Instagram)
+    }
+
+    /// Whether recipients can answer.
+    pub const fn has_answers(self) -> bool {
+        !matches!(self, Self::SmsOneway | Self::Voice)
+    }
+
     /// Short messages, with or without a way back.
     pub const fn is_sms(self) -> bool {
         matches!(self, Self::Sms | Self::SmsOneway)

@@ -51,12 +51,16 @@ pub struct ContactDetail {
 }
 
 impl ContactDetail {
-    /// What contacts are compared by to find two that are one person: the name in lower case.
+    /// What contacts are compared by to find two that are one person, and searched by.
     pub fn name_key(&self) -> Option<String> {
-        let name = self.display_name.as_deref().or(self.profile_name.as_deref())?;
-        let key = name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        let key = name_key(self.display_name.as_deref().or(self.profile_name.as_deref())?);
         (!key.is_empty()).then_some(key)
     }
+}
+
+/// A name in lower case, with single spaces.
+pub fn name_key(name: &str) -> String {
+    name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 /// What a caller said of one channel of a contact. Channels that were only used have none.

@@ -41,10 +41,11 @@ codes! {
     DuplicateIdentifier = "duplicate_identifier", 400, "The identifier belongs to another contact.";
     Unauthorized = "unauthorized", 401, "The API key is missing or invalid.";
     InsufficientBalance = "insufficient_balance", 402, "The available balance does not cover the operation.";
-    Forbidden = "forbidden", 403, "The API key lacks the permission named in details.required.";
+    Forbidden = "forbidden", 403, "The API key lacks the permission named in details.requiredPermission.";
     NotFound = "not_found", 404, "There is no such resource in this world.";
     MethodNotAllowed = "method_not_allowed", 405, "The path does not support the method; Allow lists those it does.";
     NotAcceptable = "not_acceptable", 406, "Only application/json can be answered.";
+    RequestTimeout = "request_timeout", 408, "The body came too slowly.";
     IdempotencyConflict = "idempotency_conflict", 409, "The idempotency key was used by the same request; the body holds the original resource.";
     IdempotencyKeyReused = "idempotency_key_reused", 409, "The idempotency key was used by a different request; the body holds the original resource.";
     Conflict = "conflict", 409, "The resource changed or is bound elsewhere.";
@@ -52,6 +53,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json.";
     RateLimitExceeded = "rate_limit_exceeded", 429, "Too many requests; Retry-After says when to come back.";
     InternalError = "internal_error", 500, "Something went wrong inside; the request id finds it in the log.";
+    StorageQuotaExceeded = "storage_quota_exceeded", 507, "The environment keeps as many bytes of messages as its quota allows; nothing was stored.";
     Unavailable = "unavailable", 503, "The service cannot take the request now; Retry-After says when to come back.";
 }
 
@@ -77,8 +79,57 @@ pub struct FieldError {
 impl FieldError {
     /// A fault of `path`.
     pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { path: path.into(), message: message.into() }
+        Self { path: shortened(path.into(), SHOWN_PATH), message: shortened(cut_values(message.into()), SHOWN_MESSAGE) }
     }
+}
+
+/// The most characters that an error shows of a value.
+const SHOWN_VALUE: usize = 100;
+/// The most characters of a path, whose names may be the caller's.
+const SHOWN_PATH: usize = 300;
+/// The most characters of a message in all.
+const SHOWN_MESSAGE: usize = 2_000;
+/// The most bytes of all faults of an error, as JSON.
+const SHOWN_FAULTS: usize = 56 * 1024;
+
+fn shortened(mut text: String, most: usize) -> String {
+    if let Some((end, _)) = (text.len() > most).then(|| text.char_indices().nth(most)).flatten() {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Cuts what stands in quotation marks: the values that a message shows. A mark within a value bears a backslash, as `{:?}` writes it.
+fn cut_values(message: String) -> String {
+    if message.len() <= SHOWN_VALUE {
+        return message;
+    }
+    let mut out = String::new();
+    let (mut quote, mut shown, mut escaped) = (None, 0, false);
+    for c in message.chars() {
+        let ends = quote == Some(c) && !escaped;
+        match quote {
+            None if matches!(c, '"' | '`') => (quote, shown) = (Some(c), 0),
+            None => {}
+            Some(_) if ends => quote = None,
+            Some(_) => {
+                escaped = c == '\\' && !escaped;
+                shown += 1;
+                if shown == SHOWN_VALUE + 1 {
+                    out.push('…');
+                }
+                if shown > SHOWN_VALUE {
+                    continue;
+                }
+            }
+        }
+        out.push(c);
+        if out.len() > 4 * (SHOWN_MESSAGE + 1) {
+            break; // it is cut there anyway
+        }
+    }
+    out
 }
 
 /// An error on its way to a caller.
@@ -97,19 +148,24 @@ struct Inner {
 impl Error {
     /// An error with a public message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code, message: message.into(), details: Map::new(), body: Map::new(), source: None }))
+        let message = shortened(cut_values(message.into()), SHOWN_MESSAGE);
+        Self(Box::new(Inner { code, message, details: Map::new(), body: Map::new(), source: None }))
     }
 
-    /// `400 invalid_request` with the faults that were found, at most [`limits::FAULTS`] of them.
+    /// `400 invalid_request` with the faults that were found, at most [`limits::FAULTS`] of them, and no more than fit into an answer.
     pub fn invalid(mut errors: Vec<FieldError>) -> Self {
+        let mut room = SHOWN_FAULTS;
+        let mut fits = |error: &FieldError| {
+            room = room.saturating_sub(serde_json::to_string(error).map_or(SHOWN_FAULTS, |json| json.len() + 1));
+            room > 0
+        };
+        let shown = errors.iter().take(limits::FAULTS).take_while(|error| fits(error)).count();
         let message = match errors.as_slice() {
             [one] => format!("{}: {}", one.path, one.message),
-            many if many.len() > limits::FAULTS => {
-                format!("{} fields are invalid; details.errors lists {} of them", many.len(), limits::FAULTS)
-            }
+            many if many.len() > shown => format!("{} fields are invalid; details.errors lists {shown} of them", many.len()),
             many => format!("{} fields are invalid; details.errors lists them", many.len()),
         };
-        errors.truncate(limits::FAULTS);
+        errors.truncate(shown);
         Self::new(ErrorCode::InvalidRequest, message).with("errors", serde_json::to_value(errors).unwrap_or_default())
     }
 
@@ -125,7 +181,15 @@ impl Error {
 
     /// `400 invalid_request` because of the state that the resource is in.
     pub fn wrong_state(message: impl Into<String>, current: &str, allowed: &[&str]) -> Self {
-        Self::new(ErrorCode::InvalidRequest, message).with("currentStatus", current.into()).with("allowedFrom", allowed.into())
+        Self::new(ErrorCode::InvalidRequest, message).at_state(current, allowed)
+    }
+
+    /// Adds the state that the resource is in, and those that allow the operation. The present one is never among them, also where it
+    /// would do but for something else: a caller would take that for leave to try again.
+    #[must_use]
+    pub fn at_state(self, current: &str, allowed: &[&str]) -> Self {
+        let others: Vec<&str> = allowed.iter().copied().filter(|status| *status != current).collect();
+        self.with("currentStatus", current.into()).with("allowedFrom", others.into())
     }
 
     /// `500 internal_error`; `source` goes to the log and nowhere else.
@@ -214,3 +278,47 @@ impl std::error::Error for Error {
 
 /// What use cases answer.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(error: &Error) -> usize {
+        error.to_body().to_string().len()
+    }
+
+    #[test]
+    fn of_a_value_the_beginning_is_shown() {
+        for c in ['x', 'é', '"', '\\', '\u{1}', '\u{1F600}'] {
+            let value = c.to_string().repeat(100_000);
+            let fault = FieldError::new("a", format!("is {value:?}; must be one of x, y"));
+            assert!(fault.message.ends_with("…\"; must be one of x, y"), "{}", fault.message);
+            assert!(fault.message.chars().count() < 140, "{}", fault.message);
+            let named = Error::new(ErrorCode::InvalidRequest, format!("unknown variant `{}`, expected `a`", "x".repeat(100_000)));
+            assert!(named.message().ends_with("x…`, expected `a`"), "{named}");
+        }
+        let long = format!("is {:?}; known are {}", "a\"b", "name, ".repeat(100));
+        assert_eq!(FieldError::new("a", long.as_str()).message, long, "what would be right is shown whole");
+        assert!(FieldError::new("p".repeat(1_000), "m ".repeat(10_000)).message.chars().count() <= SHOWN_MESSAGE + 1);
+    }
+
+    #[test]
+    fn an_error_is_at_most_64_kb() {
+        let bad = "\u{1}\"".repeat(50_000);
+        let many = (0..1_000).map(|n| FieldError::new(format!("{n}{bad}"), format!("is {bad}"))).collect();
+        let error = Error::invalid(many);
+        let shown = error.details()["errors"].as_array().map_or(0, Vec::len);
+        assert!(size(&error) <= 64 * 1024 && (1..100).contains(&shown), "{} {shown}", size(&error));
+        assert!(error.message().ends_with(&format!("lists {shown} of them")));
+        assert!(size(&Error::field(bad.clone(), bad.clone())) <= 64 * 1024);
+        assert!(size(&Error::new(ErrorCode::Unauthorized, bad)) <= 64 * 1024);
+    }
+
+    #[test]
+    fn the_state_that_was_refused_is_not_one_that_is_allowed() {
+        let error = Error::wrong_state("no", "sending", &["scheduled", "queued", "sending"]);
+        assert_eq!(error.details()["allowedFrom"], serde_json::json!(["scheduled", "queued"]));
+        let error = Error::new(ErrorCode::BroadcastNotEditable, "no").at_state("sent", &["draft"]);
+        assert_eq!((&error.details()["currentStatus"], &error.details()["allowedFrom"]), (&"sent".into(), &serde_json::json!(["draft"])));
+    }
+}

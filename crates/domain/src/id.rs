@@ -75,6 +75,11 @@ pub fn uuid_v7(at: Timestamp, random: [u8; 10]) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
+/// The smallest UUIDv7 of the given time.
+pub fn uuid_floor(at: Timestamp) -> Uuid {
+    Uuid::from_u128(uuid_v7(at, [0; 10]).as_u128() & !((1 << 80) - 1))
+}
+
 /// When a UUIDv7 was made, to the millisecond.
 pub fn uuid_time(id: Uuid) -> Timestamp {
     Timestamp::from_millis((id.as_u128() >> 80) as i64)

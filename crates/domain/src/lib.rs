@@ -18,6 +18,7 @@ pub mod key;
 pub mod ledger;
 pub mod lifecycle;
 pub mod limits;
+pub mod line;
 pub mod mailbox;
 pub mod message;
 pub mod money;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::authentication::Authentication;
-use crate::broadcast::Part;
+use crate::broadcast::{Halt, Part};
 use crate::channel::Channel;
 use crate::id::ConnectionId;
 use crate::limits;
@@ -311,6 +311,11 @@ pub enum Step {
     },
     /// Decision of the caller: do not send.
     Cancel,
+    /// Decision: a message that waits for its attempt does not start, because its broadcast is paused or cancelled.
+    Withdraw {
+        /// Why. The store looks it up in the transaction of the step; nothing happens without a reason.
+        halt: Option<Halt>,
+    },
     /// Decision: the recipient's data is erased. Nothing more is sent, and no words of a provider are kept, now or later.
     Erase,
     /// Decision of a person about a held message.
@@ -324,6 +329,7 @@ pub enum Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", schema(as = MessageResolution))]
 pub enum Resolution {
     /// Send it (again).
     Resend,
@@ -459,6 +465,7 @@ impl State {
             Step::Recover { node, retry_in } => self.recover(*node, *retry_in, now, changes),
             Step::Hold { reason } => self.hold(*reason, now),
             Step::Cancel => self.cancel(now, changes),
+            Step::Withdraw { halt } => self.withdraw(*halt, now, changes),
             Step::Erase => self.erase(),
             Step::Resolve { action } => self.resolve(*action, now, changes),
         };
@@ -739,6 +746,42 @@ impl State {
         self.fence += 1;
         self.wait = Wait::Nothing;
         self.detail.failure = Some(Failure::own(FailureCode::Cancelled, "cancelled before it was handed to a provider"));
+        self.raise(Status::Cancelled, now, None, changes);
+        Applied::Yes
+    }
+
+    fn withdraw(&mut self, halt: Option<Halt>, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let waits = matches!(self.wait, Wait::Attempt { .. });
+        match halt {
+            Some(Halt::Cancelled) if self.can_cancel() => self.cancel(now, changes),
+            Some(Halt::Paused) if waits && self.can_cancel() => self.give_back(now, changes),
+            // A provider has or had an earlier attempt of it: it is this message that goes on, or ends.
+            Some(Halt::Cancelled) if waits => {
+                let error = self.detail.attempts.last().and_then(|a| a.error.clone());
+                self.fail(error.unwrap_or_else(|| Failure::own(FailureCode::Cancelled, "the broadcast was cancelled")), now, changes);
+                Applied::Yes
+            }
+            Some(Halt::Paused) if waits => {
+                self.fence += 1;
+                self.wait = Wait::Attempt { due_at: now.plus(limits::PAUSED_LOOK) };
+                Applied::Yes
+            }
+            _ => Applied::Lost,
+        }
+    }
+
+    /// Ends the message, and gives its recipient and what it took over of the reservation back to the broadcast.
+    fn give_back(&mut self, now: Timestamp, changes: &mut Vec<Change>) -> Applied {
+        let Some(part) = &mut self.detail.broadcast else { return Applied::Lost };
+        part.withdrawn = true;
+        if let Some(money) = self.detail.money.as_mut().filter(|money| money.prepaid) {
+            let open = money.quotes.iter_mut().filter(|quote| quote.state == QuoteState::Open);
+            open.for_each(|quote| quote.state = QuoteState::Returned);
+        }
+        self.fence += 1;
+        self.wait = Wait::Nothing;
+        let why = "the broadcast was paused before a provider had it; its recipient gets another message when the broadcast is resumed";
+        self.detail.failure = Some(Failure::own(FailureCode::Cancelled, why));
         self.raise(Status::Cancelled, now, None, changes);
         Applied::Yes
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const BODY_BYTES: usize = 1024 * 1024;
 /// Longest body of `POST /v1/messages`, in bytes.
 pub const MESSAGE_BODY_BYTES: usize = 56 * 1024 * 1024;
+/// Messages of one batch.
+pub const BATCH: usize = 1_000;
 /// A message content longer than this many bytes goes through the spool before the lane.
 pub const SPOOL_THRESHOLD_BYTES: usize = 256 * 1024;
 /// How much of the text of such a message lists and events show, in bytes.
@@ -14,6 +16,8 @@ pub const SPOOLED_TEXT_SHOWN_BYTES: usize = 32 * 1024;
 pub const JSON_DEPTH: usize = 32;
 /// Values of a JSON body: members, items, and the body itself. A value takes far more memory than the two bytes that it can be written in.
 pub const JSON_VALUES: usize = 100_000;
+/// A string of a request for which nothing else is said.
+pub const STRING: usize = 2_048;
 /// Faults that one answer lists.
 pub const FAULTS: usize = 100;
 
@@ -24,8 +28,8 @@ pub const GUESSES: u32 = 60;
 pub const PAGE_DEFAULT: u32 = 50;
 /// Largest page.
 pub const PAGE_MAX: u32 = 100;
-/// How far back `since` may lie for filters that no index serves.
-pub const FILTER_SPAN: Duration = Duration::from_secs(7 * 86_400);
+/// Rows that one request of a list looks at, when no index serves its filters.
+pub const SCAN_ROWS: u32 = 10_000;
 
 /// Email subject.
 pub const SUBJECT: usize = 998;
@@ -105,6 +109,8 @@ pub const VALIDITY_DEFAULT_EMAIL: u64 = 259_200;
 pub const SCHEDULE_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 /// A schedule that is further past due than this is held for a person.
 pub const PAST_DUE: Duration = Duration::from_secs(3_600);
+/// How soon a message of a paused broadcast is looked at again that cannot be given back, since a provider has an attempt of it.
+pub const PAUSED_LOOK: Duration = Duration::from_secs(30);
 /// How long a held message waits for a person.
 pub const HOLD_MAX: Duration = Duration::from_secs(30 * 86_400);
 /// Shortest and longest `fallbackAfterSeconds`.
@@ -114,6 +120,10 @@ pub const RECEIPT_WAIT: Duration = Duration::from_secs(86_400);
 
 /// Name of a sender.
 pub const SENDER_NAME: usize = 100;
+/// Most characters of the name of an API key.
+pub const KEY_NAME: usize = 100;
+/// Most characters of the name of a project.
+pub const PROJECT_NAME: usize = 100;
 /// URL of a webhook, picture or site, in bytes.
 pub const URL_BYTES: usize = 2_048;
 /// Largest `dailySpendLimit`, in US dollars.

@@ -420,6 +420,9 @@ pub struct Request {
     /// Fall back when no receipt came within this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_after_seconds: Option<u64>,
+    /// How long the message may take, in seconds, if the caller said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity_seconds: Option<u64>,
     /// BCP 47 tag of the language to speak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_language: Option<String>,
@@ -443,14 +446,24 @@ pub struct Request {
 const CUT: char = '…';
 
 impl Request {
-    /// Forgets the HTML and the bytes of attachments, which only sending and downloading need.
+    /// Forgets the HTML and the bytes of attachments, which lists do not show. An empty text remains of each.
     pub fn forget_bulk(&mut self) {
-        self.html_body = None;
+        if let Some(html) = &mut self.html_body {
+            *html = String::new();
+        }
         for attachment in &mut self.attachments {
             if let AttachmentSource::Base64(content) = &mut attachment.source {
                 *content = String::new();
             }
         }
+    }
+
+    /// How many bytes an attempt has to load of a request that does not fit its row; 0 for one that fits.
+    pub fn spooled_bytes(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let content = |attachment: &Attachment| if let AttachmentSource::Base64(content) = &attachment.source { content.len() } else { 0 };
+        let bytes = text(&self.text) + text(&self.html_body) + self.attachments.iter().map(content).sum::<usize>();
+        if bytes > limits::SPOOL_THRESHOLD_BYTES { bytes } else { 0 }
     }
 
     /// Decoded bytes of all attachments that were given with the request.
@@ -465,6 +478,11 @@ impl Request {
             text.push(CUT);
             text.shrink_to_fit();
         }
+    }
+
+    /// Whether there is HTML that [`Self::forget_bulk`] left out.
+    pub fn lacks_html(&self) -> bool {
+        self.html_body.as_ref().is_some_and(String::is_empty)
     }
 
     /// Whether the text may have been cut by [`Self::cut_text`]. One of just that length that ends alike is taken for one.
@@ -502,6 +520,12 @@ pub struct Considered {
     pub usable: bool,
     /// Why, or why not.
     pub reason: String,
+    /// What it would cost; absent without a price.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_price")]
+    pub price: Option<Micros>,
+    /// How likely it is to bring the message, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance: Option<u16>,
 }
 
 /// A message as it is stored: what never changes, and the [`State`] that does.
@@ -586,6 +610,9 @@ pub enum QuoteState {
     /// It was not needed.
     #[serde(rename = "r")]
     Released,
+    /// It was not needed, and is set aside for the message's broadcast again.
+    #[serde(rename = "b")]
+    Returned,
 }
 
 impl Money {
@@ -602,6 +629,21 @@ impl Money {
     /// Whether anything may yet be paid or given back.
     pub fn is_open(&self) -> bool {
         self.quotes.iter().any(|q| q.state == QuoteState::Open)
+    }
+}
+
+/// A price as it is stored, in micros.
+mod stored_price {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::money::Micros;
+
+    pub(super) fn serialize<S: Serializer>(price: &Option<Micros>, serializer: S) -> Result<S::Ok, S::Error> {
+        price.map(|price| price.0).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Micros>, D::Error> {
+        Ok(Option::<i64>::deserialize(deserializer)?.map(Micros))
     }
 }
 

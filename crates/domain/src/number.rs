@@ -9,6 +9,7 @@ use crate::time::Timestamp;
 
 named! {
     /// Where a phone number stands.
+    #[cfg_attr(feature = "openapi", schema(as = PhoneNumberStatus))]
     NumberStatus {
         /// It is paid for and may be used.
         Active = 1 "active",
@@ -21,6 +22,7 @@ named! {
 
 named! {
     /// What a phone number can carry.
+    #[cfg_attr(feature = "openapi", schema(as = PhoneNumberCapability))]
     Capability {
         /// SMS.
         Sms = 1 "sms",

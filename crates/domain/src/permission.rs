@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 macro_rules! permissions {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// One permission. The text form is what stands in a key and in `details.required` of a 403.
+        /// One permission. The text form is what stands in a key and in `details.requiredPermission` of a 403.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         pub enum Permission { $($(#[$doc])* $name,)* }

@@ -9,6 +9,7 @@ use crate::time::Timestamp;
 named! {
     /// What kind of business it is.
     #[derive(Default)]
+    #[cfg_attr(feature = "openapi", schema(as = BusinessVertical))]
     Vertical as "SCREAMING_SNAKE_CASE" {
         /// Not said.
         #[default]

@@ -11,6 +11,7 @@ use crate::channel::named;
 
 named! {
     /// How the characters of a short message are written.
+    #[cfg_attr(feature = "openapi", schema(as = SmsEncoding))]
     Encoding {
         /// Seven bits a character of the default alphabet.
         Gsm7 = 1 "gsm7",

@@ -107,9 +107,18 @@ impl Button {
 }
 
 /// What a template says. Stored as JSON.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Content {
+    /// The version of the text, from 1; not that of the row.
+    #[serde(skip_serializing_if = "is_first")]
+    pub revision: u32,
+    /// What WhatsApp approved, while a later revision has no approval yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Box<Content>>,
+    /// The name that WhatsApp knows it by, if that is another one: there each revision that was submitted is a template of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted_as: Option<String>,
     /// The text, for every channel without one of its own.
     pub body: String,
     /// For SMS.
@@ -154,6 +163,35 @@ pub struct Content {
     pub submitted_at: Option<Timestamp>,
 }
 
+impl Default for Content {
+    fn default() -> Self {
+        Self {
+            revision: 1,
+            approved: None,
+            submitted_as: None,
+            body: String::new(),
+            sms_body: None,
+            telegram_body: None,
+            instagram_body: None,
+            category: None,
+            header_type: None,
+            header_content: None,
+            footer: None,
+            variables: Vec::new(),
+            buttons: Vec::new(),
+            sender: None,
+            connection: None,
+            provider_id: None,
+            rejection_reason: None,
+            submitted_at: None,
+        }
+    }
+}
+
+fn is_first(revision: &u32) -> bool {
+    *revision == 1
+}
+
 /// A template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Template {
@@ -175,6 +213,30 @@ pub struct Template {
     pub content: Content,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+impl Template {
+    /// The template as messages are made from it: in the revision that WhatsApp approved, if there is one, else in the newest.
+    #[must_use]
+    pub fn in_use(mut self) -> Self {
+        if let Some(approved) = self.content.approved.take() {
+            (self.content, self.status) = (*approved, Status::Approved);
+        }
+        self
+    }
+
+    /// The revision that WhatsApp approved.
+    pub fn approved_revision(&self) -> Option<u32> {
+        match &self.content.approved {
+            Some(approved) => Some(approved.revision),
+            None => (self.status == Status::Approved).then_some(self.content.revision),
+        }
+    }
+
+    /// The name that WhatsApp knows it by.
+    pub fn submitted_name(&self) -> &str {
+        self.content.submitted_as.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// What WhatsApp says of a template that was submitted.
@@ -216,7 +278,7 @@ pub struct Used {
 impl From<&Template> for Used {
     fn from(template: &Template) -> Self {
         Self {
-            name: template.name.clone(),
+            name: template.submitted_name().to_owned(),
             language: template.language.clone(),
             variables: variables(&template.content.body).into_iter().map(str::to_owned).collect(),
             header_type: template.content.header_type,

@@ -33,6 +33,7 @@ pub struct Webhook {
 
 named! {
     /// Where a delivery stands.
+    #[cfg_attr(feature = "openapi", schema(as = WebhookDeliveryStatus))]
     DeliveryStatus {
         /// Not tried yet.
         Pending = 1 "pending",

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use nuncio_domain::broadcast::{Counts, Halt, Part};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, Detail, NodeId, Outcome, ReceiptKind, Receipts, Resolution, Route, State, Step, Wait};
 use nuncio_domain::message::{Attempt, AttemptStatus, Cost, Failure, FailureCode, HeldReason, Money, OnUnknown, Quote, QuoteState, Status};
-use nuncio_domain::{Channel, ConnectionId, Micros, Timestamp};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, ConnectionId, Micros, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, RngSeed};
 
@@ -67,6 +68,7 @@ enum Act {
     Recover,
     Hold(HeldReason),
     Cancel,
+    Withdraw(Option<Halt>),
     Erase,
     Resolve(Resolution),
 }
@@ -108,6 +110,7 @@ fn act() -> impl Strategy<Value = Act> {
         3 => Just(Act::Recover),
         1 => prop_oneof![Just(HeldReason::UnknownOutcome), Just(HeldReason::PastDue)].prop_map(Act::Hold),
         1 => Just(Act::Cancel),
+        1 => prop_oneof![Just(None), Just(Some(Halt::Paused)), Just(Some(Halt::Cancelled))].prop_map(Act::Withdraw),
         1 => Just(Act::Erase),
         1 => prop_oneof![Just(Resolution::Resend), Just(Resolution::Sent), Just(Resolution::Failed)].prop_map(Act::Resolve),
     ]
@@ -133,10 +136,14 @@ fn money() -> impl Strategy<Value = Option<Money>> {
 
 fn state() -> impl Strategy<Value = State> {
     let policy = prop_oneof![Just(OnUnknown::Resend), Just(OnUnknown::Hold), Just(OnUnknown::Fail)];
-    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000), money()).prop_map(
-        |(scheduled, on_unknown, fallback, fallback_after_seconds, money)| {
+    let broadcast = proptest::option::of(any::<bool>());
+    (any::<bool>(), policy, any::<bool>(), proptest::option::of(5_u64..90_000), money(), broadcast).prop_map(
+        |(scheduled, on_unknown, fallback, fallback_after_seconds, mut money, prepaid)| {
             let fallback = fallback.then(|| route(Channel::Sms));
-            let detail = Detail { on_unknown, fallback, fallback_after_seconds, money, ..Detail::default() };
+            money.iter_mut().for_each(|money| money.prepaid = prepaid == Some(true));
+            let ids = (BroadcastId::from_uuid(Default::default()), BroadcastContactId::from_uuid(Default::default()));
+            let broadcast = prepaid.map(|_| Part::new(ids.0, ids.1, false));
+            let detail = Detail { on_unknown, fallback, fallback_after_seconds, money, broadcast, ..Detail::default() };
             let (status, due) = if scheduled { (Status::Scheduled, BIRTH.plus(HOUR)) } else { (Status::Queued, BIRTH) };
             born(status, due, detail)
         },
@@ -196,6 +203,7 @@ impl Life {
             Act::Recover => self.apply(&Step::Recover { node: Self::NODE, retry_in: HOUR }),
             Act::Hold(reason) => self.apply(&Step::Hold { reason: *reason }),
             Act::Cancel => self.apply(&Step::Cancel),
+            Act::Withdraw(halt) => self.apply(&Step::Withdraw { halt: *halt }),
             Act::Erase => self.apply(&Step::Erase),
             Act::Resolve(action) => self.apply(&Step::Resolve { action: *action }),
         }
@@ -255,6 +263,17 @@ fn check_state(state: &State) {
     }
 }
 
+/// What holds of a message that went back to its broadcast: no provider was ever asked in vain, and it counts for nothing.
+fn check_withdrawn(state: &State) {
+    let returned = state.detail.money.iter().flat_map(|m| &m.quotes).any(|q| q.state == QuoteState::Returned);
+    let Some(part) = state.detail.broadcast.filter(|part| part.withdrawn) else { return assert!(!returned, "given back to nobody") };
+    assert_eq!((state.is_final(), part.no_receipts), (true, false));
+    assert_eq!(Counts::of(state), Counts::default());
+    if state.status == Status::Cancelled {
+        assert_eq!(state.detail.cost, None);
+    }
+}
+
 /// What holds of a message's money: nothing is set aside for a final one, and its cost is what was charged, for what was taken.
 fn check_money(state: &State) {
     let Some(money) = &state.detail.money else { return };
@@ -273,6 +292,7 @@ fn check_money(state: &State) {
 /// What holds between a state and the one before it.
 fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: &[Change]) {
     check_money(after);
+    check_withdrawn(after);
     if let (Some(before), Some(after)) = (&before.detail.money, &after.detail.money) {
         for (before, after) in before.quotes.iter().zip(&after.quotes) {
             assert!(before.state == QuoteState::Open || before == after, "what is paid or given back stays so");
@@ -300,6 +320,8 @@ fn check_step(before: &State, after: &State, applied: Applied, act: &Act, told: 
             assert_eq!(applied, Applied::Lost)
         }
         Act::Start { .. } => {}
+        Act::Withdraw(None) => assert_eq!(applied, Applied::Lost),
+        Act::Withdraw(_) if applied == Applied::Yes => assert!(after.wait != before.wait && after.fence > before.fence),
         _ => assert_eq!(before.detail.attempts.len(), after.detail.attempts.len(), "an attempt that nobody started"),
     }
     let new_owner = matches!((before.wait, after.wait), (b, Wait::Owned { .. }) if b != after.wait);

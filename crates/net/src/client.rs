@@ -56,6 +56,29 @@ pub struct Fetched {
     pub final_url: Url,
 }
 
+/// An answer whose body is still to be read. Dropping it ends the exchange.
+#[derive(Debug)]
+pub struct Opened {
+    answer: reqwest::Response,
+    url: Url,
+}
+
+impl Opened {
+    /// How long the body is, if the server says so. It cannot send more than that.
+    pub fn length(&self) -> Option<u64> {
+        self.answer.content_length()
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError`], mostly `TooLarge`, `Timeout` and `Network`. The limits hold for the body alone.
+    pub async fn read(self, limits: FetchLimits) -> Result<Fetched, FetchError> {
+        within(limits.timeout, fetched(self.answer, self.url, limits.max_bytes)).await
+    }
+}
+
 /// The answer to [`Client::request`], whatever its status.
 #[derive(Debug, Clone)]
 pub struct Response {
@@ -93,7 +116,22 @@ impl Client {
     /// Every kind of [`FetchError`]; see there.
     pub async fn fetch(&self, url: &str, limits: FetchLimits) -> Result<Fetched, FetchError> {
         let url = Url::parse(url)?;
-        within(limits.timeout, self.fetch_following(url, limits.max_bytes)).await
+        let whole = async {
+            let Opened { answer, url } = self.open_following(url).await?;
+            fetched(answer, url, limits.max_bytes).await
+        };
+        within(limits.timeout, whole).await
+    }
+
+    /// Does as [`Self::fetch`] up to the headers of the answer, so that the caller can see how long the body is.
+    ///
+    /// # Errors
+    ///
+    /// Every kind of [`FetchError`] but `TooLarge`.
+    pub async fn open(&self, url: &str, timeout: Duration) -> Result<Opened, FetchError> {
+        let url = Url::parse(url)?;
+        let opened = within(timeout, self.open_following(url)).await?;
+        if opened.answer.status().is_success() { Ok(opened) } else { Err(FetchError::Status(opened.answer.status().as_u16())) }
     }
 
     /// Sends one request and gives the answer of whatever status; redirects are not followed.
@@ -131,16 +169,16 @@ impl Client {
         &self.policy
     }
 
-    async fn fetch_following(&self, mut url: Url, limit: u64) -> Result<Fetched, FetchError> {
+    async fn open_following(&self, mut url: Url) -> Result<Opened, FetchError> {
         for _ in 0..MAX_REDIRECTS {
             let answer = self.get(&url).await?;
             match redirect_target(&answer, &url) {
                 Some(target) => url = target,
-                None => return fetched(answer, url, limit).await,
+                None => return Ok(Opened { answer, url }),
             }
         }
         let answer = self.get(&url).await?;
-        fetched(answer, url, limit).await
+        Ok(Opened { answer, url })
     }
 
     async fn get(&self, url: &Url) -> Result<reqwest::Response, FetchError> {

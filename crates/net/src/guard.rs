@@ -16,7 +16,7 @@ const ALLOW_NETWORKS: &str = "net.allow_networks";
 pub struct GuardPolicy {
     /// Permits plain `http`. Setting `net.allow_http`.
     pub allow_http: bool,
-    /// Permits 127.0.0.0/8 and ::1. Setting `net.allow_loopback`.
+    /// Permits 127.0.0.0/8 and ::1, also by plain `http`. Setting `net.allow_loopback`.
     pub allow_loopback: bool,
     /// Permits these networks whatever they are, in CIDR notation. Setting `net.allow_networks`.
     pub allow_networks: Vec<IpNet>,
@@ -31,7 +31,7 @@ impl GuardPolicy {
     }
 
     /// Checks all of a URL that can be told without resolving its host: the scheme, that it
-    /// carries no user name or password, and the address if the host is one.
+    /// carries no user name or password, the address if the host is one, and whether a name can be public.
     ///
     /// Unusual spellings of an address (`0x7f.1`, `2130706433`, `127.0.0.1.`) need no care here:
     /// the WHATWG URL parser has already turned them into addresses.
@@ -43,8 +43,8 @@ impl GuardPolicy {
         let host = url.host_str().unwrap_or("(no host)");
         match url.scheme() {
             "https" => {}
-            "http" if self.allow_http => {}
-            "http" => return Err(Refused::new(host, "plain http", Some(ALLOW_HTTP))),
+            "http" if self.allow_http || self.allow_loopback && is_here(url) => {}
+            "http" => return Err(Refused::new(host, "plain http", Some(if is_here(url) { ALLOW_LOOPBACK } else { ALLOW_HTTP }))),
             _ => return Err(Refused::new(host, "a scheme other than https", None)),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -53,9 +53,29 @@ impl GuardPolicy {
         match url.host() {
             Some(Host::Ipv4(ip)) => self.check_address(host, ip.into()),
             Some(Host::Ipv6(ip)) => self.check_address(host, ip.into()),
-            Some(Host::Domain(_)) => Ok(()),
+            Some(Host::Domain(name)) => self.check_name(name),
             None => Err(Refused::new(host, "a URL without a host", None)),
         }
+    }
+
+    /// Checks a host name: one that no public server can have is refused as the addresses are that it stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] for a name of this machine or of an internal network, unless the operator permits such addresses. Which of them is
+    /// judged when it is resolved.
+    pub fn check_name(&self, name: &str) -> Result<(), Refused> {
+        let plain = name.trim_end_matches('.').to_ascii_lowercase();
+        let last = plain.rsplit('.').next().unwrap_or_default();
+        if last == "localhost" || last == "localdomain" {
+            let permitted = self.allow_loopback || LOOPBACK.iter().any(|ip| self.allow_networks.iter().any(|net| net.contains(ip)));
+            return if permitted { Ok(()) } else { Err(Refused::new(name, "a name of this machine", Some(ALLOW_LOOPBACK))) };
+        }
+        let internal = !plain.contains('.') || plain == HOME || plain.ends_with(&format!(".{HOME}")) || INTERNAL.contains(&last);
+        if internal && self.allow_networks.is_empty() {
+            return Err(Refused::new(name, "a name of an internal network", Some(ALLOW_NETWORKS)));
+        }
+        Ok(())
     }
 
     /// Checks one address that `host` stands for; `host` only names it in the error.
@@ -105,6 +125,16 @@ impl GuardPolicy {
     }
 }
 
+/// Whether a URL names this machine: what is sent there crosses no network.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
 /// A request that the policy does not permit.
 ///
 /// The message names the host, the reason and the setting by which the operator could permit it.
@@ -148,6 +178,15 @@ fn advice(setting: Option<&str>) -> String {
         None => "no setting permits it".to_owned(),
     }
 }
+
+const LOOPBACK: &[IpAddr] = &[IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
+/// RFC 8375: the domain of home networks.
+const HOME: &str = "home.arpa";
+
+/// Last labels of names that the public DNS does not have: RFC 6762 (`local`) with its appendix G, and `internal`, which ICANN keeps for
+/// private use and metadata services of clouds are named under.
+const INTERNAL: &[&str] = &["local", "internal", "intranet", "private", "corp", "home", "lan"];
 
 /// RFC 6052 §2.1: the well-known NAT64 prefix.
 const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);

@@ -13,6 +13,7 @@ use nuncio_core::{Core, PutConnection};
 use nuncio_domain::config::{Connection, Project, Sender, World};
 use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result, SenderId};
+use nuncio_store::Storage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -36,11 +37,11 @@ pub enum Command {
     /// Make an API key.
     KeysCreate { name: String, env: Environment, permissions: Vec<String> },
     /// Show all keys of a world.
-    KeysList { env: Environment },
+    KeysList { env: Option<Environment> },
     /// Revoke a key.
     KeysRevoke { id: String },
     /// Show all senders of a world.
-    SendersList { env: Environment },
+    SendersList { env: Option<Environment> },
     /// Make a sender.
     SendersCreate { env: Environment, name: String, phone_number: String, default: bool },
     /// Change a sender.
@@ -50,7 +51,7 @@ pub enum Command {
     /// Remove a sender.
     SendersDelete { env: Environment, id: String },
     /// Show all connections of a world.
-    ConnectionsList { env: Environment },
+    ConnectionsList { env: Option<Environment> },
     /// Set the provider account of a channel.
     ConnectionsSet {
         env: Environment,
@@ -73,7 +74,7 @@ pub enum Command {
     /// Reach for the provider and log in.
     ConnectionsTest { env: Environment, sender: Option<String>, channel: String },
     /// Show the inventory of phone numbers of a world.
-    NumbersList { env: Environment },
+    NumbersList { env: Option<Environment> },
     /// Enter many numbers.
     NumbersImport { env: Environment, numbers: Vec<ImportedNumber> },
     /// Enter one number.
@@ -92,6 +93,10 @@ pub enum Command {
     BalanceAdd { env: Environment, amount: String, reference: Option<String> },
     /// Switch the limit to what is available on or off.
     BalanceLimit { env: Environment, on: bool },
+    /// Show how much a world stores, and how much it may.
+    StorageShow { env: Option<Environment> },
+    /// Set how many bytes of messages a world may store; none for no limit.
+    StorageLimit { env: Environment, max_bytes: Option<i64> },
     /// Show broadcasts that wait for a person's review.
     ReviewsList,
     /// Decide about one of them.
@@ -118,14 +123,46 @@ impl Answer {
     }
 }
 
+/// A list of the environment that was asked for, or of both.
+macro_rules! listed {
+    ($asked:expr, $each:ident => $list:expr) => {{
+        let mut lists = Vec::new();
+        for $each in $asked.map_or(vec![Environment::Live, Environment::Test], |asked| vec![asked]) {
+            lists.push(($each, $list));
+        }
+        Ok(merged(lists))
+    }};
+}
+
+/// Lists as one. Every item names its environment; for people only where there is a choice.
+fn merged(lists: Vec<(Environment, Answer)>) -> Answer {
+    let several = lists.len() > 1;
+    let (mut items, mut rows, mut none) = (Vec::new(), Vec::new(), String::new());
+    for (environment, Answer { json, text, .. }) in lists {
+        let Value::Array(found) = json else { continue };
+        if found.is_empty() {
+            none = text;
+        } else if several {
+            rows.extend(text.lines().map(|row| format!("{:4}  {row}", environment.as_str())));
+        } else {
+            rows.push(text);
+        }
+        items.extend(found.into_iter().map(|mut item| {
+            item["environment"] = environment.as_str().into();
+            item
+        }));
+    }
+    Answer::new(items.into(), lines(rows.into_iter(), &none))
+}
+
 /// Runs a command.
 pub async fn run(core: &Core, request: Request) -> Result<Answer> {
     let project = project(core, request.project.as_deref()).await?;
     match request.command {
         Command::KeysCreate { name, env, permissions } => keys_create(core, &project, &name, env, &permissions).await,
-        Command::KeysList { env } => keys_list(core, &project, env).await,
+        Command::KeysList { env } => listed!(env, each => keys_list(core, &project, each).await?),
         Command::KeysRevoke { id } => keys_revoke(core, &project, &id).await,
-        Command::SendersList { env } => Ok(senders(&*core.world(project.tenant(env)).await?)),
+        Command::SendersList { env } => listed!(env, each => senders(&*core.world(project.tenant(each)).await?)),
         Command::SendersCreate { env, name, phone_number, default } => {
             let command = CreateSender { name, phone_number: Some(phone_number), set_as_default: Some(default), ..CreateSender::default() };
             one_sender(&core.make_sender(project.tenant(env), env, command).await?)
@@ -144,7 +181,7 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             core.remove_sender(project.tenant(env), sender_id(&id)?).await?;
             Ok(Answer::new(json!({}), "removed; its messages stay readable"))
         }
-        Command::ConnectionsList { env } => Ok(connections(&*core.world(project.tenant(env)).await?)),
+        Command::ConnectionsList { env } => listed!(env, each => connections(&*core.world(project.tenant(each)).await?)),
         Command::ConnectionsSet { env, sender, channel, kind, settings, secrets } => {
             let world = core.world(project.tenant(env)).await?;
             let (sender, channel) = (find_sender(&world, sender.as_deref())?, read_channel(&channel)?);
@@ -181,7 +218,7 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             Ok(Answer::new(json!({}), "removed"))
         }
         Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
-        Command::NumbersList { env } => crate::inventory::list(core, project.tenant(env)).await,
+        Command::NumbersList { env } => listed!(env, each => crate::inventory::list(core, project.tenant(each)).await?),
         Command::NumbersImport { env, numbers } => crate::inventory::import(core, project.tenant(env), &numbers).await,
         Command::NumbersAdd { env, number } => crate::inventory::add(core, project.tenant(env), &number).await,
         Command::MessagesHeld => crate::doctor::held(core).await,
@@ -193,6 +230,10 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             money::balance_add(core, project.tenant(env), &amount, reference.as_deref()).await
         }
         Command::BalanceLimit { env, on } => Ok(money::balance(&core.limit_balance(project.tenant(env), on).await?)),
+        Command::StorageShow { env } => listed!(env, each => storage(core.storage(project.tenant(each)).await?)),
+        Command::StorageLimit { env, max_bytes } => {
+            Ok(merged(vec![(env, storage(core.limit_storage(project.tenant(env), max_bytes).await?))]))
+        }
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
         Command::Doctor => crate::doctor::examine(core).await,
@@ -267,6 +308,16 @@ fn one_sender(sender: &SenderView) -> Result<Answer> {
     Ok(Answer::new(json, text))
 }
 
+/// What an environment stores, as a list of one.
+fn storage(storage: Option<Storage>) -> Answer {
+    let text = match storage {
+        Some(Storage { max_bytes, stored_bytes }) => format!("{stored_bytes} of {max_bytes} bytes stored"),
+        None => "no quota; nothing is counted (set one with `nuncio storage limit`)".to_owned(),
+    };
+    let (max, stored) = storage.map(|s| (s.max_bytes, s.stored_bytes)).unzip();
+    Answer::new(json!([{"maxBytes": max, "storedBytes": stored}]), text)
+}
+
 fn sender_id(text: &str) -> Result<SenderId> {
     text.parse().map_err(|_| Error::not_found("sender"))
 }
@@ -332,6 +383,11 @@ pub(crate) fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
 /// The largest command: an inventory of some hundred thousand numbers.
 const COMMAND_BYTES: u64 = 32 * 1024 * 1024;
 
+/// How long a command may take to come.
+const COMMAND_TIME: Duration = Duration::from_secs(30);
+/// How long to wait when no connection can be taken, such as for want of open files.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// How an answer or an error travels through the socket.
 type Wire = std::result::Result<Answer, String>;
 
@@ -342,7 +398,14 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
     let listener = UnixListener::bind(path).with_context(|| path.display().to_string())?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     loop {
-        let (stream, _) = listener.accept().await?;
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "the admin socket could not take a connection; will retry");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
         let core = core.clone();
         tokio::spawn(async move {
             if let Err(error) = serve(&core, stream).await {
@@ -354,7 +417,8 @@ pub async fn listen(core: Core, path: &Path) -> anyhow::Result<()> {
 
 async fn serve(core: &Core, mut stream: UnixStream) -> anyhow::Result<()> {
     let mut bytes = Vec::new();
-    (&mut stream).take(COMMAND_BYTES).read_to_end(&mut bytes).await?;
+    let mut asked = (&mut stream).take(COMMAND_BYTES);
+    tokio::time::timeout(COMMAND_TIME, asked.read_to_end(&mut bytes)).await.context("the command did not come")??;
     let answer: Wire = match serde_json::from_slice(&bytes) {
         Ok(request) => run(core, request).await.map_err(|e| explain(&e)),
         Err(error) => Err(format!("the running server does not know this command; is it of another version? ({error})")),

@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nuncio_channel_sip::Ports;
 use nuncio_core::CodeRelay;
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub struct Config {
     pub dispatch: DispatchConfig,
     /// Email that comes in.
     pub email: EmailConfig,
+    /// Ports of this server for calls over SIP trunks.
+    pub sip: SipConfig,
     /// What URLs that users give may lead to.
     pub net: NetConfig,
     /// Log lines.
@@ -40,11 +43,27 @@ pub struct ServerConfig {
     pub public_url: String,
     /// Seconds that requests and attempts under way are waited for at shutdown.
     pub shutdown_seconds: u64,
+    /// Connections of clients at a time; beyond it only `/healthz`, `/readyz` and `/metrics` are answered.
+    pub max_connections: usize,
+    /// The same for one address (a /64 of IPv6). A proxy in front is one address.
+    pub max_connections_per_address: usize,
+    /// Seconds that a client may take nothing of an answer; its connection is closed then.
+    pub stall_seconds: u64,
+    /// Bytes a second of a request body that a client must send, after the first ten seconds; 0 switches the limit off.
+    pub min_bytes_per_second: u64,
 }
 
 impl Default for ServerConfig {
     fn default() -> Self {
-        Self { listen: "127.0.0.1:8025".to_owned(), public_url: String::new(), shutdown_seconds: 20 }
+        Self {
+            listen: "127.0.0.1:8025".to_owned(),
+            public_url: String::new(),
+            shutdown_seconds: 20,
+            max_connections: 4_096,
+            max_connections_per_address: 1_024,
+            stall_seconds: 60,
+            min_bytes_per_second: 16 * 1024,
+        }
     }
 }
 
@@ -80,7 +99,8 @@ impl Default for StorageConfig {
 pub struct ApiConfig {
     /// Requests of one world on this node.
     pub rate_limit: RateLimitConfig,
-    /// Bytes that large request bodies may hold in memory together.
+    /// Bytes that requests and their answers may hold in memory together. Each byte of a body counts three times; a world or an address
+    /// gets at most two thirds.
     pub max_in_flight_bytes: usize,
 }
 
@@ -112,11 +132,14 @@ impl Default for RateLimitConfig {
 pub struct DispatchConfig {
     /// Seconds that a message waits for a receipt after it was sent.
     pub receipt_wait_seconds: u64,
+    /// Bytes of large requests and of fetched attachments that attempts may hold in memory together. Half of it is for requests, half for
+    /// what is fetched. While a provider's format is written, a message takes two to three times its size.
+    pub max_in_flight_bytes: usize,
 }
 
 impl Default for DispatchConfig {
     fn default() -> Self {
-        Self { receipt_wait_seconds: 86_400 }
+        Self { receipt_wait_seconds: 86_400, max_in_flight_bytes: 256 * 1024 * 1024 }
     }
 }
 
@@ -184,13 +207,54 @@ impl Default for EmailConfig {
     }
 }
 
+/// Ports of this server for calls over SIP trunks, which all connections share.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SipConfig {
+    /// First UDP port for SIP; 0 for any. Each connection takes one.
+    pub port_low: u16,
+    /// Last UDP port for SIP; 0 for any.
+    pub port_high: u16,
+    /// First UDP port for sound. Each call takes two.
+    pub rtp_port_low: u16,
+    /// Last UDP port for sound.
+    pub rtp_port_high: u16,
+}
+
+impl Default for SipConfig {
+    fn default() -> Self {
+        let Ports { sip, rtp } = Ports::default();
+        Self { port_low: sip.0, port_high: sip.1, rtp_port_low: rtp.0, rtp_port_high: rtp.1 }
+    }
+}
+
+impl SipConfig {
+    /// The ports as the adapter takes them.
+    pub fn ports(&self) -> Ports {
+        Ports { sip: (self.port_low, self.port_high), rtp: (self.rtp_port_low, self.rtp_port_high) }
+    }
+
+    fn check(&self, problems: &mut Vec<String>) {
+        let any = (self.port_low, self.port_high) == (0, 0);
+        let ranges = [("sip.port", self.port_low, self.port_high, 0), ("sip.rtp_port", self.rtp_port_low, self.rtp_port_high, 1)];
+        for (name, low, high, more) in ranges.into_iter().skip(usize::from(any)) {
+            if low < 1_024 {
+                problems.push(format!("{name}_low: is {low}; must be 1024 to 65535"));
+            }
+            if u32::from(high) < u32::from(low) + more {
+                problems.push(format!("{name}_high: is {high}; must be at least {}, as {name}_low is {low}", u32::from(low) + more));
+            }
+        }
+    }
+}
+
 /// What URLs that users give may lead to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetConfig {
     /// Plain http beside https.
     pub allow_http: bool,
-    /// Addresses of this machine.
+    /// Addresses of this machine, also by plain http.
     pub allow_loopback: bool,
     /// Networks in CIDR form that may be reached although they are private, separated by commas.
     pub allow_networks: String,
@@ -251,11 +315,23 @@ impl Config {
         if !url.is_empty() && !url.strip_prefix("https://").or(url.strip_prefix("http://")).is_some_and(has_host) {
             problems.push(format!("server.public_url: {url:?} is not like https://messages.example.org, or empty"));
         }
+        if self.server.max_connections == 0 || self.server.max_connections_per_address == 0 {
+            problems.push("server.max_connections, server.max_connections_per_address: must be at least 1".to_owned());
+        }
+        if !(5..=3_600).contains(&self.server.stall_seconds) {
+            problems.push(format!("server.stall_seconds: is {}; must be 5 to 3600", self.server.stall_seconds));
+        }
+        if self.api.max_in_flight_bytes < 1024 * 1024 {
+            problems.push(format!("api.max_in_flight_bytes: is {}; must be at least 1048576", self.api.max_in_flight_bytes));
+        }
         if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
             problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
         }
         if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
             problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));
+        }
+        if self.dispatch.max_in_flight_bytes < 1_048_576 {
+            problems.push(format!("dispatch.max_in_flight_bytes: is {}; must be at least 1048576", self.dispatch.max_in_flight_bytes));
         }
         if !self.email.listen.is_empty() && self.email.listen.parse::<std::net::SocketAddr>().is_err() {
             problems.push(format!("email.listen: {:?} is not address:port, such as 127.0.0.1:2525, or empty", self.email.listen));
@@ -274,6 +350,7 @@ impl Config {
         if !matches!(self.log.format.as_str(), "text" | "json") {
             problems.push(format!("log.format: {:?} is neither text nor json", self.log.format));
         }
+        self.sip.check(problems);
         if let Err(problem) = self.guard() {
             problems.push(problem);
         }
@@ -371,6 +448,16 @@ mod tests {
             compare(&mut value, &default, "", &mut problems);
             assert!(problems.len() == 1 && !problems[0].contains("hush"), "{problems:?}");
         }
+    }
+
+    #[test]
+    fn ports_for_calls_are_ranges() {
+        let wrong = |pairs: &[(&str, &str)]| env(pairs).err().map_or_else(Vec::new, |problems| problems.0);
+        assert_eq!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060"), ("NUNCIO__SIP__PORT_HIGH", "5060")]), Vec::<String>::new());
+        assert!(wrong(&[("NUNCIO__SIP__PORT_LOW", "5060")])[0].starts_with("sip.port_high: is 0; must be at least 5060"));
+        assert!(wrong(&[("NUNCIO__SIP__PORT_HIGH", "5060")])[0].starts_with("sip.port_low: is 0; must be 1024"));
+        assert!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "10000")])[0].starts_with("sip.rtp_port_high: is 10000; must be at least 10001"));
+        assert_eq!(wrong(&[("NUNCIO__SIP__RTP_PORT_HIGH", "70000")]).len(), 1);
     }
 
     #[test]

@@ -31,7 +31,14 @@ impl DataDir {
             .mode(0o700)
             .create(path)
             .with_context(|| format!("the data folder {} cannot be made; choose another with --data", path.display()))?;
-        Ok(Self { path: path.to_owned() })
+        let mode = std::fs::metadata(path).with_context(|| path.display().to_string())?.permissions().mode();
+        if mode & 0o1000 != 0 {
+            bail!("{} is shared by everybody on this machine; give nuncio a data folder of its own with --data", path.display());
+        }
+        let data = Self { path: path.to_owned() };
+        tighten(path);
+        ["lock", "quickstart.json"].iter().for_each(|name| tighten(&data.file(name)));
+        Ok(data)
     }
 
     /// The lock, or `None` when another process holds it.
@@ -101,6 +108,20 @@ impl DataDir {
     }
 }
 
+/// Takes the rights of all but the owner from a file or folder, if it is there and they have any.
+fn tighten(path: &Path) {
+    let Ok(metadata) = std::fs::metadata(path) else { return };
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return;
+    }
+    let (was, path_shown) = (format!("{mode:04o}"), path.display());
+    match std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & !0o077)) {
+        Ok(()) => tracing::warn!(path = %path_shown, was, "others could reach this; it is now its owner's alone"),
+        Err(error) => tracing::warn!(path = %path_shown, was, %error, "others can reach this, and their rights could not be taken"),
+    }
+}
+
 /// Writes a file that only its owner can read, synced before it gets its name.
 pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     let temporary = path.with_extension("new");
@@ -118,4 +139,36 @@ pub(crate) fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, metadata, set_permissions};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        metadata(path).expect("it is there").permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn the_folder_is_its_owners_alone_also_if_it_was_there_before() {
+        let parent = tempfile::tempdir().expect("a folder");
+        for (name, before, after) in [("wide", 0o755, 0o700), ("group", 0o770, 0o700), ("narrow", 0o500, 0o500)] {
+            let path = parent.path().join(name);
+            std::fs::create_dir(&path).expect("a folder");
+            std::fs::write(path.join("quickstart.json"), "{}").expect("a file");
+            set_permissions(path.join("quickstart.json"), Permissions::from_mode(0o644)).expect("rights");
+            set_permissions(&path, Permissions::from_mode(before)).expect("rights");
+            DataDir::open(&path).expect("it opens");
+            assert_eq!((mode(&path), mode(&path.join("quickstart.json"))), (after, 0o600), "{name}");
+        }
+        DataDir::open(&parent.path().join("new/deep")).expect("it is made");
+        assert_eq!(mode(&parent.path().join("new/deep")), 0o700);
+        let shared = parent.path().join("shared");
+        std::fs::create_dir(&shared).expect("a folder");
+        set_permissions(&shared, Permissions::from_mode(0o1777)).expect("rights");
+        assert!(DataDir::open(&shared).is_err_and(|error| error.to_string().contains("--data")));
+        assert_eq!(mode(&shared), 0o1777, "a folder that others use is left alone");
+    }
 }

@@ -1,4 +1,4 @@
-//! The machine's clock and randomness: the only place where they are ambient.
+//! The machine's clock and randomness: the only place where they are ambient. And how many files it lets the process open.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -51,4 +51,20 @@ impl Entropy for SystemEntropy {
 /// The machine's clock and randomness.
 pub fn ids() -> Ids {
     Ids { clock: Arc::new(SystemClock::default()), entropy: Arc::new(SystemEntropy) }
+}
+
+/// Raises the number of files that the process may open as far as it may without asking anybody, and answers it.
+#[cfg(target_os = "linux")]
+pub(crate) fn raise_open_files() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let files = if raised { maximum } else { current };
+    files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX)
+}
+
+/// Elsewhere the limit stays as it is.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn raise_open_files() -> usize {
+    usize::MAX
 }

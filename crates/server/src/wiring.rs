@@ -8,20 +8,20 @@ use nuncio_channel::{Registry, Tokens};
 use nuncio_core::{Core, Parts, Sealer};
 use nuncio_dispatch::{Dispatch, DispatchConfig};
 use nuncio_domain::Ids;
-use nuncio_net::{GuardPolicy, Network};
+use nuncio_net::Network;
 use nuncio_store::Store;
 
 use crate::config::Config;
 
-/// Every kind of provider that this server knows. A new one is one line here. Accounts that callers set up go only where `policy` permits.
+/// Every kind of provider that this server knows. A new one is one line here. Accounts that callers set up go only where `config` permits.
 /// What mails bring back is recognised by `tokens`.
-pub fn registry(policy: GuardPolicy, tokens: Tokens) -> anyhow::Result<Registry> {
-    let net = Network::new(policy)?;
+pub fn registry(config: &Config, tokens: Tokens) -> anyhow::Result<Registry> {
+    let net = Network::new(config.guard().map_err(anyhow::Error::msg)?)?;
     Ok(Registry::new(vec![
         Arc::new(nuncio_channel_instagram::InstagramFactory::new(net.clone())),
         Arc::new(nuncio_channel_kannel::KannelFactory::new(net.clone())),
         Arc::new(nuncio_channel_sim::SimFactory),
-        Arc::new(nuncio_channel_sip::SipFactory::new(net.clone())),
+        Arc::new(nuncio_channel_sip::SipFactory::new(net.clone(), config.sip.ports())),
         Arc::new(nuncio_channel_smpp::SmppFactory::new(net.clone())),
         Arc::new(nuncio_channel_smtp::SmtpFactory::new(net.clone(), tokens)),
         Arc::new(nuncio_channel_telegram::TelegramFactory::new(net.clone())),
@@ -72,6 +72,7 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
         sole: embedded,
         compare_clocks: !embedded,
         receipt_wait: Duration::from_secs(config.dispatch.receipt_wait_seconds),
+        max_in_flight_bytes: config.dispatch.max_in_flight_bytes,
         guard: config.guard().map_err(anyhow::Error::msg)?,
         ..DispatchConfig::default()
     })

@@ -1,9 +1,9 @@
 //! What both databases share of the hot path: the items, their preparation off the lane, and folding.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use nuncio_domain::broadcast::{ContactStatus, Counts, Part};
+use nuncio_domain::broadcast::{ContactStatus, Counts, Halt, Part};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
@@ -42,6 +42,8 @@ pub(crate) struct Prepared {
     pub(crate) born: Born,
     /// Pieces of the request that do not fit the row; written before the item enters the lane.
     pub(crate) chunks: Vec<Vec<u8>>,
+    /// Bytes of the request as it is stored, chunks included.
+    pub(crate) stored: i64,
 }
 
 /// A message as it is inserted.
@@ -63,7 +65,8 @@ impl Prepared {
         }
         let mut born = Born::new(message, &changes)?;
         let chunks = spool(&mut born)?;
-        Ok(Self { item, born, chunks })
+        let stored = born.fixed.request.len() + chunks.iter().map(Vec::len).sum::<usize>();
+        Ok(Self { item, born, chunks, stored: stored as i64 })
     }
 
     /// What to insert. A suppressed recipient's message is born failed.
@@ -167,7 +170,8 @@ pub(crate) struct Move {
     pub(crate) tenant: i64,
     pub(crate) part: Part,
     pub(crate) status: ContactStatus,
-    pub(crate) message: Uuid,
+    /// None for a recipient who is pending again.
+    pub(crate) message: Option<Uuid>,
 }
 
 impl Moves {
@@ -180,6 +184,7 @@ impl Moves {
         let Some(part) = state.detail.broadcast else { return };
         let (status, counts) = (ContactStatus::of(state), Counts::of(state));
         if status != before.0 {
+            let message = (status != ContactStatus::Pending).then_some(message);
             self.contacts.push(Move { tenant, part, status, message });
         }
         if counts != before.1 {
@@ -267,9 +272,9 @@ pub(crate) struct Loaded {
     /// Present when a step of the batch may start an attempt.
     pub(crate) fixed: Option<FixedRow>,
     pub(crate) suppressed: bool,
-    /// The broadcast that it is part of was cancelled, so that no attempt may start.
-    pub(crate) cancelled: bool,
-    /// Where its recipient stood in the broadcast before.
+    /// Why its broadcast lets no attempt start, if it was asked.
+    pub(crate) halt: Option<Halt>,
+    /// Where its recipient stood in the broadcast before; absent once the recipient is no longer its own.
     stood: Option<(ContactStatus, Counts)>,
 }
 
@@ -283,7 +288,8 @@ impl Loaded {
         suppressed: bool,
     ) -> Self {
         let (was_final, money) = (state.is_final(), state.detail.money.clone());
-        let stood = state.detail.broadcast.map(|_| (ContactStatus::of(&state), Counts::of(&state)));
+        let part = state.detail.broadcast.filter(|part| !part.withdrawn);
+        let stood = part.map(|_| (ContactStatus::of(&state), Counts::of(&state)));
         Self {
             row,
             address,
@@ -295,7 +301,7 @@ impl Loaded {
             was_final,
             fixed,
             suppressed,
-            cancelled: false,
+            halt: None,
             stood,
         }
     }
@@ -330,17 +336,17 @@ impl Fold {
         let Some(loaded) = self.loaded.get_mut(&Self::key(item)) else { return Ok(Transitioned::Missing) };
         let seen = loaded.changes.len();
         let step = match &item.step {
-            Step::Start { .. } if loaded.cancelled && loaded.state.can_cancel() => &Step::Cancel,
+            Step::Start { fence, .. } if loaded.halt.is_some() && *fence == loaded.state.fence => &Step::Withdraw { halt: loaded.halt },
+            Step::Withdraw { .. } => &Step::Withdraw { halt: loaded.halt },
             Step::Start { node, fence, .. } => &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed },
             other => other,
         };
         let applied = loaded.state.apply(step, item.now, &mut loaded.changes);
         loaded.touched |= applied == Applied::Yes || loaded.changes.len() > seen;
         let started = applied == Applied::Yes && matches!(item.step, Step::Start { .. }) && matches!(loaded.state.wait, Wait::Owned { .. });
-        let message = match (&loaded.fixed, started) {
-            (Some(fixed), true) => Some(Box::new(fixed.clone().decode(loaded.state.clone())?)),
-            _ => None,
-        };
+        // A message starts once in a batch, and may be large.
+        let fixed = if started { loaded.fixed.take() } else { None };
+        let message = fixed.map(|fixed| fixed.decode(loaded.state.clone()).map(Box::new)).transpose()?;
         Ok(Transitioned::Found {
             applied,
             state: Box::new(loaded.state.clone()),
@@ -350,9 +356,17 @@ impl Fold {
         })
     }
 
-    /// The loaded messages of broadcasts that may start, with their key and broadcast.
-    pub(crate) fn starting_in_broadcasts(&mut self) -> impl Iterator<Item = ((i64, Uuid), &mut Loaded)> {
-        self.loaded.iter_mut().filter(|(_, l)| l.fixed.is_some()).filter_map(|(key, l)| l.broadcast().map(|b| ((key.0, b), l)))
+    /// The broadcasts whose status decides about steps of the batch.
+    pub(crate) fn deciding_broadcasts(&self, items: &[Item<'_>]) -> BTreeSet<(i64, Uuid)> {
+        let asking = items.iter().filter(|item| asks_broadcast(&item.step)).map(|item| Self::key(item));
+        asking.filter_map(|key| Some((key.0, self.loaded.get(&key)?.broadcast()?))).collect()
+    }
+
+    /// Notes which broadcasts let no attempt start.
+    pub(crate) fn halt(&mut self, halted: &HashMap<(i64, Uuid), Halt>) {
+        for (key, loaded) in &mut self.loaded {
+            loaded.halt = loaded.broadcast().and_then(|broadcast| halted.get(&(key.0, broadcast)).copied());
+        }
     }
 
     /// The provider's ids that the batch's answers brought, each once. Some providers begin to count anew: an id then is the newer
@@ -403,12 +417,20 @@ impl Fold {
     }
 }
 
+/// Whether the status of a message's broadcast decides what comes of a step.
+pub(crate) const fn asks_broadcast(step: &Step) -> bool {
+    matches!(step, Step::Start { .. } | Step::Withdraw { .. })
+}
+
 /// A request put together from its chunks.
 pub(crate) fn unspool(fixed: &mut FixedRow, chunks: Vec<Vec<u8>>) -> Result<()> {
     if chunks.len() != fixed.spooled as usize {
         return Err(corrupt("spool_chunks", format!("{} of {} chunks", chunks.len(), fixed.spooled)));
     }
-    fixed.request = String::from_utf8(chunks.concat()).map_err(|e| corrupt("spool_chunks", e))?;
+    // Each chunk goes as it is taken over: a large request is not held twice.
+    let mut request = Vec::with_capacity(chunks.iter().map(Vec::len).sum());
+    chunks.into_iter().for_each(|chunk| request.extend(chunk));
+    fixed.request = String::from_utf8(request).map_err(|e| corrupt("spool_chunks", e))?;
     Ok(())
 }
 

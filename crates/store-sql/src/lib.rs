@@ -9,6 +9,7 @@
 mod hot;
 mod lane;
 mod postgres;
+mod quota;
 mod row;
 mod sqlite;
 mod till;

@@ -3,7 +3,7 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Change, Detail, NodeId, Route, State, Wait};
 use nuncio_domain::message::{Direction, HeldReason, Message, Request, Status};
-use nuncio_domain::{AddressId, Channel, ConnectionId, MessageId, MessageType, SenderId, TenantId, Timestamp};
+use nuncio_domain::{AddressId, Channel, ConnectionId, MessageId, MessageType, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{DueMessage, Result, StoreError};
 use uuid::Uuid;
 
@@ -63,7 +63,7 @@ pub(crate) struct MessageRow {
 /// it can look like this, since it is JSON.
 macro_rules! due_columns {
     () => {
-        "tenant_id, id, fence, connection_id, wait, held, due_at, owner, expires_at, detail LIKE '%\"b\":{%' AS bulk"
+        "tenant_id, id, fence, connection_id, wait, held, due_at, owner, expires_at, spooled, detail LIKE '%\"b\":{%' AS bulk"
     };
 }
 pub(crate) use due_columns;
@@ -80,6 +80,7 @@ pub(crate) struct DueRow {
     due_at: Option<i64>,
     owner: Option<i64>,
     expires_at: i64,
+    spooled: i32,
     bulk: bool,
 }
 
@@ -201,6 +202,7 @@ impl DueRow {
             wait: wait(self.wait, self.held, self.due_at, self.owner).ok(),
             expires_at: Timestamp::from_millis(self.expires_at),
             bulk: self.bulk,
+            bytes: self.spooled.unsigned_abs() as usize * limits::SPOOL_THRESHOLD_BYTES,
         }
     }
 }

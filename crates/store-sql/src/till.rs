@@ -82,7 +82,12 @@ impl Till {
         let (at, sender) = (loaded.state.updated_at.millis(), after.limited_sender.map(|s| s.uuid()));
         let changed = before.quotes.iter().zip(&after.quotes).filter(|(before, after)| before.state != after.state);
         for (_, quote) in changed {
-            let purpose = if quote.state == QuoteState::Charged { Purpose::Settle } else { Purpose::Release };
+            let purpose = match quote.state {
+                QuoteState::Charged => Purpose::Settle,
+                QuoteState::Released => Purpose::Release,
+                // It stays reserved.
+                QuoteState::Open | QuoteState::Returned => continue,
+            };
             let (part, amount) = (quote.channel.number(), quote.cost.total().0);
             self.push(LedgerRow { tenant, resource, purpose, part, amount, sender, at });
         }

@@ -5,6 +5,7 @@ use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, ContactId, MessageId, Recipient, Timestamp};
 
 use crate::ledger::Shortage;
+use crate::quotas::Storage;
 
 /// A planned message, ready to be written.
 #[derive(Clone, Debug)]
@@ -79,6 +80,8 @@ pub enum Operation {
     CreateSuppression,
     /// `POST /v1/broadcasts/{id}/contacts`.
     AddBroadcastContacts,
+    /// `POST /v1/sandbox/inbound`.
+    PlayInbound,
 }
 
 impl Operation {
@@ -99,6 +102,7 @@ impl Operation {
             Self::CreateInvitation => 9,
             Self::CreateSuppression => 10,
             Self::AddBroadcastContacts => 11,
+            Self::PlayInbound => 12,
         }
     }
 }
@@ -124,6 +128,13 @@ pub enum Accepted {
     Stale,
     /// The message may cost more than is available; nothing was written, and its idempotency key is still free.
     Short(Shortage),
+    /// The world has a quota that leaves no room for the message; nothing was written, and its idempotency key is still free.
+    Full {
+        /// What the world keeps, without the message.
+        storage: Storage,
+        /// How many bytes the message needs.
+        required: i64,
+    },
     /// The message is part of a broadcast that is not being sent or was taken by somebody else since, or whose recipient was handed over
     /// before; nothing was written.
     Closed,

@@ -140,8 +140,12 @@ pub trait DeliveryRepo {
     /// Up to `limit` rows of a world's log after `after`, in order. Rows whose place a running transaction may yet take are not among them.
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>>;
 
-    /// Up to `limit` rows of a world's log before `before`, newest first.
-    async fn list_log(&mut self, tenant: TenantId, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>>;
+    /// Up to `limit` rows of a world's log before `before`, newest first; of one resource, if given.
+    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>>;
+
+    /// The place of a world's log behind the rows that were written before `at`, as far as clocks agree. Costs a look for each halving of
+    /// the log.
+    async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position>;
 
     /// The row of the log that tells of a resource's `sequence`.
     async fn find_log_entry(&mut self, tenant: TenantId, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>>;

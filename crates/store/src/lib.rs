@@ -26,6 +26,7 @@ mod numbers;
 mod people;
 mod prices;
 mod profiles;
+mod quotas;
 mod reassembly;
 mod receipts;
 mod routing;
@@ -50,9 +51,10 @@ pub use messages::{DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;
-pub use people::{Address, PeopleRepo};
+pub use people::{Address, ContactFilter, PeopleRepo};
 pub use prices::PriceRepo;
 pub use profiles::ProfileRepo;
+pub use quotas::{QuotaRepo, Storage};
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
 pub use routing::{CountryMetrics, RoutingRepo};
@@ -112,6 +114,7 @@ pub trait Tx:
     + NodeRepo
     + PriceRepo
     + ProfileRepo
+    + QuotaRepo
     + ReassemblyRepo
     + ReceiptRepo
     + RoutingRepo

@@ -1,11 +1,12 @@
 //! Reading messages.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use nuncio_domain::lifecycle::{NodeId, Wait};
 use nuncio_domain::message::{Direction, Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
-use serde_json::{Map, Value};
+use nuncio_domain::{BroadcastId, Channel, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 
 use crate::accept::Operation;
 use crate::error::Result;
@@ -21,14 +22,18 @@ pub struct MessageFilter {
     pub to: Option<String>,
     /// The direction.
     pub direction: Option<Direction>,
-    /// Made at or after.
-    pub since: Option<Timestamp>,
-    /// Made before.
-    pub until: Option<Timestamp>,
+    /// What it was sent from: our number or address, or the writer's of an inbound message.
+    pub from: Option<String>,
+    /// The sender.
+    pub sender: Option<SenderId>,
+    /// To or from this contact.
+    pub contact: Option<ContactId>,
+    /// Part of this broadcast.
+    pub broadcast: Option<BroadcastId>,
     /// The message that was sent with this idempotency key.
     pub idempotency_key: Option<String>,
     /// All these entries in `metadata`, compared as text.
-    pub metadata: Map<String, Value>,
+    pub metadata: BTreeMap<String, String>,
 }
 
 /// A message that somebody must look at.
@@ -48,6 +53,8 @@ pub struct DueMessage {
     pub expires_at: Timestamp,
     /// Whether it is part of a broadcast.
     pub bulk: bool,
+    /// How many bytes its attempt has to load of a request that does not fit its row, rounded up to whole chunks; 0 for one that fits.
+    pub bytes: usize,
 }
 
 /// Messages.
@@ -61,7 +68,8 @@ pub trait MessageRepo {
     /// [`limits::SPOOL_THRESHOLD_BYTES`](nuncio_domain::limits::SPOOL_THRESHOLD_BYTES) their text is cut.
     async fn lookup_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<Vec<Message>>;
 
-    /// Messages as `lookup_messages` has them, newest first. Every filter combination costs what its index costs; callers bound the ones that have none.
+    /// Messages as `lookup_messages` has them, newest first. Indexes serve idempotency key, contact, `to`, and the failed ones; of the rest
+    /// [`limits::SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS) rows are looked at.
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>>;
 
     /// The message that used an idempotency key.
@@ -84,6 +92,15 @@ pub trait MessageRepo {
     /// Up to `limit` messages of all worlds in a shard that wait for an attempt which is due at `from` or later, soonest due first.
     async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
 
+    /// Up to `limit` messages of all worlds in a shard that wait for a receipt, each with the kind of its provider: those whose deadline is
+    /// the latest first, behind the given deadline and id.
+    async fn messages_awaiting_receipts(
+        &mut self,
+        shard: i16,
+        before: (Timestamp, MessageId),
+        limit: u32,
+    ) -> Result<Vec<(DueMessage, String)>>;
+
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
 
@@ -96,6 +113,9 @@ pub trait MessageRepo {
 
     /// Writes one chunk of a large request, before the message itself is accepted.
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()>;
+
+    /// Deletes the chunks of a request that was not accepted.
+    async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()>;
 
     /// Deletes up to `limit` spool chunks that were written at or after `since` and before `before`, and that no message uses. Returns how
     /// many. Costs as much as was written in that time.

@@ -1,5 +1,7 @@
 //! Contacts as callers see and change them.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::page::{Page, PageRequest};
@@ -34,14 +36,26 @@ impl Address {
     }
 }
 
+/// Which contacts a list holds. An absent field does not filter.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ContactFilter {
+    /// This one.
+    pub id: Option<ContactId>,
+    /// This in its name; in lower case.
+    pub name: Option<String>,
+    /// All these entries in `metadata`, compared as text.
+    pub metadata: BTreeMap<String, String>,
+}
+
 /// Contacts. Who changes one locks it first; addresses and channel entries are changed under the lock of their contact only.
 #[async_trait]
 pub trait PeopleRepo {
     /// One contact.
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>>;
 
-    /// Contacts, newest first.
-    async fn list_contacts(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Contact>>;
+    /// Contacts, newest first. Name and metadata are looked for in so many rows as [`limits::SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS)
+    /// says.
+    async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>>;
 
     /// Locks contacts until the end of the transaction, in one order everywhere, and answers those that are there.
     async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>>;

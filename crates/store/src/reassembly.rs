@@ -31,6 +31,9 @@ pub struct Parts {
     pub channel: Channel,
     /// Who wrote, in canonical form.
     pub from: String,
+    /// What they wrote to, when the provider names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// When the first part came.
     pub since: Timestamp,
     /// Its parts, in their order.

@@ -6,18 +6,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 
-/// What goes wrong. Nothing by default.
+/// What goes wrong, nothing by default, and what was asked.
 #[derive(Debug)]
 pub struct Faults {
     /// So many of the next messages are written, but nobody learns of it.
     pub lost_accepts: AtomicU32,
     /// After so many more steps of messages no further one is taken.
     pub steps_left: AtomicU32,
+    /// How often the database was asked for anything: transactions that read, and that write.
+    pub asked: AtomicU32,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Self { lost_accepts: AtomicU32::new(0), steps_left: AtomicU32::new(u32::MAX) }
+        Self { lost_accepts: AtomicU32::new(0), steps_left: AtomicU32::new(u32::MAX), asked: AtomicU32::new(0) }
     }
 }
 
@@ -63,10 +65,12 @@ impl Store for Faulty {
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
+        self.faults.asked.fetch_add(1, Ordering::AcqRel);
         self.store.begin().await
     }
 
     async fn read(&self) -> Result<Box<dyn Tx>> {
+        self.faults.asked.fetch_add(1, Ordering::AcqRel);
         self.store.read().await
     }
 

@@ -1,8 +1,10 @@
 //! For tests: the whole server in one process, with a clock and randomness that follow from a seed.
 //!
 //! [`TestApp`] sends requests through the real router, without a socket; [`TestApp::drain`] runs dispatch until nothing is left to
-//! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run.
+//! do, and [`TestApp::advance`] moves the clock. Nothing sleeps, and identifiers and times are the same in every run. Every response is
+//! held against the OpenAPI document.
 
+mod contract;
 mod database;
 mod faults;
 mod mailbox;
@@ -18,10 +20,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio::wiring::Node;
-use nuncio_api::{ApiLimits, ApiState};
+use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_channel::Registry;
 use nuncio_core::{Outbound as _, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
@@ -68,8 +71,10 @@ pub struct Options {
     pub per_minute: u32,
     /// Requests at once.
     pub burst: u32,
-    /// Bytes of large bodies at once.
+    /// Bytes that requests and answers take at once.
     pub max_in_flight_bytes: usize,
+    /// How fast clients must send bodies.
+    pub pace: Pace,
     /// Dispatch.
     pub dispatch: DispatchConfig,
     /// Kinds of providers.
@@ -78,12 +83,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let guard = nuncio::config::Config::default().guard().unwrap_or_default();
+        let config = nuncio::config::Config::default();
+        let guard = config.guard().unwrap_or_default();
         Self {
             per_minute: 0,
             burst: 10,
-            max_in_flight_bytes: 64 * 1024 * 1024,
-            registry: nuncio::wiring::registry(guard.clone(), nuncio_core::mail_tokens(&sealer())).expect("a way out"),
+            max_in_flight_bytes: 256 * 1024 * 1024,
+            pace: Pace::default(),
+            registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
         }
     }
@@ -213,20 +220,40 @@ impl TestApp {
 
     /// Sends a request just as it is given.
     pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
-        let (parts, body) = self.open(method, path, headers, body).await.into_parts();
+        let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         let bytes = body.collect().await.expect("a body").to_bytes();
+        check(method, path, &parts, Some(&bytes));
         Answer { status: parts.status, headers: parts.headers, text: String::from_utf8_lossy(&bytes).into_owned() }
     }
 
-    /// Sends a request just as it is given, and leaves the body of the answer to be read.
-    pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Response<Body> {
+    /// Sends a request just as it is given, and leaves the body of the answer to be read. The body may be a stream.
+    pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+        let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
+        check(method, path, &parts, None);
+        Response::from_parts(parts, body)
+    }
+
+    async fn exchange(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let mut request = request.body(Body::from(body)).expect("a request");
+        let mut request = request.body(body.into()).expect("a request");
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([127, 0, 0, 1], 4_000))));
         self.router.clone().oneshot(request).await.expect("the router cannot fail")
+    }
+
+    /// Serves on a port of this machine, as the binary does. The clock that times connections is the machine's.
+    pub async fn listen(&self) -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let serving = nuncio::http::serve(listener, self.router.clone(), nuncio::http::Limits::default(), stopped);
+        tokio::spawn(async move {
+            let _stop = stop;
+            serving.await;
+        });
+        address
     }
 
     /// Sends a message with the test key and answers its id.
@@ -297,6 +324,11 @@ impl TestApp {
     }
 }
 
+/// Holds a response against the OpenAPI document.
+fn check(method: &str, target: &str, parts: &Parts, body: Option<&[u8]>) {
+    contract::check(contract::Exchange { method, target, status: parts.status.as_u16(), headers: &parts.headers, body });
+}
+
 /// What opens and closes the secrets of a [`TestApp`].
 pub fn sealer() -> Sealer {
     Sealer::parse(Sealer::generate(&SeededEntropy::new(7)).expose()).expect("a key")
@@ -308,7 +340,12 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
     let store = faults::with(Arc::clone(faults), store);
     let public_url = "https://nuncio.example".to_owned();
     let node = Node::new(store, options.registry.clone(), sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
-    let limits = ApiLimits { per_minute: options.per_minute, burst: options.burst, max_in_flight_bytes: options.max_in_flight_bytes };
+    let limits = ApiLimits {
+        per_minute: options.per_minute,
+        burst: options.burst,
+        max_in_flight_bytes: options.max_in_flight_bytes,
+        pace: options.pace,
+    };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio::wiring::router(state))
 }

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// A running endpoint. Ends with its owner.
+/// A running endpoint. Ends with its owner, and fails the test if a webhook contradicted the OpenAPI document.
 #[derive(Debug)]
 pub struct Receiver {
     /// Where it listens.
@@ -25,6 +25,7 @@ struct Inner {
     got: Vec<Posted>,
     answers: VecDeque<u16>,
     always: Option<u16>,
+    violations: Vec<String>,
 }
 
 /// One request that came.
@@ -91,11 +92,16 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.task.abort();
+        let violations = self.shared.lock().violations.join("\n");
+        assert!(violations.is_empty() || std::thread::panicking(), "webhooks contradict the OpenAPI document:\n{violations}");
     }
 }
 
 async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
+    let is_webhook = headers.contains_key("webhook-id");
+    let violations = if is_webhook { crate::contract::webhook(&bytes) } else { Vec::new() };
     let mut inner = shared.lock();
+    inner.violations.extend(violations.into_iter().map(|violation| format!("- {violation}: {}", String::from_utf8_lossy(&bytes))));
     let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
     let answer = if inner.echoes { bytes.clone() } else { Bytes::from_static(b"as told") };
     inner.got.push(Posted { headers, bytes, answered });

@@ -16,21 +16,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::faults::{Found, LONG, Unknown, member, or_body};
+use super::faults::{Found, Unknown, member, or_body};
 use super::lenient;
 use super::objects::Objects;
 use super::scan::{Scan, scan};
-use crate::budget::Lease;
+use super::short::{self, Short};
 use crate::document;
 use crate::error::ApiError;
 use crate::state::App;
+use crate::wire::unread;
 
 /// A JSON body of at most `LIMIT` bytes, read into `T`, a type of the document. All faults are told at once.
 #[derive(Debug)]
 pub(crate) struct Body<T, const LIMIT: usize = { limits::BODY_BYTES }> {
     pub(crate) value: T,
-    /// Held until the handler is done, for so long the content lives.
-    _lease: Lease,
 }
 
 /// A body that may be left out, and is `T::default()` then.
@@ -45,15 +44,20 @@ pub(crate) type NoBody = OptionalBody<Empty>;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Empty {}
 
-impl<T: DeserializeOwned + ToSchema, const LIMIT: usize> FromRequest<App> for Body<T, LIMIT> {
+impl<T: DeserializeOwned + ToSchema + Send + 'static, const LIMIT: usize> FromRequest<App> for Body<T, LIMIT> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_type(request.headers())?;
         let lenient = lenient(request.headers());
-        let mut lease = app.budget.lease();
-        let bytes = read(request.into_body(), LIMIT, &mut lease).await?;
-        Ok(Self { value: app.validators.parse(&bytes, lenient)?, _lease: lease })
+        let bytes = read(request.into_body(), LIMIT).await?;
+        if bytes.len() <= limits::SPOOL_THRESHOLD_BYTES {
+            return Ok(Self { value: app.validators.parse(&bytes, lenient)? });
+        }
+        // Other requests do not wait while a large one is parsed.
+        let app = app.clone();
+        let parsed = tokio::task::spawn_blocking(move || app.validators.parse(&bytes, lenient)).await;
+        Ok(Self { value: parsed.map_err(Error::internal)?? })
     }
 }
 
@@ -62,7 +66,7 @@ impl<T: DeserializeOwned + ToSchema + Default> FromRequest<App> for OptionalBody
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
-        let bytes = read(body, limits::BODY_BYTES, &mut app.budget.lease()).await?;
+        let bytes = read(body, limits::BODY_BYTES).await?;
         if bytes.trim_ascii().is_empty() {
             return Ok(Self(T::default()));
         }
@@ -70,6 +74,9 @@ impl<T: DeserializeOwned + ToSchema + Default> FromRequest<App> for OptionalBody
         Ok(Self(app.validators.parse(&bytes, lenient(&parts.headers))?))
     }
 }
+
+/// Announced bytes that memory is set aside for at once. Announcing costs nothing.
+const ANNOUNCED: usize = 1024 * 1024;
 
 /// `application/json` or a type that ends in `+json`, and not compressed.
 fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -86,7 +93,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// Reads a whole body. What arrives in one piece is not copied.
-async fn read(mut body: Raw, limit: usize, lease: &mut Lease) -> Result<Bytes, ApiError> {
+pub(crate) async fn read(mut body: Raw, limit: usize) -> Result<Bytes, ApiError> {
     let too_large =
         || ApiError::new(ErrorCode::PayloadTooLarge, format!("the body is larger than {limit} bytes, the limit of this endpoint"));
     let announced = body.size_hint().lower();
@@ -95,21 +102,16 @@ async fn read(mut body: Raw, limit: usize, lease: &mut Lease) -> Result<Bytes, A
     }
     let (mut first, mut all) = (Bytes::new(), Vec::new());
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| Error::new(ErrorCode::InvalidRequest, "the body ended early or was malformed").caused_by(error))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.map_err(unread)?.into_data() else { continue };
         let length = first.len() + all.len() + data.len();
         if length > limit {
             return Err(too_large());
-        }
-        if length > limits::SPOOL_THRESHOLD_BYTES && !lease.grow_to(length) {
-            return Err(Error::unavailable("too many large requests are under way; try again").into());
         }
         if first.is_empty() && all.is_empty() {
             first = data;
         } else {
             if all.is_empty() {
-                all.reserve(length.max(announced as usize));
+                all.reserve(length.max((announced as usize).min(ANNOUNCED)));
                 all.extend_from_slice(&std::mem::take(&mut first));
             }
             all.extend_from_slice(&data);
@@ -125,36 +127,44 @@ pub(crate) struct Validators(Mutex<HashMap<String, Option<Arc<Validator>>>>);
 impl Validators {
     /// Most bodies are right: only one that is not is parsed a second time, to find everything that is wrong with it.
     pub(super) fn parse<T: DeserializeOwned + ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
-        let Scan { depth, values, nul } = scan(json);
+        let Scan { depth, values, nul, longest } = scan(json);
         if depth > limits::JSON_DEPTH {
             return Err(Error::field("body", format!("is nested {depth} levels deep; at most {} are allowed", limits::JSON_DEPTH)));
         }
         if values > limits::JSON_VALUES {
             return Err(Error::field("body", format!("has {values} values; at most {} are allowed", limits::JSON_VALUES)));
         }
-        let reason = match from_slice(json) {
-            Ok(value) if !nul => return Ok(value),
-            Ok(_) => None,
-            Err(error) => Some(error.to_string()),
-        };
-        let mut value: Value = serde_json::from_slice(json).map_err(not_json)?;
-        let mut faults = Vec::new();
-        if nul {
-            find_nul(&value, String::new(), &mut faults);
+        // What the schema lets pass may be kept and shown. A long string must show first that it may be.
+        let mut found = Found::default();
+        if longest > limits::STRING {
+            let short: Short = serde_json::from_slice(json).map_err(not_json)?;
+            found = self.violations::<T>(&short.0);
         }
-        // The validator copies what is wrong, some of it several times.
-        let short = (json.len() > limits::SPOOL_THRESHOLD_BYTES).then(|| shortened(&value));
-        let found = self.violations::<T>(short.as_ref().unwrap_or(&value));
-        faults.extend(found.faults);
-        if lenient {
-            found.unknown.iter().for_each(|unknown| remove(&mut value, unknown));
-        } else {
-            faults.extend(found.unknown.into_iter().map(|unknown| unknown.fault));
+        let is_right = |found: &Found| found.faults.is_empty() && (lenient || found.unknown.is_empty());
+        let mut reason = None;
+        if is_right(&found) {
+            match from_slice(json) {
+                Ok(value) if !nul => return Ok(value),
+                Ok(_) => {}
+                Err(error) => reason = Some(error.to_string()),
+            }
+            let short: Short = serde_json::from_slice(json).map_err(not_json)?;
+            found = self.violations::<T>(&short.0);
+            if nul {
+                find_nul(&short.0, String::new(), &mut found.faults);
+            }
         }
-        match reason {
-            Some(reason) if faults.is_empty() && !lenient => faults.push(FieldError::new("body", reason)),
-            _ if faults.is_empty() => return T::deserialize(Objects(value)).map_err(|error| Error::field("body", error.to_string())),
-            _ => {}
+        let Found { mut faults, unknown } = found;
+        if !lenient {
+            faults.extend(unknown.into_iter().map(|unknown| unknown.fault));
+            match reason {
+                Some(reason) if faults.is_empty() => faults.push(FieldError::new("body", reason)),
+                _ => {}
+            }
+        } else if faults.is_empty() {
+            let mut value: Value = serde_json::from_slice(json).map_err(not_json)?;
+            unknown.iter().for_each(|unknown| remove(&mut value, unknown));
+            return T::deserialize(Objects(value)).map_err(|error| Error::field("body", error.to_string()));
         }
         Err(Error::invalid(faults))
     }
@@ -189,6 +199,9 @@ fn compile<T: ToSchema>(name: &str) -> Option<Validator> {
 }
 
 fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {
+    if faults.len() >= limits::FAULTS {
+        return;
+    }
     let mut check = |text: &str, path: &str| {
         if text.contains('\0') {
             faults.push(FieldError::new(or_body(path), "must not contain U+0000"));
@@ -210,19 +223,12 @@ fn find_nul(value: &Value, path: String, faults: &mut Vec<FieldError>) {
     }
 }
 
-/// The same with every text cut to [`LONG`] bytes.
-fn shortened(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::from(&text[..text.floor_char_boundary(LONG)]),
-        Value::Array(items) => items.iter().map(shortened).collect(),
-        Value::Object(members) => members.iter().map(|(name, item)| (name.clone(), shortened(item))).collect(),
-        scalar => scalar.clone(),
-    }
-}
-
 fn remove(value: &mut Value, unknown: &Unknown) {
     if let Some(object) = value.pointer_mut(&unknown.object).and_then(Value::as_object_mut) {
-        object.remove(&unknown.name);
+        match unknown.name.len() < short::NAME {
+            true => drop(object.remove(&unknown.name)),
+            false => object.retain(|name, _| !name.starts_with(&unknown.name)),
+        }
     }
 }
 

@@ -3,7 +3,8 @@ use nuncio_core::messages::SendMessage;
 use serde_json::json;
 
 use super::*;
-use crate::budget::Budget;
+use crate::budget::{Budget, Lease, Owner};
+use crate::wire::{Intake, Pace};
 
 fn parse(json: &str, lenient: bool) -> Result<SendMessage, Error> {
     Validators::default().parse(json.as_bytes(), lenient)
@@ -187,15 +188,21 @@ fn status(result: Result<Bytes, ApiError>) -> Result<usize, u16> {
 }
 
 #[test]
-fn bodies_are_bounded_and_large_ones_share_a_budget() {
-    let budget = Budget::new(400_000);
-    assert_eq!(status(now(read(chunks(&[10, 20, 0, 30]), 60, &mut budget.lease()))), Ok(60));
-    assert_eq!(status(now(read(chunks(&[10, 20, 31]), 60, &mut budget.lease()))), Err(413));
-    assert_eq!(status(now(read(Raw::from(vec![0; 61]), 60, &mut budget.lease()))), Err(413));
-    let (mut first, mut second) = (budget.lease(), budget.lease());
-    assert_eq!(status(now(read(chunks(&[300_000]), 1 << 20, &mut first))), Ok(300_000));
-    assert_eq!(status(now(read(chunks(&[200_000, 100_000]), 1 << 20, &mut second))), Err(503));
-    assert_eq!(status(now(read(chunks(&[200_000]), 1 << 20, &mut second))), Ok(200_000), "small bodies need no budget");
+fn bodies_are_bounded_and_share_a_budget() {
+    let budget = Budget::new(1_800);
+    let lease = || budget.lease(Owner::Address([127, 0, 0, 1].into()));
+    let take = |lease: &Lease, body: Raw| {
+        let (intake, _) = Intake::new(body, lease.clone(), Pace::default());
+        status(now(read(Raw::new(intake), 1_000)))
+    };
+    assert_eq!(take(&lease(), chunks(&[10, 20, 0, 30])), Ok(60));
+    assert_eq!(take(&lease(), chunks(&[500, 500])), Err(503), "each byte counts three times");
+    assert_eq!(take(&lease(), chunks(&[1_001])), Err(503), "what is too large is not kept either");
+    assert_eq!(status(now(read(chunks(&[10, 20, 31]), 60))), Err(413));
+    assert_eq!(status(now(read(Raw::from(vec![0; 61]), 60))), Err(413));
+    let first = lease();
+    assert_eq!(take(&first, chunks(&[200, 200])), Ok(400));
+    assert_eq!(take(&lease(), chunks(&[200])), Err(503), "a small body needs room, too");
     drop(first);
-    assert_eq!(status(now(read(chunks(&[200_000, 100_000]), 1 << 20, &mut second))), Ok(300_000));
+    assert_eq!(take(&lease(), chunks(&[200])), Ok(200));
 }

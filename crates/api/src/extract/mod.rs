@@ -6,6 +6,7 @@ mod headers;
 mod objects;
 mod query;
 mod scan;
+mod short;
 
 use axum::extract::FromRequestParts;
 use axum::extract::rejection::PathRejection;
@@ -16,10 +17,17 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-pub(crate) use body::{Body, NoBody, OptionalBody, Validators};
+pub(crate) use body::{Body, NoBody, OptionalBody, Validators, read as read_bytes};
 pub(crate) use faults::shown;
 pub(crate) use headers::{IdempotencyKey, LastEventId, Lenient, ServiceSender, lenient};
 pub(crate) use query::{Query, pairs};
+
+impl Validators {
+    /// Reads a part of a body as a body of its own.
+    pub(crate) fn parse_part<T: DeserializeOwned + utoipa::ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
+        self.parse(json, lenient)
+    }
+}
 
 /// Who calls. The shell has looked it up.
 #[derive(Debug)]

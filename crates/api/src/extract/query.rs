@@ -17,7 +17,7 @@ use super::{lenient, shown};
 use crate::error::ApiError;
 
 /// The query, read into `T` as its documentation says: booleans and whole numbers become such, deep objects
-/// (`metadata[key]=value`) maps, and all else is text. Unknown, repeated, missing and malformed parameters are told together.
+/// (`metadata[key]=value`) maps, lists, repeated or joined by commas, a text with commas, and all else is text. Unknown, repeated, missing and malformed parameters are told together.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -74,6 +74,10 @@ fn take(known: &[Parameter], values: &mut Map<String, Value>, name: &str, text: 
         return Err("must not contain U+0000".to_owned());
     }
     let repeated = match key {
+        None if is_list(parameter) => {
+            join(values, outer, &text);
+            false
+        }
         None => values.insert(outer.to_owned(), typed(parameter, text)?).is_some(),
         Some(key) => {
             let entries = values.entry(outer).or_insert_with(|| Value::Object(Map::new()));
@@ -81,6 +85,18 @@ fn take(known: &[Parameter], values: &mut Map<String, Value>, name: &str, text: 
         }
     };
     if repeated { Err("is given more than once".to_owned()) } else { Ok(()) }
+}
+
+fn is_list(parameter: &Parameter) -> bool {
+    matches!(parameter.schema, Some(RefOr::T(Schema::Array(_))))
+}
+
+/// Repeated values of a list are one value, joined by commas.
+fn join(values: &mut Map<String, Value>, name: &str, text: &str) {
+    match values.get_mut(name) {
+        Some(Value::String(joined)) => *joined = format!("{joined},{text}"),
+        _ => drop(values.insert(name.to_owned(), text.into())),
+    }
 }
 
 fn names(known: &[Parameter]) -> String {
@@ -136,6 +152,8 @@ mod tests {
         #[param(minimum = 1, maximum = 100)]
         limit: Option<u32>,
         cursor: Option<String>,
+        #[param(value_type = Option<Vec<String>>, style = Form, explode)]
+        status: Option<String>,
         #[param(style = DeepObject, explode)]
         metadata: BTreeMap<String, String>,
     }
@@ -150,14 +168,24 @@ mod tests {
     fn values_are_read_as_they_are_documented() {
         let asked = read::<Asked>("dryRun=true&limit=7&cursor=a%2Bb&metadata[order%20id]=5&metadata%5Bx%5D=", false).expect("is right");
         let metadata = BTreeMap::from([("order id".to_owned(), "5".to_owned()), ("x".to_owned(), String::new())]);
-        assert_eq!(asked, Asked { dry_run: Some(true), limit: Some(7), cursor: Some("a+b".to_owned()), metadata });
+        assert_eq!(asked, Asked { dry_run: Some(true), limit: Some(7), cursor: Some("a+b".to_owned()), status: None, metadata });
         assert_eq!(read::<Asked>("", false).expect("is right"), Asked::default());
+    }
+
+    #[test]
+    fn a_list_is_repeated_or_joined_by_commas() {
+        let status = |query: &str| read::<Asked>(query, false).expect("is right").status;
+        for query in ["status=a&status=b,c", "status=a,b&limit=7&status=c", "status=a,b,c"] {
+            assert_eq!(status(query).as_deref(), Some("a,b,c"), "{query}");
+        }
+        assert_eq!(status("status=a").as_deref(), Some("a"));
+        assert_eq!(status("limit=7"), None);
     }
 
     #[test]
     fn every_fault_is_told() {
         let query = "dryRun=maybe&limit=0&cursor=1&cursor=2&metadata=x&cursor[a]=1&lmit=3&metadata[k]=1&metadata[k]=2&metadata[n]=%00";
-        let known = "is unknown; known are dryRun, limit, cursor, metadata[…]";
+        let known = "is unknown; known are dryRun, limit, cursor, status, metadata[…]";
         assert_eq!(
             faults(query),
             [

@@ -11,6 +11,8 @@ pub(super) struct Scan {
     pub(super) values: usize,
     /// Whether a string holds U+0000, which PostgreSQL cannot store. In JSON it can only be written `\u0000`.
     pub(super) nul: bool,
+    /// How many bytes the longest string takes, as it is written.
+    pub(super) longest: usize,
 }
 
 /// Scans `json` in one pass. Of what is no JSON it says something or other; the parser refuses that afterwards.
@@ -26,7 +28,11 @@ pub(super) fn scan(json: &[u8]) -> Scan {
             }
             b',' => found.values += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' => at = string(json, at, &mut found),
+            b'"' => {
+                let end = string(json, at, &mut found);
+                found.longest = found.longest.max(end - at);
+                at = end;
+            }
             _ => {}
         }
     }
@@ -65,7 +71,15 @@ mod tests {
             (r#""unfinished \"#, 0, 1, false),
             ("", 0, 1, false),
         ] {
-            assert_eq!(scan(json.as_bytes()), Scan { depth, values, nul }, "{json}");
+            let found = scan(json.as_bytes());
+            assert_eq!((found.depth, found.values, found.nul), (depth, values, nul), "{json}");
+        }
+    }
+
+    #[test]
+    fn the_longest_string_counts() {
+        for (json, longest) in [("[1]", 0), (r#"{"ab":"cdef","g":"h"}"#, 5), (r#"["\"a"]"#, 4), (r#""abc"#, 3)] {
+            assert_eq!(scan(json.as_bytes()).longest, longest, "{json}");
         }
     }
 }

@@ -10,7 +10,7 @@ use axum::http::header::ACCEPT;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream;
-use nuncio_core::events::{EventView, ListEvents, Seen};
+use nuncio_core::events::{EventFilter, EventView, ListEvents, Seen};
 use nuncio_core::{Caller, Core};
 use nuncio_domain::{ErrorCode, TenantId, limits};
 use parking_lot::Mutex;
@@ -40,7 +40,7 @@ page! {
 ///
 /// The event log that webhooks are fed from. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
 /// order, from now on, or from the event after `Last-Event-ID`. Each has the type of the event as its name, the event as its data, and
-/// an id to resume from; query parameters do not apply. A stream ends when the server stops or the key is revoked. A world can follow
+/// an id to resume from; of the query parameters `type` and `resourceId` apply. A stream ends when the server stops or the key is revoked. A world can follow
 /// 50 streams at a time on one node; one more is a 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
@@ -58,12 +58,13 @@ pub(crate) async fn list_events(
     if !wants_stream(&headers) {
         return Ok(Reply::ok(EventPage::from(app.core.list_events(&caller, &list).await?)).into_response());
     }
+    let filter = EventFilter::read(&list)?;
     let seen = match last {
         Some(token) => app.core.seen_events(&caller, &token)?,
         None => app.core.end_of_events(&caller).await?,
     };
     let place = app.streams.enter(caller.tenant)?;
-    let follow = Follow { core: app.core.clone(), caller, seen, ready: VecDeque::new(), _place: place };
+    let follow = Follow { core: app.core.clone(), caller, filter, seen, ready: VecDeque::new(), _place: place };
     Ok(Sse::new(stream::unfold(follow, Follow::next)).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
 struct Follow {
     core: Core,
     caller: Caller,
+    filter: EventFilter,
     seen: Seen,
     ready: VecDeque<(String, EventView)>,
     _place: Place,
@@ -127,8 +129,8 @@ impl Follow {
             if !self.core.may_follow(&self.caller).await {
                 return None;
             }
-            let (events, seen) = self.core.events_after(&self.caller, self.seen, ROWS).await.ok()?;
-            let idle = events.is_empty();
+            let (events, seen) = self.core.events_after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
+            let idle = self.seen == seen;
             self.seen = seen;
             self.ready.extend(events);
             if idle {

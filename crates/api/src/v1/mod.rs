@@ -9,6 +9,7 @@ mod invitations;
 mod me;
 pub(crate) mod messages;
 mod numbers;
+mod sandbox;
 mod senders;
 mod suppressions;
 mod templates;
@@ -34,6 +35,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(invitations::routes())
         .merge(templates::routes())
         .merge(broadcasts::routes())
+        .merge(sandbox::routes())
         .routes(routes!(me::get_me))
         .routes(routes!(balance::get_balance))
 }

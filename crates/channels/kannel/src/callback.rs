@@ -79,7 +79,8 @@ fn inbound(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, Ca
         id => id,
     };
     let place = (config.tenant, config.connection, config.channel);
-    Ok(Some(ProviderEvent::Inbound(Inbound::text(place, id, sms_sender(&from, None), text, at))))
+    let to = Some(sms_sender(&told("to", "x-kannel-to"), None)).filter(|to| !to.is_empty());
+    Ok(Some(ProviderEvent::Inbound(Inbound { to, ..Inbound::text(place, id, sms_sender(&from, None), text, at) })))
 }
 
 /// Reads Unix seconds.

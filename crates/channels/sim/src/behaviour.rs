@@ -4,18 +4,24 @@ use nuncio_domain::Channel;
 
 /// What becomes of messages to a recipient.
 ///
-/// | behaviour | phone `+1<area>555000N` and chat id `90000000N` | local part of an email address |
+/// | behaviour | phone `+1<area>55500NN` and chat id `9000000NN` | local part of an email address |
 /// |---|---|---|
-/// | [`Invalid`](Self::Invalid) | 1 | `invalid` |
-/// | [`Undeliverable`](Self::Undeliverable) | 2 | `bounce` |
-/// | [`TimesOutOnce`](Self::TimesOutOnce) | 3 | |
-/// | [`ThrottlesOnce`](Self::ThrottlesOnce) | 4 | `throttle` |
-/// | [`Silent`](Self::Silent) | 5 | `sent` |
-/// | [`Replies`](Self::Replies) | 6 | `reply` |
-/// | [`Stops`](Self::Stops) | 7 | |
-/// | [`UnknownOnce`](Self::UnknownOnce) | 8 | `unknown` |
-/// | [`Late`](Self::Late) | | `delay` |
-/// | [`Unsubscribes`](Self::Unsubscribes) | | `unsubscribe` |
+/// | [`Invalid`](Self::Invalid) | 01 | `invalid` |
+/// | [`Undeliverable`](Self::Undeliverable) | 02 | `bounce` |
+/// | [`TimesOutOnce`](Self::TimesOutOnce) | 03 | `timeout` |
+/// | [`ThrottlesOnce`](Self::ThrottlesOnce) | 04 | `throttle` |
+/// | [`Silent`](Self::Silent) | 05 | `sent` |
+/// | [`Replies`](Self::Replies) | 06 | `reply` |
+/// | [`Stops`](Self::Stops) | 07 | `unsubscribe` |
+/// | [`UnknownOnce`](Self::UnknownOnce) | 08 | `unknown` |
+/// | [`Reads`](Self::Reads) | 10 | |
+/// | [`Resumes`](Self::Resumes) | 11 | `subscribe` |
+/// | [`AsksForHelp`](Self::AsksForHelp) | 12 | `help` |
+/// | [`Blocks`](Self::Blocks) | 13 | `blocked` |
+/// | [`RefusesContent`](Self::RefusesContent) | 14 | `rejected` |
+/// | [`Late`](Self::Late) | 15 | `delay` |
+/// | [`Corrects`](Self::Corrects) | 16 | `corrected` |
+/// | [`TimesOut`](Self::TimesOut) | 17 | `expired` |
 /// | [`Complains`](Self::Complains) | | `complaint` |
 ///
 /// `<area>` is any three digits. A local part may carry a `+suffix`; it has its meaning at `example.com`, `example.org`,
@@ -27,7 +33,7 @@ pub enum Behaviour {
     /// Does not exist.
     Invalid,
     /// Cannot be reached. A messaging app refuses the message at once, and the SMS that it falls back to arrives; any other channel
-    /// takes the message and tells later that it failed.
+    /// takes the message and tells later that it failed. An email comes back for good, so that no other one is sent there.
     Undeliverable,
     /// Takes the message, and says 30 s later that it arrived.
     Late,
@@ -39,10 +45,22 @@ pub enum Behaviour {
     Silent,
     /// Gets the message and answers with the first 100 characters of its text.
     Replies,
-    /// Gets the message and answers `STOP`.
+    /// Gets the message and answers `STOP`; by email `unsubscribe`.
     Stops,
-    /// Gets the message and answers `unsubscribe`.
-    Unsubscribes,
+    /// As [`Self::Stops`], and a while later answers `START`; by email `subscribe`.
+    Resumes,
+    /// Gets the message and answers `HELP`.
+    AsksForHelp,
+    /// Gets the message and reads it, on channels whose providers report that. Elsewhere it only gets it.
+    Reads,
+    /// Has blocked the sender. The SMS that a messaging app falls back to arrives.
+    Blocks,
+    /// The provider refuses the content. The SMS that a messaging app falls back to arrives.
+    RefusesContent,
+    /// Takes the message, says that it failed, and 30 s later that it arrived after all.
+    Corrects,
+    /// Every attempt times out.
+    TimesOut,
     /// Nobody can tell what became of the first attempt.
     UnknownOnce,
     /// Gets the message and complains about it.
@@ -62,28 +80,36 @@ impl Behaviour {
 
 fn phone(to: &[u8]) -> Behaviour {
     match to {
-        [b'+', b'1', _, _, _, b'5', b'5', b'5', b'0', b'0', b'0', n] => numbered(*n),
+        [b'+', b'1', _, _, _, b'5', b'5', b'5', b'0', b'0', tens, ones] => numbered([*tens, *ones]),
         _ => Behaviour::Plain,
     }
 }
 
 fn chat(to: &[u8]) -> Behaviour {
     match to {
-        [b'9', b'0', b'0', b'0', b'0', b'0', b'0', b'0', n] => numbered(*n),
+        [b'9', b'0', b'0', b'0', b'0', b'0', b'0', tens, ones] => numbered([*tens, *ones]),
         _ => Behaviour::Plain,
     }
 }
 
-const fn numbered(digit: u8) -> Behaviour {
-    match digit {
-        b'1' => Behaviour::Invalid,
-        b'2' => Behaviour::Undeliverable,
-        b'3' => Behaviour::TimesOutOnce,
-        b'4' => Behaviour::ThrottlesOnce,
-        b'5' => Behaviour::Silent,
-        b'6' => Behaviour::Replies,
-        b'7' => Behaviour::Stops,
-        b'8' => Behaviour::UnknownOnce,
+const fn numbered(digits: [u8; 2]) -> Behaviour {
+    match &digits {
+        b"01" => Behaviour::Invalid,
+        b"02" => Behaviour::Undeliverable,
+        b"03" => Behaviour::TimesOutOnce,
+        b"04" => Behaviour::ThrottlesOnce,
+        b"05" => Behaviour::Silent,
+        b"06" => Behaviour::Replies,
+        b"07" => Behaviour::Stops,
+        b"08" => Behaviour::UnknownOnce,
+        b"10" => Behaviour::Reads,
+        b"11" => Behaviour::Resumes,
+        b"12" => Behaviour::AsksForHelp,
+        b"13" => Behaviour::Blocks,
+        b"14" => Behaviour::RefusesContent,
+        b"15" => Behaviour::Late,
+        b"16" => Behaviour::Corrects,
+        b"17" => Behaviour::TimesOut,
         _ => Behaviour::Plain,
     }
 }
@@ -96,12 +122,19 @@ fn email(to: &str) -> Behaviour {
     match local.split_once('+').map_or(local, |(name, _)| name) {
         "invalid" => Behaviour::Invalid,
         "bounce" => Behaviour::Undeliverable,
-        "delay" => Behaviour::Late,
+        "timeout" => Behaviour::TimesOutOnce,
         "throttle" => Behaviour::ThrottlesOnce,
         "sent" => Behaviour::Silent,
         "reply" => Behaviour::Replies,
-        "unsubscribe" => Behaviour::Unsubscribes,
+        "unsubscribe" => Behaviour::Stops,
         "unknown" => Behaviour::UnknownOnce,
+        "subscribe" => Behaviour::Resumes,
+        "help" => Behaviour::AsksForHelp,
+        "blocked" => Behaviour::Blocks,
+        "rejected" => Behaviour::RefusesContent,
+        "delay" => Behaviour::Late,
+        "corrected" => Behaviour::Corrects,
+        "expired" => Behaviour::TimesOut,
         "complaint" => Behaviour::Complains,
         _ => Behaviour::Plain,
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, Inbound, ProfileApi, ProviderEvent, ReceiptTarget, Receipts, Scope,
-    SendRequest, Services, Settings, TemplateApi, Verdict,
+    Account, Adapter, AdapterFactory, Capabilities, EventSink, Field, FieldKind, Inbound, ProfileApi, ProviderEvent, ReceiptTarget,
+    Receipts, Scope, SendRequest, Services, Settings, TemplateApi, Verdict,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -23,9 +23,11 @@ mod profile;
 
 pub use behaviour::Behaviour;
 
-/// How long after the receipt a recipient answers or complains.
+/// How long after the receipt a recipient reads, answers or complains.
 pub const REPLY_AFTER: Duration = Duration::from_millis(100);
-/// How late the receipt of [`Behaviour::Late`] comes.
+/// How long after the receipt [`Behaviour::Resumes`] asks for messages again.
+pub const RESUME_AFTER: Duration = Duration::from_secs(5);
+/// How late the receipt of [`Behaviour::Late`] and the correction of [`Behaviour::Corrects`] come.
 pub const LATE_BY: Duration = Duration::from_secs(30);
 /// When [`Behaviour::ThrottlesOnce`] asks to come back.
 pub const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -35,7 +37,17 @@ const REPEATED: usize = 100;
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: 256 };
 
-/// Makes simulators. Kind `sim`, every channel, no settings.
+static FIELDS: &[Field] = &[Field {
+    name: "fails",
+    kind: FieldKind::OneOf(&[REFUSED, UNREACHABLE]),
+    secret: false,
+    required: false,
+    help: "plays a provider that takes nothing: refused (the account) or unreachable; by default everything works",
+}];
+const REFUSED: &str = "refused";
+const UNREACHABLE: &str = "unreachable";
+
+/// Makes simulators. Kind `sim`, every channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimFactory;
 
@@ -49,12 +61,19 @@ impl AdapterFactory for SimFactory {
     }
 
     fn fields(&self) -> &'static [Field] {
-        &[]
+        FIELDS
+    }
+
+    fn forgets_receipts(&self) -> bool {
+        true
     }
 
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        Settings::new(self.fields(), account).finish()?;
-        Ok(Arc::new(Sim { tenant: account.tenant, connection: account.id, channel: account.channel, events: Arc::clone(&services.events) }))
+        let settings = Settings::new(self.fields(), account);
+        let outage = settings.text("fails").map(outage);
+        settings.finish()?;
+        let (tenant, connection, channel) = (account.tenant, account.id, account.channel);
+        Ok(Arc::new(Sim { tenant, connection, channel, outage, events: Arc::clone(&services.events) }))
     }
 }
 
@@ -63,6 +82,8 @@ struct Sim {
     tenant: TenantId,
     connection: ConnectionId,
     channel: Channel,
+    /// Why the provider takes nothing.
+    outage: Option<Failure>,
     events: Arc<dyn EventSink>,
 }
 
@@ -73,11 +94,28 @@ impl Adapter for Sim {
     }
 
     async fn send(&self, request: &SendRequest<'_>) -> Verdict {
+        if let Some(failure) = self.outage.clone() {
+            return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
+        }
         let first = request.attempt == 0;
+        let by_mail = request.channel == Channel::Email;
+        let (stop, start) = if by_mail { ("unsubscribe", "subscribe") } else { ("STOP", "START") };
         match Behaviour::of(request.channel, &request.message.to) {
             Behaviour::Invalid => rejected(failure(FailureCode::InvalidRecipient, "there is no such recipient")),
             Behaviour::Undeliverable if request.channel.is_app() => rejected(undeliverable()),
-            Behaviour::Undeliverable if !is_fallback(request) => self.accept(request, ReceiptKind::Failed(undeliverable()), Duration::ZERO),
+            Behaviour::Undeliverable if !is_fallback(request) => {
+                if by_mail {
+                    self.events.push(ProviderEvent::Bounced { tenant: self.tenant, message: request.message.id }, Duration::ZERO);
+                }
+                self.accept(request, ReceiptKind::Failed(undeliverable()), Duration::ZERO)
+            }
+            Behaviour::Blocks if !is_fallback(request) => {
+                rejected(failure(FailureCode::BlockedByRecipient, "the recipient has blocked the sender"))
+            }
+            Behaviour::RefusesContent if !is_fallback(request) => {
+                rejected(failure(FailureCode::ContentRejected, "the content is not allowed"))
+            }
+            Behaviour::TimesOut => deferred(None, failure(FailureCode::Undeliverable, "timed out")),
             Behaviour::TimesOutOnce if first => deferred(None, failure(FailureCode::Undeliverable, "timed out")),
             Behaviour::ThrottlesOnce if first => {
                 deferred(Some(RETRY_AFTER), failure(FailureCode::RateLimited, "too many messages at once"))
@@ -88,24 +126,47 @@ impl Adapter for Sim {
             }
             Behaviour::Silent => accepted(request),
             Behaviour::Late => self.accept(request, ReceiptKind::Delivered, LATE_BY),
+            Behaviour::Corrects if !is_fallback(request) => {
+                self.accept(request, ReceiptKind::Failed(undeliverable()), Duration::ZERO);
+                self.accept(request, ReceiptKind::Delivered, LATE_BY)
+            }
             Behaviour::Replies => {
                 let text: String = "Reply to: ".chars().chain(text(request).chars().take(REPEATED)).collect();
-                self.accept_and_reply(request, text)
+                self.accept_and_reply(request, &[(&text, REPLY_AFTER)])
             }
-            Behaviour::Stops => self.accept_and_reply(request, "STOP".to_owned()),
-            Behaviour::Unsubscribes => self.accept_and_reply(request, "unsubscribe".to_owned()),
+            Behaviour::Stops => self.accept_and_reply(request, &[(stop, REPLY_AFTER)]),
+            Behaviour::Resumes => self.accept_and_reply(request, &[(stop, REPLY_AFTER), (start, RESUME_AFTER)]),
+            Behaviour::AsksForHelp => self.accept_and_reply(request, &[("HELP", REPLY_AFTER)]),
+            Behaviour::Reads if request.channel.has_read_receipts() => {
+                self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
+                self.accept(request, ReceiptKind::Read, REPLY_AFTER)
+            }
             Behaviour::Complains => {
                 let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
                 self.events.push(ProviderEvent::Complaint { tenant: self.tenant, message: request.message.id }, REPLY_AFTER);
                 verdict
             }
-            Behaviour::Plain | Behaviour::Undeliverable | Behaviour::TimesOutOnce | Behaviour::ThrottlesOnce | Behaviour::UnknownOnce => {
-                self.accept(request, ReceiptKind::Delivered, Duration::ZERO)
-            }
+            Behaviour::Plain
+            | Behaviour::Undeliverable
+            | Behaviour::Blocks
+            | Behaviour::RefusesContent
+            | Behaviour::TimesOutOnce
+            | Behaviour::ThrottlesOnce
+            | Behaviour::UnknownOnce
+            | Behaviour::Corrects
+            | Behaviour::Reads => self.accept(request, ReceiptKind::Delivered, Duration::ZERO),
         }
     }
 
+    /// What happens follows from the attempt alone: it happens again.
+    async fn tell_again(&self, request: &SendRequest<'_>) {
+        drop(self.send(request).await);
+    }
+
     async fn check(&self) -> Result<String, String> {
+        if let Some(failure) = &self.outage {
+            return Err(format!("{}: the setting `fails` asks for it", failure.message));
+        }
         Ok("simulated: nothing leaves this server, and the recipient decides what becomes of a message".to_owned())
     }
 
@@ -118,12 +179,14 @@ impl Adapter for Sim {
     }
 }
 
-/// Approves every template but those with `reject` in their name, and says so at once.
+/// Approves every template but those with `reject` in their name or body, and says so at once. It never decides on those with `pending`.
 #[async_trait]
 impl TemplateApi for Sim {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
-        let event = ProviderEvent::TemplateDecided { tenant: self.tenant, template: template.id, decision: decide(template) };
-        self.events.push(event, Duration::ZERO);
+        let decision = decide(template);
+        if decision != Decision::Pending {
+            self.events.push(ProviderEvent::TemplateDecided { tenant: self.tenant, template: template.id, decision }, Duration::ZERO);
+        }
         Ok(template.id.to_string().replacen(TemplateId::PREFIX, "sim", 1))
     }
 
@@ -133,10 +196,11 @@ impl TemplateApi for Sim {
 }
 
 fn decide(template: &Template) -> Decision {
-    if template.name.to_lowercase().contains("reject") {
-        return Decision::Rejected { reason: "simulated: the name asks for it".to_owned() };
+    let asks_for = |word: &str| [&template.name, &template.content.body].iter().any(|text| text.to_lowercase().contains(word));
+    if asks_for("reject") {
+        return Decision::Rejected { reason: "simulated: the name or body asks for it".to_owned() };
     }
-    Decision::Approved
+    if asks_for("pending") { Decision::Pending } else { Decision::Approved }
 }
 
 impl Sim {
@@ -152,14 +216,24 @@ impl Sim {
         accepted(request)
     }
 
-    /// Delivers the message, whereupon its recipient writes `text`.
-    fn accept_and_reply(&self, request: &SendRequest<'_>, text: String) -> Verdict {
+    /// Delivers the message, whereupon its recipient writes each of these texts, so long after the receipt. Automatic answers get none: the
+    /// two would talk to each other for ever.
+    fn accept_and_reply(&self, request: &SendRequest<'_>, replies: &[(&str, Duration)]) -> Verdict {
         let verdict = self.accept(request, ReceiptKind::Delivered, Duration::ZERO);
-        let mut provider_message_id = provider_message_id(request);
-        provider_message_id.push_str("_reply");
-        let place = (self.tenant, self.connection, request.channel);
-        let inbound = Inbound::text(place, provider_message_id, request.message.to.clone(), text, request.now.plus(REPLY_AFTER));
-        self.events.push(ProviderEvent::Inbound(inbound), REPLY_AFTER);
+        if request.message.state.detail.compliance {
+            return verdict;
+        }
+        for (number, (text, after)) in replies.iter().enumerate() {
+            let mut id = provider_message_id(request);
+            id.push_str("_reply");
+            if number > 0 {
+                // Writing to a String cannot fail.
+                let _ = write!(id, "{}", number + 1);
+            }
+            let place = (self.tenant, self.connection, request.channel);
+            let inbound = Inbound::text(place, id, request.message.to.clone(), (*text).to_owned(), request.now.plus(*after));
+            self.events.push(ProviderEvent::Inbound(inbound), *after);
+        }
         verdict
     }
 }
@@ -167,6 +241,9 @@ impl Sim {
 /// Whether this attempt follows one by a messaging app. That one failed, and this one is there to be seen to arrive.
 fn is_fallback(request: &SendRequest<'_>) -> bool {
     let message = request.message;
+    if request.channel.is_app() {
+        return false;
+    }
     let tried = message.state.detail.attempts.iter().any(|a| a.channel.is_app());
     tried || matches!(message.request.requested_channel, RequestedChannel::Only(channel) if channel.is_app())
 }
@@ -194,6 +271,13 @@ fn rejected(failure: Failure) -> Verdict {
 
 fn deferred(retry_after: Option<Duration>, failure: Failure) -> Verdict {
     Verdict::Deferred { retry_after, failure, scope: Scope::Message }
+}
+
+fn outage(fails: &str) -> Failure {
+    match fails {
+        REFUSED => failure(FailureCode::CredentialsInvalid, "the provider refuses the account"),
+        _ => failure(FailureCode::Undeliverable, "the provider cannot be reached"),
+    }
 }
 
 fn undeliverable() -> Failure {

@@ -50,7 +50,9 @@ impl SipAdapter {
         let ear = match self.ear(trunk).await {
             Ok(ear) => ear,
             Err(error) => {
-                return map::unreachable(format!("no port for sound is free on this server: {error}; widen the range of rtp_port_low"));
+                return map::unreachable(format!(
+                    "no port for sound is free on this server: {error}; widen the operator's range, sip.rtp_port_low to sip.rtp_port_high"
+                ));
             }
         };
         // The same in every call of this attempt, and in no other's.
@@ -85,7 +87,7 @@ impl SipAdapter {
 
     async fn ear<'a>(&self, trunk: &'a Trunk) -> std::io::Result<Ear<'a>> {
         let entropy = &*self.services.ids.entropy;
-        let socket = rtp::bind(trunk.local, self.config.rtp_ports, entropy).await?;
+        let socket = rtp::bind(trunk.local, self.config.ports.rtp, entropy).await?;
         let port = socket.local_addr()?.port();
         Ok(Ear { socket, trunk, port, session: entropy.below(1 << 62) })
     }

@@ -48,9 +48,6 @@ pub(crate) static FIELDS: &[Field] = &[
         FieldKind::OneOf(&["pcmu_pcma", "pcma_pcmu", "pcmu", "pcma"]),
         "codecs offered, best first; default pcmu_pcma (G.711 of both kinds)",
     ),
-    setting("local_port", FieldKind::Integer(0, 65_535), "UDP port of this server for SIP; default 0: any"),
-    setting("rtp_port_low", FieldKind::Integer(1_024, 65_535), "first UDP port of this server for sound; default 10000"),
-    setting("rtp_port_high", FieldKind::Integer(1_024, 65_535), "last one; default 10999; two for each call"),
     setting("public_address", FieldKind::Text, "IP address under which the trunk reaches this server; default that of its network card"),
     setting("options_ping", FieldKind::Flag, "ask the trunk by OPTIONS whether it is there before calling; default true"),
     setting(
@@ -60,6 +57,22 @@ pub(crate) static FIELDS: &[Field] = &[
          for the operator's accounts only; default espeak-ng -b 1 --stdin --stdout -v {voice}",
     ),
 ];
+
+/// UDP ports of this server that calls may use, each range with both ends included. They are the operator's to give, as all accounts
+/// share them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ports {
+    /// For SIP, one for each connection; 0 and 0 for any.
+    pub sip: (u16, u16),
+    /// For sound, two for each call.
+    pub rtp: (u16, u16),
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self { sip: (0, 0), rtp: (10_000, 10_999) }
+    }
+}
 
 /// How SIP goes to the trunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,10 +119,8 @@ pub(crate) struct Config {
     pub(crate) longest: Duration,
     /// Codecs, best first.
     pub(crate) codecs: &'static [Codec],
-    /// Port for SIP; 0 for any.
-    pub(crate) local_port: u16,
-    /// Ports for sound, both ends included.
-    pub(crate) rtp_ports: (u16, u16),
+    /// Ports of this server.
+    pub(crate) ports: Ports,
     /// Our address as the trunk sees it, if not that of the network card.
     pub(crate) public_address: Option<IpAddr>,
     /// Whether to look if the trunk is there.
@@ -136,7 +147,7 @@ impl fmt::Debug for Config {
 
 impl Config {
     /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, if TLS is on.
-    pub(crate) fn read(account: &Account, net: &Network) -> Result<Self, Vec<FieldError>> {
+    pub(crate) fn read(account: &Account, net: &Network, ports: Ports) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let host = settings.text("host").unwrap_or_default().to_owned();
         if !host.is_empty() && !is_host(&host) {
@@ -168,8 +179,7 @@ impl Config {
             keys: flag(&settings, "keys"),
             longest: seconds(&settings, "max_call_seconds", 600),
             codecs: codecs(&settings),
-            local_port: number(&settings, "local_port", 0),
-            rtp_ports: rtp_ports(&mut settings),
+            ports,
             public_address: public_address(&mut settings),
             ping: flag(&settings, "options_ping"),
             command: command(&mut settings, account.trusted),
@@ -250,15 +260,6 @@ fn codecs(settings: &Settings<'_>) -> &'static [Codec] {
         Some("pcma") => &[Codec::Pcma],
         _ => &[Codec::Pcmu, Codec::Pcma],
     }
-}
-
-fn rtp_ports(settings: &mut Settings<'_>) -> (u16, u16) {
-    let low = number(settings, "rtp_port_low", 10_000);
-    let high = number(settings, "rtp_port_high", 10_999);
-    if high <= low {
-        settings.fault("settings.rtp_port_high", format!("is {high}; must be above rtp_port_low, which is {low}"));
-    }
-    (low, high)
 }
 
 fn public_address(settings: &mut Settings<'_>) -> Option<IpAddr> {

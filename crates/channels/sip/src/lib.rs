@@ -40,6 +40,8 @@ mod sdp;
 mod speech;
 mod trunk;
 
+pub use config::Ports;
+
 /// Message types that can be said or played.
 static MESSAGE_TYPES: &[MessageType] = &[MessageType::Text, MessageType::Audio, MessageType::Location, MessageType::Template];
 /// The language of the check, and where no other has a voice.
@@ -53,14 +55,15 @@ const LAST_WORDS: Duration = Duration::from_secs(8);
 #[derive(Clone, Debug)]
 pub struct SipFactory {
     net: Network,
+    ports: Ports,
     speech: Arc<Speech>,
     recordings: Arc<Semaphore>,
 }
 
 impl SipFactory {
-    /// A factory whose adapters leave by `net`.
-    pub fn new(net: Network) -> Self {
-        Self { net, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
+    /// A factory whose adapters leave by `net`, from these ports of this server.
+    pub fn new(net: Network, ports: Ports) -> Self {
+        Self { net, ports, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
     }
 }
 
@@ -82,7 +85,7 @@ impl AdapterFactory for SipFactory {
     }
 
     fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
-        let config = Config::read(account, &self.net)?;
+        let config = Config::read(account, &self.net, self.ports)?;
         let lines = config.lines as usize;
         Ok(Arc::new(SipAdapter {
             capabilities: Capabilities { message_types: MESSAGE_TYPES, receipts: Receipts::ByAttempt, window: lines },
@@ -244,8 +247,8 @@ impl SipAdapter {
             Some(trunk) => Arc::clone(trunk),
             None => {
                 *slot = None;
-                let port = if look == Look::Beside { 0 } else { config.local_port };
-                let trunk = Arc::new(Trunk::open(config, address, port, self.services.ids.clone()).await?);
+                let ports = if look == Look::Beside { (0, 0) } else { config.ports.sip };
+                let trunk = Arc::new(Trunk::open(config, address, ports, self.services.ids.clone()).await?);
                 Arc::clone(slot.insert(trunk))
             }
         };

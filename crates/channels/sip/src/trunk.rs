@@ -118,15 +118,25 @@ async fn local_towards(to: SocketAddr) -> std::io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
+/// Binds the first port of a range that is free.
+async fn bind(local: IpAddr, (low, high): (u16, u16), open: &CancellationToken) -> Result<UdpConnection, String> {
+    let mut refused = String::new();
+    for port in low..=high {
+        let place = SocketAddr::new(local, port);
+        match UdpConnection::create_connection(place, None, Some(open.child_token())).await {
+            Ok(udp) => return Ok(udp),
+            Err(error) => refused = format!("no UDP port from {low} to {high} of this server can be opened: {place}: {error}"),
+        }
+    }
+    Err(refused)
+}
+
 impl Trunk {
-    /// Opens the UDP port, any if it is 0; says nothing to the trunk yet.
-    pub(crate) async fn open(config: &Config, address: SocketAddr, port: u16, ids: Ids) -> Result<Self, String> {
+    /// Opens the first of the UDP ports that is free, any port for 0; says nothing to the trunk yet.
+    pub(crate) async fn open(config: &Config, address: SocketAddr, ports: (u16, u16), ids: Ids) -> Result<Self, String> {
         let local = local_towards(address).await.map_err(|error| format!("there is no way to {address}: {error}"))?;
         let open = CancellationToken::new();
-        let port = SocketAddr::new(local, port);
-        let mut udp = UdpConnection::create_connection(port, None, Some(open.child_token()))
-            .await
-            .map_err(|error| format!("port {port} of this server cannot be opened: {error}"))?;
+        let mut udp = bind(local, ports, &open).await?;
         let public = config.public_address.unwrap_or(local);
         let mut here = udp.get_addr().clone();
         here.addr.host = public.into();

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::receipt::{self, IdFormat};
 use crate::recent::Recent;
 use crate::session::{Handed, Session};
-use crate::wire::{Address, Delivery, Sar};
+use crate::wire::{Delivery, Sar};
 use crate::{address, parts, status};
 
 /// Takes deliveries of all sessions of an account.
@@ -77,7 +77,7 @@ impl Inbox {
         (&delivery.source.text, &delivery.destination.text, delivery.data_coding, &delivery.octets).hash(&mut hasher);
         let (key, now) = (hasher.finish(), self.services.ids.clock.monotonic());
         let id = self.recent.lock().admit(key, session, now, || self.fresh_id());
-        let recorded = self.record(id.clone(), &delivery.source, parts::read(delivery.data_coding, body)).await;
+        let recorded = self.record(id.clone(), delivery, parts::read(delivery.data_coding, body)).await;
         let taken = recorded.is_ok();
         // Locked before the answer leaves: an SMSC may deliver again at once.
         let mut recent = self.recent.lock();
@@ -91,6 +91,7 @@ impl Inbox {
             connection: self.connection,
             channel: self.channel,
             from: address::incoming(&delivery.source),
+            to: written_to(delivery),
             key: format!("{} {} {} {}", delivery.source.text, delivery.destination.text, sar.reference, sar.total),
             sequence: sar.sequence,
             total: sar.total,
@@ -102,9 +103,11 @@ impl Inbox {
         answer(self.services.events.record(ProviderEvent::Part(Box::new(part))).await)
     }
 
-    async fn record(&self, id: String, source: &Address, text: String) -> Result<(), Unrecorded> {
+    async fn record(&self, id: String, delivery: &Delivery, text: String) -> Result<(), Unrecorded> {
         let at = self.services.ids.clock.now();
-        let inbound = Inbound::text((self.tenant, self.connection, self.channel), id, address::incoming(source), text, at);
+        let from = address::incoming(&delivery.source);
+        let inbound = Inbound::text((self.tenant, self.connection, self.channel), id, from, text, at);
+        let inbound = Inbound { to: written_to(delivery), ..inbound };
         self.services.events.record(ProviderEvent::Inbound(inbound)).await
     }
 
@@ -114,6 +117,10 @@ impl Inbox {
         self.services.ids.entropy.fill(&mut random);
         hex::encode(random)
     }
+}
+
+fn written_to(delivery: &Delivery) -> Option<String> {
+    Some(address::incoming(&delivery.destination)).filter(|to| !to.is_empty())
 }
 
 fn answer(recorded: Result<(), Unrecorded>) -> u32 {

@@ -122,6 +122,7 @@ fn inbound(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Res
     }
     let place = (config.tenant, config.connection, config.channel);
     let mut inbound = Inbound::text(place, sid.to_owned(), from.clone(), parameters.get("Body").to_owned(), call.now);
+    inbound.to = Some(sms_sender(parameters.get("To"), None)).filter(|to| !to.is_empty());
     inbound.profile_name = Some(parameters.get("ProfileName").to_owned()).filter(|name| !name.is_empty());
     let count = parameters.get("NumMedia").parse().unwrap_or(0).min(MEDIA);
     inbound.media.extend((0..count).filter_map(|number| media(parameters, number)));

@@ -148,7 +148,7 @@ pub(crate) fn submission(template: &Template, handle: Option<&str>) -> Value {
         components.push(json!({"type": "BUTTONS", "buttons": buttons}));
     }
     let mut submission = json!({
-        "name": template.name,
+        "name": template.submitted_name(),
         "language": language(&template.language),
         "category": category.as_str(),
         "components": components,

@@ -58,14 +58,14 @@ impl Templates {
     /// Looks for the template by name and language. Meta finds by a part of the name, too.
     async fn find(&self, template: &Template) -> Result<Option<Found>, Failure> {
         let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("name", &template.name)
+            .append_pair("name", template.submitted_name())
             .append_pair("fields", "id,name,language,status,rejected_reason")
             .append_pair("limit", "200")
             .finish();
         let answer = self.cloud.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|fault| failure(&fault))?;
         let all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
         let language = template::language(&template.language);
-        let same = |found: &&Value| text(found, "name") == template.name && text(found, "language") == language;
+        let same = |found: &&Value| text(found, "name") == template.submitted_name() && text(found, "language") == language;
         Ok(all.filter(same).map(|found| Found { id: text(found, "id").to_owned(), decision: decision(found) }).next())
     }
 

@@ -64,7 +64,7 @@ impl Core {
         .await
     }
 
-    /// Stops handing over.
+    /// Stops it until it is resumed. What was handed over and no provider has yet is taken back.
     pub async fn pause_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
         self.act_on_broadcast(caller, id, Operation::Pause, |_, _| Ok(())).await
@@ -117,7 +117,7 @@ impl Core {
                 },
             )
             .await?;
-        Ok(BroadcastView::from(&changed))
+        Ok(BroadcastView::whole(&changed))
     }
 
     async fn act_on_broadcast(
@@ -128,7 +128,7 @@ impl Core {
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<BroadcastView> {
         let id = parse_id(id, "broadcast")?;
-        Ok(BroadcastView::from(&self.change_broadcast(caller.tenant, id, operation, edit).await?))
+        Ok(BroadcastView::whole(&self.change_broadcast(caller.tenant, id, operation, edit).await?))
     }
 
     fn check_broadcast_time(&self, at: Timestamp) -> Result<()> {
@@ -140,7 +140,7 @@ impl Core {
 
     /// Broadcasts of a world that wait for an operator, newest first.
     pub async fn escalated_broadcasts(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
-        let page = PageRequest { limit: ESCALATED, before: None };
+        let page = PageRequest::newest(ESCALATED);
         let page = self.inner.store.read().await.or_fail()?.list_broadcasts(tenant, &[Status::Escalated], page).await.or_fail()?;
         Ok(page.items.iter().map(BroadcastView::from).collect())
     }
@@ -164,7 +164,7 @@ impl Core {
                 Ok(())
             })
             .await?;
-        Ok(BroadcastView::from(&changed))
+        Ok(BroadcastView::whole(&changed))
     }
 }
 

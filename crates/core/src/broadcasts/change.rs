@@ -105,7 +105,7 @@ fn enter(broadcast: &mut Broadcast, status: Status, now: Timestamp) {
         Status::PendingReview | Status::Sending => Some(now),
         Status::Scheduled => broadcast.body.scheduled_at,
         // What was handed over and no provider has yet is taken back.
-        Status::Cancelled if broadcast.counts.handled() > 0 => Some(now),
+        Status::Paused | Status::Cancelled if broadcast.counts.handled() > 0 => Some(now),
         _ => None,
     };
 }

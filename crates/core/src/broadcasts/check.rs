@@ -34,7 +34,7 @@ pub(super) fn message(broadcast: &Broadcast) -> SendMessage {
 pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut faults = Faults { errors: &mut errors };
-    faults.length("name", Some(&broadcast.body.name), 1, limits::BROADCAST_NAME);
+    faults.name("name", Some(&broadcast.body.name), 1, limits::BROADCAST_NAME);
     if broadcast.body.scheduled_at.is_some_and(|at| at > now.plus(limits::BROADCAST_AHEAD)) {
         faults.push("scheduledAt", "is more than 365 days ahead");
     }

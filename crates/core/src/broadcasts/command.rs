@@ -25,6 +25,7 @@ pub struct CreateBroadcast {
     pub message_type: Option<BroadcastType>,
     /// Text, caption, or the words of a call.
     #[serde(default)]
+    #[schema(max_length = 1048576)]
     pub text: Option<String>,
     /// Extra content of types other than `text`.
     #[serde(default)]
@@ -39,6 +40,7 @@ pub struct CreateBroadcast {
     pub email_subject: Option<String>,
     /// HTML body of emails.
     #[serde(default)]
+    #[schema(max_length = 2097152)]
     pub email_html_body: Option<String>,
     /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
     #[serde(default)]
@@ -64,7 +66,7 @@ pub struct UpdateBroadcast {
     pub name: Option<String>,
     /// Text, caption, or the words of a call.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 1048576)]
     pub text: Option<Option<String>>,
     /// Extra content, replaced whole.
     #[serde(deserialize_with = "given")]
@@ -76,7 +78,7 @@ pub struct UpdateBroadcast {
     pub email_subject: Option<Option<String>>,
     /// HTML body of emails.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, max_length = 2097152)]
     pub email_html_body: Option<Option<String>>,
     /// Your own data, replaced whole.
     #[serde(deserialize_with = "given")]
@@ -135,9 +137,15 @@ pub struct ScheduleBroadcast {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListBroadcasts {
-    /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<Status>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<Status>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -150,9 +158,15 @@ pub struct ListBroadcasts {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListBroadcastContacts {
-    /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<ContactStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,

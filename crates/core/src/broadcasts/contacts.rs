@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
@@ -17,11 +17,12 @@ use super::view::{BroadcastContactView, BroadcastView};
 use crate::list::{self, Listed};
 use crate::once::{self, Repeat};
 use crate::templates::render;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, parse_id, rights};
 
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = AddedBroadcastContacts)]
 pub struct AddedContacts {
     /// How many were added.
     pub added: u64,
@@ -38,6 +39,7 @@ pub struct AddedContacts {
 /// A recipient that was not added.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = RejectedBroadcastContact)]
 pub struct RefusedContact {
     /// As it was given.
     pub recipient: String,
@@ -61,7 +63,7 @@ impl Core {
         let broadcast = self.find_broadcast(caller.tenant, id).await?;
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-        let conflict = |repeat: Repeat| once::conflict("broadcast", &BroadcastView::from(&broadcast), repeat.same_request);
+        let conflict = |repeat: Repeat| once::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), Operation::Prepare) {
             // That it was done already goes before that it cannot be done now.
             let mut tx = self.inner.store.begin().await.or_fail()?;
@@ -115,18 +117,14 @@ impl Core {
         caller.require(Permission::BroadcastsRead)?;
         let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("broadcasts/{}/contacts?{status:?}", broadcast.id);
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &part, errors)?;
         let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, page).await.or_fail()?;
+        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await.or_fail()?;
         let items = page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &broadcast)).collect();
-        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// Removes a recipient from a draft.
@@ -171,7 +169,10 @@ fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact)
         (RequestedChannel::Auto, Parsed::Email(_)) => Channel::Email,
         (RequestedChannel::Auto, Parsed::Phone(_)) => Channel::Sms,
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
-            return Err(format!("{id:?} is a chat id, which channel smart cannot reach; for a phone number write +{id}"));
+            return Err(format!(
+                "{id:?} is a chat id, which channel smart cannot reach; for a phone number write {}",
+                address::with_plus(id)
+            ));
         }
     };
     let recipient = Recipient::on(&parsed, channel).map_err(|e| e.to_string())?;

@@ -103,8 +103,8 @@ impl Core {
             match answer? {
                 Accepted::New { .. } => any = true,
                 Accepted::Stale => self.forget_world(broadcast.tenant),
-                // Short of money they stay pending, and are tried again.
-                Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) => {}
+                // Short of money or room they stay pending, and are tried again.
+                Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => {}
             }
         }
         Ok(any)
@@ -149,7 +149,7 @@ impl Core {
         plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
         let no_receipts = !self.inner.outbound.has_receipts(mould.broadcast.tenant, &planned.connection);
-        let part = Part { broadcast: mould.broadcast.id, contact: contact.id, no_receipts };
+        let part = Part::new(mould.broadcast.id, contact.id, no_receipts);
         planned.accept.message.state.detail.broadcast = Some(part);
         Ok(planned)
     }

@@ -10,7 +10,7 @@ use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use crate::list::{self, Listed};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
@@ -62,11 +62,11 @@ impl Core {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
             let original = self.inner.store.read().await.or_fail()?.find_broadcast(caller.tenant, id).await.or_fail()?;
-            return Err(once::repeat("broadcast", original.as_ref().map(BroadcastView::from).as_ref(), same_request));
+            return Err(once::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
         }
         tx.insert_broadcast(&broadcast).await.or_fail()?;
         tx.commit().await.or_fail()?;
-        Ok(BroadcastView::from(&broadcast))
+        Ok(BroadcastView::whole(&broadcast))
     }
 
     async fn check_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
@@ -83,13 +83,14 @@ impl Core {
             return Ok(None);
         }
         let id = broadcast.body.content.as_deref().and_then(|c| c.template_id.as_deref()).unwrap_or_default();
-        self.find_template(broadcast.tenant, parse_id(id, "template")?).await.map(Some)
+        let template = self.find_template(broadcast.tenant, parse_id(id, "template")?).await?;
+        Ok(Some(template.in_use()))
     }
 
     /// One broadcast.
     pub async fn get_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsRead)?;
-        Ok(BroadcastView::from(&self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?))
+        Ok(BroadcastView::whole(&self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?))
     }
 
     /// How far a broadcast is.
@@ -103,15 +104,11 @@ impl Core {
     pub async fn list_broadcasts(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
         caller.require(Permission::BroadcastsRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("broadcasts?{status:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(caller.tenant, &status, page).await.or_fail()?;
-        Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+        let listing = self.listing(caller.tenant, &format!("broadcasts?{status:?}"), &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(caller.tenant, &status, listing.page).await.or_fail()?;
+        Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// Changes a draft or a rejected broadcast.
@@ -133,7 +130,7 @@ impl Core {
                 if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
             })
             .await?;
-        Ok(BroadcastView::from(&changed))
+        Ok(BroadcastView::whole(&changed))
     }
 
     /// Removes a draft with its recipients.

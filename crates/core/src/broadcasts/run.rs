@@ -41,7 +41,7 @@ impl Core {
             }
             Status::Scheduled => return settled(self.begin_broadcast(&broadcast).await),
             Status::Sending => self.go_on_with_broadcast(&broadcast, due.fence + 1, now).await?,
-            Status::Cancelled => self.take_back_broadcast(&broadcast).await?,
+            Status::Paused | Status::Cancelled => self.withdraw_broadcast(&broadcast).await?,
             _ => Some(None),
         };
         match next {
@@ -94,8 +94,9 @@ impl Core {
         Ok(None)
     }
 
-    /// Cancels the messages of a cancelled broadcast that no provider has. One whose attempt is under way is stopped at its next start.
-    async fn take_back_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
+    /// Takes back the messages of a paused or cancelled broadcast that no provider has. No attempt of them can start meanwhile: a start looks
+    /// at the broadcast too, which also stops those whose attempt is under way now.
+    async fn withdraw_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
         let mut after = None;
         loop {
             let mut tx = self.inner.store.read().await.or_fail()?;
@@ -107,7 +108,7 @@ impl Core {
                 .into_iter()
                 .map(|(_, id)| {
                     let (core, tenant, now) = (self.clone(), broadcast.tenant, self.ids().clock.now());
-                    tokio::spawn(async move { core.inner.store.transition(Transition::new(tenant, id, Step::Cancel, now)).await })
+                    tokio::spawn(async move { core.inner.store.transition(Transition::new(tenant, id, Step::Withdraw { halt: None }, now)).await })
                 })
                 .collect();
             for step in steps {

@@ -48,6 +48,9 @@ pub struct BroadcastView {
     /// Subject of emails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
+    /// HTML body of emails; absent in lists and events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_html_body: Option<String>,
     /// Recipients who were not handed over, or wait for their first attempt.
     pub pending_count: i64,
     /// Recipients to whom it is under way, `sentCount` included.
@@ -118,6 +121,7 @@ impl From<&Broadcast> for BroadcastView {
             content: body.content.clone(),
             sender_id: broadcast.sender,
             email_subject: body.email_subject.clone(),
+            email_html_body: None,
             pending_count: broadcast.pending(),
             sending_count: counts.sending,
             sent_count: counts.sent,
@@ -137,6 +141,13 @@ impl From<&Broadcast> for BroadcastView {
             created_at: broadcast.id.created_at(),
             updated_at: broadcast.updated_at,
         }
+    }
+}
+
+impl BroadcastView {
+    /// The view with its HTML, for what shows one broadcast.
+    pub(super) fn whole(broadcast: &Broadcast) -> Self {
+        Self { email_html_body: broadcast.html.clone(), ..Self::from(broadcast) }
     }
 }
 

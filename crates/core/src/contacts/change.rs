@@ -16,7 +16,7 @@ use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
 use crate::messages::{Faults, check_metadata};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// A channel as a caller wrote it, read.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ impl Core {
         let id = parse_id(id, "contact")?;
         let mut errors = Vec::new();
         let mut faults = Faults { errors: &mut errors };
-        faults.length("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+        faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
         check_metadata(command.metadata.as_ref(), &mut errors);
         if !errors.is_empty() {
             return Err(Error::invalid(errors));
@@ -141,7 +141,7 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let id = tx.merged_into(caller.tenant, id).await.or_fail()?.unwrap_or(id);
         let view = view(&mut *tx, caller.tenant, id).await.or_fail()?;
-        Ok(once::repeat("contact", view.as_ref(), same_request))
+        Ok(once::repeat(caller, rights::CONTACT, view.as_ref(), same_request))
     }
 
     /// Writes a new address of a contact; an identifier that has one belongs to somebody already.
@@ -172,7 +172,7 @@ fn read_contact(command: &CreateContact, now: Timestamp) -> Result<Vec<Wanted>> 
     let mut errors = Vec::new();
     let mut faults = Faults { errors: &mut errors };
     faults.count("channels", command.channels.len(), 1, limits::CONTACT_CHANNELS);
-    faults.length("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
+    faults.name("displayName", command.display_name.as_deref(), 0, limits::DISPLAY_NAME);
     check_metadata(command.metadata.as_ref(), &mut errors);
     let mut wanted: Vec<Wanted> = Vec::new();
     for (n, channel) in command.channels.iter().enumerate().take(limits::CONTACT_CHANNELS) {
@@ -200,7 +200,7 @@ pub(super) fn read_channel(given: &ContactChannelIn, path: &str, now: Timestamp,
         return None;
     }
     let mut faults = Faults { errors };
-    faults.length(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
+    faults.name(&at("label"), given.label.as_deref(), 0, limits::CHANNEL_LABEL);
     if given.country_code.as_deref().is_some_and(|code| code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase())) {
         faults.push(&at("countryCode"), "must be two capital letters (ISO 3166-1 alpha-2), such as ES");
     }

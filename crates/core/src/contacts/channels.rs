@@ -11,7 +11,7 @@ use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
 use crate::messages::{Faults, check_metadata};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 impl Core {
     /// `POST /v1/contacts/{id}/channels`.
@@ -38,7 +38,7 @@ impl Core {
             once::claim(&mut *tx, caller.tenant, guard.as_ref(), channel_id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return self.channel_made_before(caller.tenant, id, ContactChannelId::from_uuid(original), same_request).await;
+            return self.channel_made_before(caller, id, ContactChannelId::from_uuid(original), same_request).await;
         }
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
@@ -83,7 +83,7 @@ impl Core {
         let (id, channel) = ids(id, channel)?;
         let mut errors = Vec::new();
         let mut faults = Faults { errors: &mut errors };
-        faults.length("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
+        faults.name("label", command.label.as_deref(), 0, limits::CHANNEL_LABEL);
         check_metadata(command.metadata.as_ref(), &mut errors);
         if !errors.is_empty() {
             return Err(Error::invalid(errors));
@@ -174,11 +174,12 @@ impl Core {
     /// The 409 of a repeated request. The contact may be part of another by now, and the channel may be gone.
     async fn channel_made_before(
         &self,
-        tenant: TenantId,
+        caller: &Caller,
         id: ContactId,
         channel: ContactChannelId,
         same_request: bool,
     ) -> Result<ContactChannelView> {
+        let tenant = caller.tenant;
         let mut tx = self.inner.store.read().await.or_fail()?;
         let id = tx.merged_into(tenant, id).await.or_fail()?.unwrap_or(id);
         let mut original = None;
@@ -188,7 +189,7 @@ impl Core {
                 original = Some(found.view(person.primary(found.channel) == Some(channel)));
             }
         }
-        Err(once::repeat("channel", original.as_ref(), same_request))
+        Err(once::repeat(caller, rights::CONTACT_CHANNEL, original.as_ref(), same_request))
     }
 }
 

@@ -1,5 +1,7 @@
 //! What callers ask of contacts.
 
+use std::collections::BTreeMap;
+
 use nuncio_domain::Channel;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -28,6 +30,7 @@ pub struct CreateContact {
 /// One channel of a contact.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = NewContactChannel)]
 pub struct ContactChannelIn {
     /// The channel. `sms` also stands for `sms_oneway`.
     #[schema(value_type = ContactChannelType)]
@@ -104,6 +107,20 @@ pub struct ListContacts {
     /// The contact with this phone number, in E.164 form. A leading space is read as `+`.
     #[param(example = "+34600111222")]
     pub phone_number: Option<String>,
+    /// The contact with this email address.
+    #[param(example = "ada@example.org")]
+    pub email: Option<String>,
+    /// Contacts that have this in their name (`displayName`, or else `profileName`), in any case.
+    pub name: Option<String>,
+    /// Entries of `metadata`, as `metadata[key]=value`.
+    #[param(style = DeepObject, explode)]
+    pub metadata: BTreeMap<String, String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,

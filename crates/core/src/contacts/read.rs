@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use nuncio_domain::contact::Contact;
-use nuncio_domain::page::PageRequest;
+use nuncio_domain::contact::{self, Contact};
 use nuncio_domain::{AddressKind, ContactId, Error, FieldError, Permission, Recipient, Result, TenantId, address};
-use nuncio_store::{Address, Tx};
+use nuncio_store::{Address, ContactFilter, Tx};
 use serde_json::Value;
 
 use super::command::ListContacts;
@@ -23,26 +22,26 @@ impl Core {
     pub async fn list_contacts(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
-        let phone = asked.phone_number.as_deref().map(list::phone);
-        if let Some(Err(error)) = phone.as_deref().map(address::phone) {
-            errors.push(FieldError::new("query.phoneNumber", error.to_string()));
-        }
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("contacts?{phone:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let (contacts, next) = match phone {
-            Some(identifier) => (with_phone(&mut *tx, caller.tenant, identifier, page).await?, None),
-            None => {
-                let page = tx.list_contacts(caller.tenant, page).await.or_fail()?;
-                (page.items, page.next)
+        let part = list::asked!(asked, &mut errors);
+        let given = [
+            asked.phone_number.as_deref().map(|text| (AddressKind::Phone, "query.phoneNumber", address::phone(&list::phone(text)))),
+            asked.email.as_deref().map(|text| (AddressKind::Email, "query.email", address::email(text))),
+        ];
+        let mut identifiers = Vec::new();
+        for (kind, path, read) in given.into_iter().flatten() {
+            match read {
+                Ok(identifier) => identifiers.push(Recipient { kind, identifier }),
+                Err(error) => errors.push(FieldError::new(path, error.to_string())),
             }
-        };
-        let items = views(&mut *tx, caller.tenant, contacts).await.or_fail()?;
-        Ok((items, self.next_cursor(caller.tenant, &scope, next)))
+        }
+        let name = asked.name.as_deref().map(contact::name_key);
+        let filter = ContactFilter { id: None, name, metadata: asked.metadata.clone() };
+        let listing = self.listing(caller.tenant, &format!("contacts?{identifiers:?}{filter:?}"), &part, errors)?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let Some(id) = owner(&mut *tx, caller.tenant, &identifiers).await? else { return Ok((Vec::new(), None)) };
+        let page = tx.list_contacts(caller.tenant, &ContactFilter { id, ..filter }, listing.page).await.or_fail()?;
+        let items = views(&mut *tx, caller.tenant, page.items).await.or_fail()?;
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `GET /v1/contacts/{id}`. One that became part of another is answered with that one.
@@ -65,19 +64,26 @@ impl Core {
         let not_found = || Error::not_found("contact");
         let identifier = address::phone(&list::phone(phone)).map_err(|_| not_found())?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let page = PageRequest { limit: 1, before: None };
-        let contacts = with_phone(&mut *tx, caller.tenant, identifier, page).await?;
-        views(&mut *tx, caller.tenant, contacts).await.or_fail()?.pop().ok_or_else(not_found)
+        let contacts = match tx.find_address(caller.tenant, &Recipient { kind: AddressKind::Phone, identifier }).await.or_fail()? {
+            Some((_, id)) => tx.find_contact(caller.tenant, id).await.or_fail()?,
+            None => None,
+        };
+        views(&mut *tx, caller.tenant, contacts.into_iter().collect()).await.or_fail()?.pop().ok_or_else(not_found)
     }
 }
 
-/// The contact with a phone number: an identifier belongs to one contact only.
-async fn with_phone(tx: &mut dyn Tx, tenant: TenantId, identifier: String, page: PageRequest) -> Result<Vec<Contact>> {
-    let recipient = Recipient { kind: AddressKind::Phone, identifier };
-    let Some((_, id)) = tx.find_address(tenant, &recipient).await.or_fail()? else { return Ok(Vec::new()) };
-    let found = tx.find_contact(tenant, id).await.or_fail()?;
-    let id = nuncio_domain::id::Id::uuid(id);
-    Ok(found.into_iter().filter(|_| page.before.is_none_or(|before| id < before)).collect())
+/// The contact that has all these identifiers: an identifier belongs to one contact only. `None` when there is none, `Some(None)` when
+/// no identifier was given.
+async fn owner(tx: &mut dyn Tx, tenant: TenantId, identifiers: &[Recipient]) -> Result<Option<Option<ContactId>>> {
+    let mut owner = None;
+    for identifier in identifiers {
+        let found = tx.find_address(tenant, identifier).await.or_fail()?.map(|(_, contact)| contact);
+        if found.is_none() || owner.is_some_and(|owner| Some(owner) != found) {
+            return Ok(None);
+        }
+        owner = found;
+    }
+    Ok(Some(owner))
 }
 
 /// One contact as it looks from outside.

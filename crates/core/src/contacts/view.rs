@@ -1,6 +1,7 @@
 //! How a contact looks from outside.
 
 use nuncio_domain::contact::{ChannelEntry, Contact};
+use nuncio_domain::id::Id as _;
 use nuncio_domain::{Channel, ContactChannelId, ContactId, Timestamp, address, limits};
 use nuncio_store::{Address, MetricDelta};
 use serde::Serialize;
@@ -283,7 +284,7 @@ impl From<MetricDelta> for ChannelMetricsView {
 impl ContactView {
     /// The view of a person.
     pub(crate) fn new(person: &Person, suggested_merge_with: Option<ContactId>) -> Self {
-        let Contact { id, country, created_at, updated_at, detail, .. } = &person.contact;
+        let Contact { id, country, updated_at, detail, .. } = &person.contact;
         let primary_phone = person.identifier(&[Channel::Sms, Channel::Whatsapp, Channel::Voice]);
         let primaries: Vec<_> = CHANNELS.into_iter().filter_map(|channel| person.primary(channel)).collect();
         let channels: Vec<_> = person.channels().iter().map(|channel| channel.view(primaries.contains(&channel.id))).collect();
@@ -302,7 +303,7 @@ impl ContactView {
             suggested_merge_with,
             merged_from: None,
             metadata: detail.metadata.clone(),
-            created_at: *created_at,
+            created_at: id.created_at(),
             updated_at: *updated_at,
         }
     }

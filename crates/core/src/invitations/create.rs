@@ -7,16 +7,22 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Walk};
 use nuncio_domain::number::NumberStatus;
-use nuncio_domain::{Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits};
+use nuncio_domain::{
+    Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line,
+};
 use nuncio_store::{Operation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
-use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id};
+use crate::mac::mac;
+use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id, rights};
 
+/// 32 bytes in base64.
+const RANDOM_LENGTH: usize = 43;
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// An invitation to make.
@@ -64,7 +70,7 @@ impl Core {
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
-            return Err(once::conflict("invitation", &original, same_request));
+            return Err(once::conflict(caller, rights::INVITATION, &original, same_request));
         }
         if let Some(number) = invitation.number {
             set_aside(&mut *tx, caller.tenant, number, now).await?;
@@ -76,10 +82,7 @@ impl Core {
 
     fn plan_invitation(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
         let mut errors = Vec::new();
-        if let Some(length) = asked.client_name.as_ref().map(|name| name.chars().count()).filter(|length| *length > limits::INVITATION_NAME)
-        {
-            errors.push(FieldError::new("clientName", format!("has {length} characters; must have at most {}", limits::INVITATION_NAME)));
-        }
+        errors.extend(asked.client_name.as_ref().and_then(|name| line::check("clientName", name, 0, limits::INVITATION_NAME)));
         let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {
             text.map(|text| {
                 parse(&text).unwrap_or_else(|error| {
@@ -134,11 +137,23 @@ impl Core {
         })
     }
 
-    /// 256 random bits.
+    /// 256 random bits, and a keyed checksum by which guesses are refused without a look-up.
     fn new_token(&self) -> String {
         let mut bytes = [0; 32];
         self.ids().entropy.fill(&mut bytes);
-        URL_SAFE_NO_PAD.encode(bytes)
+        let random = URL_SAFE_NO_PAD.encode(bytes);
+        format!("{random}{}", self.token_checksum(&random))
+    }
+
+    fn token_checksum(&self, random: &str) -> String {
+        let key = self.inner.sealer.derive(b"invitation tokens");
+        URL_SAFE_NO_PAD.encode(&mac(key.expose(), &[random.as_bytes()])[..8])
+    }
+
+    /// Whether a token was made here.
+    pub(super) fn is_token(&self, token: &str) -> bool {
+        let parts = token.split_at_checked(RANDOM_LENGTH);
+        parts.is_some_and(|(random, checksum)| self.token_checksum(random).as_bytes().ct_eq(checksum.as_bytes()).into())
     }
 }
 

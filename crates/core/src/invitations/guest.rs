@@ -6,7 +6,7 @@ use nuncio_domain::config::{Sender, World};
 use nuncio_domain::invitation::{Invitation, InvitationStatus, Stage};
 use nuncio_domain::number::{NumberStatus, PhoneNumber};
 use nuncio_domain::{
-    Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits,
+    Environment, Error, FieldError, InvitationId, PhoneNumberId, Redacted, Result, SenderId, TenantId, Timestamp, address, limits, line,
 };
 use nuncio_store::Tx;
 use subtle::ConstantTimeEq as _;
@@ -14,9 +14,6 @@ use subtle::ConstantTimeEq as _;
 use super::create::hash;
 use super::status;
 use crate::{Core, StoreResultExt as _, numbers};
-
-/// The longest token that is looked up.
-const TOKEN_BYTES: usize = 64;
 
 /// An invitation as its client sees it.
 #[derive(Clone, Debug)]
@@ -157,6 +154,9 @@ impl Core {
     pub async fn enter_code(&self, token: &str, entered: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Code]).await?;
         let digits: String = entered.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
+        if digits.is_empty() {
+            return Err(Error::field("code", "Enter the code."));
+        }
         let phone = held.invitation.client_phone.clone().unwrap_or_default();
         let Some(code) = held.invitation.walk.code.clone() else {
             return Err(Error::field("code", "There is no code yet. Ask for one below."));
@@ -219,10 +219,13 @@ impl Core {
     }
 
     async fn find_token(&self, token: &str) -> Result<(TenantId, InvitationId)> {
-        if token.is_empty() || token.len() > TOKEN_BYTES {
+        // Guesses ask no database; a link whose invitation is gone asks it once.
+        let hash = hash(token);
+        if !self.is_token(token) || self.inner.dead_links.contains(&hash) {
             return Err(Error::not_found("invitation"));
         }
-        let found = self.inner.store.read().await.or_fail()?.find_invitation_by_token(&hash(token)).await.or_fail()?;
+        let found = self.inner.store.read().await.or_fail()?.find_invitation_by_token(&hash).await.or_fail()?;
+        self.inner.dead_links.note(hash, found.is_none());
         found.ok_or_else(|| Error::not_found("invitation"))
     }
 
@@ -305,7 +308,7 @@ fn read_details(invitation: &Invitation, world: &World, given: Details) -> Resul
     let most = limits::INVITATION_NAME;
     if name.is_empty() {
         errors.push(FieldError::new("name", "Enter a name."));
-    } else if name.chars().count() > most || name.chars().any(char::is_control) {
+    } else if line::check("name", &name, 1, most).is_some() {
         errors.push(FieldError::new("name", format!("Enter a name of at most {most} characters, on one line.")));
     }
     let email = address::email(given.email.trim()).unwrap_or_else(|_| {
@@ -327,10 +330,9 @@ fn read_details(invitation: &Invitation, world: &World, given: Details) -> Resul
 
 /// Reads a phone number as people write it.
 fn read_phone(invitation: &Invitation, world: &World, typed: &str) -> Result<String, String> {
-    let plain: String = typed.chars().filter(|c| !c.is_whitespace() && !matches!(c, '-' | '.' | '(' | ')' | '/')).collect();
-    let plain = plain.strip_prefix("00").map_or(plain.clone(), |rest| format!("+{rest}"));
-    let phone = address::phone(&plain).map_err(|_| "Enter a phone number with its country code, such as +34 600 111 222.".to_owned())?;
     let allowed = &invitation.countries;
+    let phone = address::typed_phone(typed, allowed)
+        .map_err(|_| "Enter a phone number with its country code, such as +34 600 111 222.".to_owned())?;
     if !allowed.is_empty() && !allowed.contains(&address::phone_facts(&phone).country) {
         return Err(format!("The number must be of one of these countries: {}.", allowed.join(", ")));
     }

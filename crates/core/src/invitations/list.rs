@@ -14,8 +14,15 @@ use crate::{Caller, Core, Listed, StoreResultExt as _, list, parse_id};
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListInvitations {
-    /// `pending`, `in_progress`, `completed`, `expired` or `cancelled`; several joined by commas.
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<InvitationStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -39,17 +46,14 @@ impl Core {
     pub async fn list_invitations(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
         caller.require(Permission::InvitationsRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("invitations?{statuses:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
+        let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &part, errors)?;
         let now = self.ids().clock.now();
-        let page = self.inner.store.read().await.or_fail()?.list_invitations(caller.tenant, &statuses, now, page).await.or_fail()?;
+        let page =
+            self.inner.store.read().await.or_fail()?.list_invitations(caller.tenant, &statuses, now, listing.page).await.or_fail()?;
         let items = page.items.iter().map(|invitation| self.invitation_view(caller.tenant, invitation)).collect();
-        Ok((items, self.next_cursor(caller.tenant, &scope, page.next)))
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `POST /v1/invitations/{id}/cancel`: withdraws an open invitation. Its link is dead from then on.

@@ -42,6 +42,8 @@ pub struct InvitationView {
     /// The sender that came of it.
     #[schema(required, value_type = Option<String>)]
     pub sender_id: Option<SenderId>,
+    /// Countries (ISO 3166-1 alpha-2) that the client's own number may be of; any when empty.
+    pub allowed_phone_countries: Vec<String>,
     /// When it ends.
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
@@ -75,6 +77,7 @@ impl InvitationView {
             client_phone: invitation.client_phone.clone(),
             phone_number_id: invitation.number,
             sender_id: invitation.sender,
+            allowed_phone_countries: invitation.countries.clone(),
             expires_at: invitation.expires_at,
             viewed_at: invitation.viewed_at,
             started_at: invitation.started_at,

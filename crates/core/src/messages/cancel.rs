@@ -6,7 +6,6 @@ use nuncio_domain::{Error, MessageId, Permission, Result};
 use nuncio_store::{Transition, Transitioned};
 
 use super::view::MessageView;
-use crate::ports::Hint;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 impl Core {
@@ -32,16 +31,10 @@ impl Core {
         let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
         if applied == Applied::Lost {
             let message = "only a held message (one with a heldReason) can be resolved";
-            return Err(Error::wrong_state(
-                message,
-                state.status.as_str(),
-                &[Status::Scheduled.as_str(), Status::Queued.as_str(), Status::Sending.as_str()],
-            ));
+            return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Sending.as_str()]));
         }
-        if let Wait::Attempt { .. } = state.wait {
-            let (fence, connection) = (state.fence, state.route.connection);
-            self.inner.outbound.waiting(Hint { tenant: caller.tenant, id, fence, connection, bulk: false });
-        }
+        // If it is to be sent, the scanner finds it, with its size.
+        self.inner.outbound.told(caller.tenant);
         self.message(caller, id).await
     }
 

@@ -21,6 +21,7 @@ pub struct SendMessage {
     pub message_type: Option<MessageType>,
     /// Body of a text message, caption of a media message, or the words of a call.
     #[serde(default)]
+    #[schema(max_length = 1048576)]
     pub text: Option<String>,
     /// Extra content of types other than `text`.
     #[serde(default)]
@@ -32,6 +33,7 @@ pub struct SendMessage {
     pub subject: Option<String>,
     /// HTML body of an email, sent beside the text.
     #[serde(default)]
+    #[schema(max_length = 2097152)]
     pub html_body: Option<String>,
     /// Where replies to an email go.
     #[serde(default)]
@@ -120,7 +122,7 @@ pub(super) fn validity(channel: Channel) -> u64 {
 
 /// A file of an email.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Attachment)]
+#[schema(as = EmailAttachment)]
 #[serde(deny_unknown_fields)]
 pub struct AttachmentIn {
     /// File name.
@@ -128,6 +130,7 @@ pub struct AttachmentIn {
     pub filename: String,
     /// The bytes, in base64. Either this or `path`.
     #[serde(default)]
+    #[schema(max_length = 55924056)]
     pub content: Option<String>,
     /// Where to fetch the bytes when the message goes out. Either this or `content`.
     #[serde(default)]

@@ -1,7 +1,7 @@
 //! Which content fields a message type uses, and what each must hold.
 
 use nuncio_domain::message::{Content, CtaHeaderType};
-use nuncio_domain::{FieldError, MessageType, limits};
+use nuncio_domain::{FieldError, MessageType, limits, line};
 
 /// What a type uses: required fields, then optional ones. Of `a|b` exactly one is required.
 struct Uses(&'static [&'static str], &'static [&'static str]);
@@ -54,6 +54,17 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
         }
     }
     values(content, errors);
+    if message_type == MessageType::Reaction {
+        emoji("content.emoji", content.emoji.as_deref().unwrap_or_default(), errors);
+    }
+}
+
+/// Checks that a reaction is exactly one emoji, or empty, which removes the one before.
+pub(crate) fn emoji(path: &str, text: &str, errors: &mut Vec<FieldError>) {
+    if !text.is_empty() && emojis::get(text).is_none() {
+        let shown: String = text.chars().take(16).collect();
+        errors.push(FieldError::new(path, format!("is {shown:?}; must be exactly one emoji such as 👍, or empty to remove the reaction")));
+    }
 }
 
 /// Of a list that is too long only what would fit is looked at.
@@ -64,12 +75,11 @@ fn values(content: &Content, errors: &mut Vec<FieldError>) {
     faults.url("content.ctaHeaderMediaUrl", content.cta_header_media_url.as_deref());
     faults.range("content.latitude", content.latitude, 90.0);
     faults.range("content.longitude", content.longitude, 180.0);
-    faults.length("content.filename", content.filename.as_deref(), 1, limits::FILENAME);
+    faults.name("content.filename", content.filename.as_deref(), 1, limits::FILENAME);
     faults.length("content.listButton", content.list_button.as_deref(), 1, limits::LIST_BUTTON);
     faults.length("content.ctaDisplayText", content.cta_display_text.as_deref(), 1, limits::LIST_BUTTON);
     faults.length("content.ctaHeaderText", content.cta_header_text.as_deref(), 1, limits::HEADER_FOOTER);
     faults.length("content.footerText", content.footer_text.as_deref(), 1, limits::HEADER_FOOTER);
-    faults.length("content.emoji", content.emoji.as_deref(), 0, 16);
     header(content, &mut faults);
     cards(content, &mut faults);
     buttons(content, &mut faults);
@@ -94,7 +104,7 @@ fn cards(content: &Content, faults: &mut Faults<'_>) {
     let Some(cards) = &content.contacts else { return };
     faults.count("content.contacts", cards.len(), 1, 20);
     for (n, card) in cards.iter().enumerate().take(20) {
-        faults.length(&format!("content.contacts[{n}].name"), Some(&card.name), 1, 200);
+        faults.name(&format!("content.contacts[{n}].name"), Some(&card.name), 1, 200);
         faults.count(&format!("content.contacts[{n}].phones"), card.phones.len(), 1, 20);
         for (m, phone) in card.phones.iter().enumerate().take(20) {
             faults.length(&format!("content.contacts[{n}].phones[{m}]"), Some(phone), 1, 32);
@@ -154,6 +164,11 @@ impl Faults<'_> {
         if length < least || length > most {
             self.push(path, format!("has {length} characters; must have {least} to {most}"));
         }
+    }
+
+    /// Checks a name: one line of so many characters.
+    pub(crate) fn name(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
+        self.errors.extend(value.and_then(|value| line::check(path, value, least, most)));
     }
 
     pub(crate) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {

@@ -31,6 +31,11 @@ impl Estimate {
         mean(self.own, mean(self.country, BELIEF.0, BELIEF.1), COUNTRY)
     }
 
+    /// The chance in thousandths.
+    pub(super) fn thousandths(&self) -> u16 {
+        (self.chance() * 1_000.0).round() as u16
+    }
+
     pub(super) fn words(&self, country: &str) -> String {
         let tried = |(successes, failures): (i64, i64)| format!("{successes} of {}", successes + failures);
         let place = if country.is_empty() { "unknown countries" } else { country };

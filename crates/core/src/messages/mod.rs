@@ -18,7 +18,7 @@ pub(crate) use attachments::Links;
 pub use attachments::{AttachmentView, Download};
 pub use command::{AttachmentIn, SendMessage};
 pub(crate) use content::Faults;
-pub use list::ListMessages;
+pub use list::{ListContactMessages, ListMessages};
 pub(crate) use plan::from as sent_from;
 pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};

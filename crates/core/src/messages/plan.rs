@@ -186,6 +186,7 @@ pub(crate) fn plan(
             metadata: command.metadata,
             fallback_enabled,
             fallback_after_seconds: command.fallback_after_seconds,
+            validity_seconds: command.validity_seconds,
             voice_language: command.voice_language,
             attachments,
             template: template.map(|t| Box::new(t.into())),

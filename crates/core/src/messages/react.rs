@@ -1,12 +1,14 @@
 //! `POST /v1/messages/{id}/reactions`.
 
-use nuncio_domain::message::{Content, Direction, Status};
-use nuncio_domain::{Error, ErrorCode, MessageId, MessageType, Permission, RequestedChannel, Result};
-use nuncio_store::Operation;
+use nuncio_domain::address::Parsed;
+use nuncio_domain::message::{Content, Direction, Message, Status};
+use nuncio_domain::{Error, ErrorCode, FieldError, MessageId, MessageType, Permission, Recipient, RequestedChannel, Result, TenantId};
+use nuncio_store::{Accept, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::command::SendMessage;
+use super::content;
 use super::routing::carries;
 use super::send::SendOptions;
 use super::view::MessageView;
@@ -15,8 +17,9 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 /// A reaction to a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = ReactToMessage)]
 pub struct React {
-    /// The emoji; empty takes the reaction back where the channel can.
+    /// Exactly one emoji; empty removes the reaction where the channel can.
     #[schema(max_length = 16, example = "👍")]
     pub emoji: String,
 }
@@ -26,21 +29,19 @@ impl Core {
     pub async fn react_to_message(&self, caller: &Caller, id: &str, command: React, header: Option<String>) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id: MessageId = parse_id(id, "message")?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
-        drop(tx);
+        let mut errors = Vec::new();
+        content::emoji("emoji", &command.emoji, &mut errors);
+        let message = self.target(caller.tenant, id).await?.ok_or_else(|| Error::not_found("message"))?;
+        if !errors.is_empty() {
+            return Err(Error::invalid(errors));
+        }
         let channel = message.state.route.channel;
         if !carries(channel, MessageType::Reaction) {
             let what = format!("channel {channel} carries no reactions; whatsapp, telegram and instagram do");
             return Err(Error::new(ErrorCode::InvalidRequest, what));
         }
-        let there = [Status::Sent, Status::Delivered, Status::Read, Status::Received];
-        if !there.contains(&message.state.status) {
-            let allowed = there.map(Status::as_str);
-            let what = "only a message that was sent or received can be reacted to";
-            return Err(Error::wrong_state(what, message.state.status.as_str(), &allowed));
-        }
-        let to = if message.direction == Direction::Inbound { message.from } else { message.to };
+        was_exchanged(&message)?;
+        let to = peer(&message).to_owned();
         if to.is_empty() {
             return Err(Error::new(ErrorCode::InvalidRequest, "the contact was erased, so nobody is there to get a reaction"));
         }
@@ -55,4 +56,57 @@ impl Core {
         let options = SendOptions { sender: Some(message.sender.to_string()), idempotency_key: header, lenient: false };
         self.send(caller, command, options, Operation::React).await
     }
+
+    /// Checks the message that a planned reaction is to: it must be of this environment, and belong to the conversation that the reaction
+    /// goes into. Providers know messages by ids that mean something in one conversation only.
+    pub(super) async fn check_reaction(&self, planned: &Accept) -> Result<()> {
+        const PATH: &str = "content.reactToMessageId";
+        let reaction = &planned.message;
+        let named = reaction.request.content.as_deref().and_then(|content| content.react_to_message_id.as_deref()).unwrap_or_default();
+        let found = match named.parse() {
+            Ok(id) => self.target(reaction.tenant, id).await?,
+            Err(_) => None,
+        };
+        let Some(target) = found else {
+            let shown: String = named.chars().take(64).collect();
+            let fault = FieldError::new(PATH, format!("{shown:?} is not a message of this environment"));
+            return Err(Error::not_found("message").with("errors", serde_json::to_value([fault]).unwrap_or_default()));
+        };
+        let (channel, wanted) = (target.state.route.channel, reaction.state.route.channel);
+        if channel != wanted {
+            return Err(Error::field(
+                PATH,
+                format!("{named} is on channel {channel}, and the reaction on {wanted}; they must be the same"),
+            ));
+        }
+        let with = Parsed::parse(peer(&target)).ok().and_then(|parsed| Recipient::on(&parsed, channel).ok());
+        if with.as_ref() != Some(&planned.recipient) {
+            return Err(Error::field(PATH, format!("{named} is in a conversation with another recipient than {}", reaction.to)));
+        }
+        if target.sender != reaction.sender {
+            let what =
+                format!("{named} is of sender {}, and the reaction of {}; name it in Service-Sender", target.sender, reaction.sender);
+            return Err(Error::field(PATH, what));
+        }
+        was_exchanged(&target)
+    }
+
+    async fn target(&self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
+        Ok(self.inner.store.read().await.or_fail()?.lookup_messages(tenant, &[id]).await.or_fail()?.pop())
+    }
+}
+
+/// Who is at the other end of a message.
+fn peer(message: &Message) -> &str {
+    if message.direction == Direction::Inbound { &message.from } else { &message.to }
+}
+
+/// Fails unless both ends have the message.
+fn was_exchanged(message: &Message) -> Result<()> {
+    let there = [Status::Sent, Status::Delivered, Status::Read, Status::Received];
+    if there.contains(&message.state.status) {
+        return Ok(());
+    }
+    let what = "only a message that was sent or received can be reacted to";
+    Err(Error::wrong_state(what, message.state.status.as_str(), &there.map(Status::as_str)))
 }

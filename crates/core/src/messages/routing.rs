@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_domain::address::Parsed;
+use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::lifecycle::Route;
 use nuncio_domain::message::{Considered, Cost, Routing};
@@ -155,7 +155,10 @@ pub(crate) fn choose<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> 
         (RequestedChannel::Only(channel), _) => only(world, asked.sender, channel, "the channel was asked for"),
         (RequestedChannel::Auto, Parsed::Email(_)) => only(world, asked.sender, Channel::Email, "the recipient is an email address"),
         (RequestedChannel::Auto, Parsed::Digits(id)) => {
-            let message = format!("{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write +{id}");
+            let message = format!(
+                "{id:?} is a chat id, which needs channel telegram or instagram; for a phone number write {}",
+                address::with_plus(id)
+            );
             Err(Error::field("to", message))
         }
         (RequestedChannel::Auto, Parsed::Phone(_)) => auto(world, asked, known),
@@ -169,11 +172,18 @@ fn auto<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice
         match examine(world, asked, known, channel) {
             Ok(connection) => {
                 let candidate = candidate(connection, asked, known);
-                considered.push(Considered { channel, usable: true, reason: candidate.words(asked.country) });
+                considered.push(Considered {
+                    channel,
+                    usable: true,
+                    reason: candidate.words(asked.country),
+                    price: candidate.cost.map(Cost::total),
+                    chance: Some(candidate.estimate.thousandths()),
+                });
                 candidates.push(candidate);
             }
             Err(refusal) => {
-                considered.push(Considered { channel, usable: false, reason: refusal.words(asked.message_type) });
+                let reason = refusal.words(asked.message_type);
+                considered.push(Considered { channel, usable: false, reason, price: None, chance: None });
                 refused.push((channel, refusal));
             }
         }

@@ -22,7 +22,7 @@ use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
-use crate::{Caller, Core, StoreResultExt as _, billing, once};
+use crate::{Caller, Core, StoreResultExt as _, billing, once, quota, rights};
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -174,10 +174,11 @@ impl Core {
                 Accepted::New { message, contact } => return Ok(MessageView::new(&message, world.environment, Some(contact))),
                 Accepted::Stale => self.forget_world(caller.tenant),
                 Accepted::Short(Shortage { balance, required }) => return Err(billing::insufficient(balance, required)),
+                Accepted::Full { storage, required } => return Err(quota::exceeded(storage, required)),
                 Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
                     let original = self.message(caller, original).await?;
-                    return Err(once::conflict("message", &original, same_request));
+                    return Err(once::conflict(caller, rights::MESSAGE, &original, same_request));
                 }
             }
         }
@@ -233,6 +234,9 @@ impl Core {
         let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
         let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
         plan::keep_window(&planned, &known)?;
+        if planned.accept.message.message_type == MessageType::Reaction {
+            self.check_reaction(&planned.accept).await?;
+        }
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
         accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
@@ -244,7 +248,8 @@ impl Core {
         let id = command.content.as_deref().and_then(|c| c.template_id.as_deref()).and_then(|id| id.parse().ok());
         match id {
             Some(id) if command.message_type == Some(MessageType::Template) => {
-                self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()
+                let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+                Ok(found.map(Template::in_use))
             }
             _ => Ok(None),
         }
@@ -310,7 +315,8 @@ impl Core {
             let waits_for_its_time = accept.message.state.status == Status::Scheduled;
             let outbound = &core.inner.outbound;
             let bulk = accept.message.state.detail.broadcast.is_some();
-            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk) };
+            let bytes = accept.message.request.spooled_bytes();
+            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk, bytes) };
             let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
             accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await;
@@ -337,6 +343,7 @@ impl Core {
                 fence: message.state.fence,
                 connection: message.state.route.connection,
                 bulk: message.state.detail.broadcast.is_some(),
+                bytes: message.request.spooled_bytes(),
             }),
             _ => {}
         }

@@ -72,8 +72,10 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
     let mut faults = Faults { errors };
     let text = command.text.as_deref().unwrap_or_default();
     let needs_words = matches!(message_type, MessageType::Text | MessageType::Buttons | MessageType::List | MessageType::CtaUrl);
-    let has_html = channel == Channel::Email && command.html_body.is_some();
-    if needs_words && text.is_empty() && !has_html {
+    let has_html = channel == Channel::Email && command.html_body.as_deref().is_some_and(|html| !is_blank(html));
+    if !text.is_empty() && is_blank(text) && !has_html {
+        faults.push("text", "has only blanks; must have something to read");
+    } else if needs_words && text.is_empty() && !has_html {
         let also = if channel == Channel::Email { "text or htmlBody" } else { "text" };
         faults.push("text", format!("messageType {message_type} needs {also}"));
     }
@@ -82,6 +84,12 @@ fn text(command: &mut SendMessage, channel: Channel, message_type: MessageType, 
         faults.push("text", format!("messageType {message_type} has no text"));
     }
     length(&mut faults, "text", text, channel, message_type != MessageType::Text);
+}
+
+/// Whether a text shows nothing: spaces, line breaks, and characters without width or ink.
+fn is_blank(text: &str) -> bool {
+    let no_ink = |c| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{2800}' | '\u{3164}' | '\u{feff}');
+    text.chars().all(|c| c.is_whitespace() || c.is_control() || no_ink(c))
 }
 
 /// Checks what a channel limits a text to.
@@ -140,8 +148,7 @@ fn header(faults: &mut Faults<'_>, path: &str, value: &str) {
 
 /// Checks an attachment and answers its size in bytes.
 fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) -> usize {
-    faults.length(&format!("{path}.filename"), Some(&attachment.filename), 1, limits::FILENAME);
-    header(faults, &format!("{path}.filename"), &attachment.filename);
+    faults.name(&format!("{path}.filename"), Some(&attachment.filename), 1, limits::FILENAME);
     if let Some(id) = &attachment.content_id {
         faults.length(&format!("{path}.content_id"), Some(id), 1, limits::FILENAME);
         let bad = id.chars().any(|c| c.is_control() || c.is_whitespace() || matches!(c, '<' | '>'));

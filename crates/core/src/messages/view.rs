@@ -2,11 +2,17 @@
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
-use nuncio_domain::message::{Attempt, AttemptStatus, Content, Direction, FailureCode, HeldReason, Message, Request, Status};
-use nuncio_domain::{Authentication, BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp};
+use nuncio_domain::message::{
+    Attempt, AttemptStatus, Considered, Content, Direction, FailureCode, HeldReason, Message, OnUnknown, Request, Status,
+};
+use nuncio_domain::{
+    Authentication, BroadcastId, Channel, ContactId, Environment, MessageId, MessageType, Micros, RequestedChannel, SenderId, Timestamp,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+
+use super::command::validity;
 
 /// A message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -16,9 +22,9 @@ pub struct MessageView {
     /// Its identifier.
     #[schema(value_type = String)]
     pub id: MessageId,
-    /// The recipient in canonical form.
+    /// What it was written to, in canonical form: the recipient, or our number or address for an inbound message.
     pub to: String,
-    /// The sender's number or address.
+    /// What it was written from: our number or address, or the writer of an inbound message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The sender profile.
@@ -57,6 +63,32 @@ pub struct MessageView {
     /// Email subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// HTML of an email; shown by `GET /v1/messages/{id}` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub html_body: Option<String>,
+    /// Where replies to an email go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// Language to speak, if one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice_language: Option<String>,
+    /// Whether a messaging-app channel that fails may be followed by SMS. Absent for inbound messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback_enabled: Option<bool>,
+    /// After how many seconds without a receipt it falls back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback_after_seconds: Option<u64>,
+    /// What happens when the outcome of an attempt is unknown. Absent for inbound messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<OnUnknown>)]
+    pub on_unknown: Option<&'static str>,
+    /// How long it may take, in seconds. Absent for inbound messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub validity_seconds: Option<u64>,
+    /// When its validity ends. Absent for inbound messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub expires_at: Option<Timestamp>,
     /// The provider's id of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_message_id: Option<String>,
@@ -182,6 +214,26 @@ pub struct ConsideredView {
     pub usable: bool,
     /// Why, or why not.
     pub reason: String,
+    /// What the message would cost by it, in US dollars; absent without a price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub price: Option<Micros>,
+    /// How likely the message is to arrive by it, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub probability: Option<f64>,
+}
+
+impl From<&Considered> for ConsideredView {
+    fn from(considered: &Considered) -> Self {
+        Self {
+            channel: considered.channel.as_str(),
+            usable: considered.usable,
+            reason: considered.reason.clone(),
+            price: considered.price,
+            probability: considered.chance.map(|thousandths| f64::from(thousandths) / 1_000.0),
+        }
+    }
 }
 
 impl RoutingView {
@@ -190,11 +242,7 @@ impl RoutingView {
         Self {
             requested_channel: request.requested_channel.as_str(),
             reason: routing.reason.clone(),
-            considered: routing
-                .considered
-                .iter()
-                .map(|c| ConsideredView { channel: c.channel.as_str(), usable: c.usable, reason: c.reason.clone() })
-                .collect(),
+            considered: routing.considered.iter().map(Into::into).collect(),
             warnings: routing.warnings.clone(),
         }
     }
@@ -220,6 +268,7 @@ impl MessageView {
     /// The view of a message of a world.
     pub fn new(message: &Message, environment: Environment, contact: Option<ContactId>) -> Self {
         let (request, state, detail) = (&message.request, &message.state, &message.state.detail);
+        let outbound = message.direction == Direction::Outbound;
         let failure = detail.failure.as_ref().filter(|_| matches!(state.status, Status::Failed | Status::Cancelled));
         let newest_taken = detail.attempts.iter().rev().find(|a| matches!(a.status, AttemptStatus::Accepted | AttemptStatus::Delivered));
         Self {
@@ -237,6 +286,14 @@ impl MessageView {
             text: request.text.clone(),
             content: request.content.clone(),
             subject: request.subject.clone(),
+            html_body: None,
+            reply_to: request.reply_to.clone(),
+            voice_language: request.voice_language.clone(),
+            fallback_enabled: outbound.then_some(request.fallback_enabled),
+            fallback_after_seconds: request.fallback_after_seconds,
+            on_unknown: outbound.then(|| detail.on_unknown.as_str()),
+            validity_seconds: outbound.then(|| request.validity_seconds.unwrap_or_else(|| validity(state.route.channel))),
+            expires_at: outbound.then_some(state.expires_at),
             provider_message_id: newest_taken
                 .or(detail.attempts.last())
                 .and_then(|a| a.provider_message_id.clone())

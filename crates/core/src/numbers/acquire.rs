@@ -10,11 +10,12 @@ use utoipa::ToSchema;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::{Caller, Core, StoreResultExt as _, once};
+use crate::{Caller, Core, StoreResultExt as _, once, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = AcquirePhoneNumber)]
 pub struct AcquireNumber {
     /// The number, as `GET /v1/phone-numbers/available` shows it.
     #[schema(min_length = 1, max_length = 16, example = "+12025550142")]
@@ -70,7 +71,7 @@ impl Core {
     /// The 409 of a repeat. The number may have been released since.
     async fn number_was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
         let original = self.inner.store.read().await.or_fail()?.find_number(caller.tenant, id).await.or_fail()?;
-        Ok(once::repeat("phoneNumber", original.map(PhoneNumberView::from).as_ref(), same_request))
+        Ok(once::repeat(caller, rights::PHONE_NUMBER, original.map(PhoneNumberView::from).as_ref(), same_request))
     }
 }
 

@@ -13,8 +13,15 @@ use crate::{Caller, Core, Listed, StoreResultExt as _, list, parse_id};
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListNumbers {
-    /// `active`, `suspended` or `pending`; several joined by commas.
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<NumberStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -34,8 +41,9 @@ pub struct ListAvailable {
     #[serde(default)]
     #[param(max_length = 15)]
     pub contains: Option<String>,
-    /// What the number must be able to carry: `sms`, `voice`, `mms`; several joined by commas, all of which it must.
+    /// What the number must be able to carry: all of these, repeated or joined by commas.
     #[serde(default)]
+    #[param(value_type = Option<Vec<Capability>>, style = Form, explode, min_items = 1)]
     pub capabilities: Option<String>,
     /// At most so many numbers; 50 when absent.
     #[serde(default)]
@@ -48,15 +56,11 @@ impl Core {
     pub async fn list_numbers(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
         caller.require(Permission::NumbersRead)?;
         let mut errors = Vec::new();
-        let limit = list::limit(asked.limit, &mut errors);
+        let part = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", NumberStatus::parse, NumberStatus::ALL, &mut errors);
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("phone-numbers?{statuses:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_numbers(caller.tenant, &statuses, page).await.or_fail()?;
-        Ok((page.items.into_iter().map(Into::into).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+        let listing = self.listing(caller.tenant, &format!("phone-numbers?{statuses:?}"), &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_numbers(caller.tenant, &statuses, listing.page).await.or_fail()?;
+        Ok((page.items.into_iter().map(Into::into).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `GET /v1/phone-numbers/{id}`.

@@ -18,12 +18,9 @@ pub(crate) use update::refuse_borne;
 pub(crate) use update::{bound, refuse_reserved, take};
 pub use view::{AvailableNumberView, PhoneNumberView, PricingView};
 
-use nuncio_domain::{FieldError, limits};
+use nuncio_domain::{FieldError, limits, line};
 
 /// Checks the name of a number. An empty one is none.
 fn check_name(name: Option<&str>, errors: &mut Vec<FieldError>) {
-    let length = name.map_or(0, |name| name.chars().count());
-    if length > limits::NUMBER_NAME {
-        errors.push(FieldError::new("name", format!("has {length} characters; must have at most {}", limits::NUMBER_NAME)));
-    }
+    errors.extend(name.and_then(|name| line::check("name", name, 0, limits::NUMBER_NAME)));
 }

@@ -14,6 +14,7 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id, patch};
 /// What to change about a number; what is absent stays.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = UpdatePhoneNumber)]
 pub struct UpdateNumber {
     /// Your own name for it; null or an empty text clears it.
     #[serde(deserialize_with = "patch::nullable")]

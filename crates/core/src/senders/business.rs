@@ -51,6 +51,7 @@ pub struct UpdateProfile {
 /// The picture of a business profile.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = SetProfilePicture)]
 pub struct SetPicture {
     /// Where the server fetches it from: a public https URL of at most 5 MB.
     #[schema(min_length = 1, max_length = 2048, example = "https://example.com/logo.png")]

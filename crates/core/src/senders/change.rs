@@ -2,7 +2,7 @@
 
 use nuncio_domain::config::Sender;
 use nuncio_domain::webhook::Webhook;
-use nuncio_domain::{FieldError, Micros, address, limits};
+use nuncio_domain::{FieldError, Micros, address, limits, line};
 use serde_json::Number;
 
 use super::command::UpdateSender;
@@ -24,10 +24,7 @@ impl UpdateSender {
     /// Makes the change to everything but the webhook.
     pub(super) fn apply(&self, sender: &mut Sender, errors: &mut Vec<FieldError>) {
         if let Some(name) = &self.name {
-            let length = name.chars().count();
-            if !(1..=limits::SENDER_NAME).contains(&length) {
-                errors.push(FieldError::new("name", format!("has {length} characters; must have 1 to {}", limits::SENDER_NAME)));
-            }
+            errors.extend(line::check("name", name, 1, limits::SENDER_NAME));
             sender.name.clone_from(name);
         }
         if let Some(phone) = &self.phone_number {

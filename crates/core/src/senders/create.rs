@@ -11,12 +11,15 @@ use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
 use crate::numbers::refuse_borne;
-use crate::{Caller, Core, StoreResultExt as _, once};
+use crate::{Caller, Core, StoreResultExt as _, once, rights};
 
 impl Core {
     /// `POST /v1/senders`.
     pub async fn create_sender(&self, caller: &Caller, command: CreateSender, idempotency_key: Option<&str>) -> Result<SenderView> {
         caller.require(Permission::SendersWrite)?;
+        if command.webhook_url.is_some() || command.webhook_events.is_some() {
+            caller.require(Permission::WebhooksWrite)?;
+        }
         let key = once::key(None, idempotency_key)?;
         let full = CreateSender {
             set_as_default: Some(command.set_as_default.unwrap_or_default()),
@@ -27,7 +30,7 @@ impl Core {
                 .or_else(|| command.webhook_url.as_ref().map(|_| Webhook::DEFAULT_EVENTS.to_vec())),
             ..command.clone()
         };
-        let guard = self.guard(caller.tenant, Operation::CreateSender, key, &full);
+        let guard = self.guard(caller.tenant, Operation::CreateSender, key, &full).map(|guard| (caller, guard));
         self.new_sender(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
     }
 
@@ -43,7 +46,7 @@ impl Core {
         environment: Environment,
         change: UpdateSender,
         profile: BusinessProfile,
-        guard: Option<Idempotency>,
+        guarded: Option<(&Caller, Idempotency)>,
     ) -> Result<SenderView> {
         let now = self.ids().clock.now();
         let mut sender = Sender::new(self.ids().next(), String::new(), now);
@@ -57,10 +60,11 @@ impl Core {
         let known = BusinessAccount { profile, ..BusinessAccount::default() };
         let account = self.first_account(tenant, &connections, known).await;
         let mut tx = self.change_world(tenant).await?;
-        let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
-        if let Some(once::Repeat { original, same_request }) = repeat {
+        let guard = guarded.as_ref().map(|(_, guard)| guard);
+        let repeat = once::claim(&mut *tx, tenant, guard, sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
+        if let (Some(once::Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
             drop(tx);
-            return Err(self.sender_conflict(tenant, SenderId::from_uuid(original), same_request).await);
+            return Err(self.sender_conflict(caller, SenderId::from_uuid(original), same_request).await);
         }
         refuse_borne(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
         tx.insert_sender(tenant, &sender, now).await.or_fail()?;
@@ -88,10 +92,10 @@ impl Core {
     }
 
     /// The 409 of a key that was used. Of a sender that was deleted since there is nothing to show.
-    async fn sender_conflict(&self, tenant: TenantId, original: SenderId, same_request: bool) -> Error {
-        match self.sender_view(tenant, original).await {
-            Ok(view) => once::conflict("sender", &view, same_request),
-            Err(error) if error.code() == ErrorCode::NotFound => once::repeat("sender", None::<&SenderView>, same_request),
+    async fn sender_conflict(&self, caller: &Caller, original: SenderId, same_request: bool) -> Error {
+        match self.sender_view(caller.tenant, original).await {
+            Ok(view) => once::conflict(caller, rights::SENDER, &view, same_request),
+            Err(error) if error.code() == ErrorCode::NotFound => once::repeat(caller, rights::SENDER, None::<&SenderView>, same_request),
             Err(error) => error,
         }
     }

@@ -6,13 +6,19 @@ use utoipa::IntoParams;
 
 use super::view::SenderView;
 use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
 
 /// The query of `GET /v1/senders`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(default)]
 #[into_params(parameter_in = Query)]
 pub struct ListSenders {
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,
@@ -24,11 +30,13 @@ impl Core {
     /// `GET /v1/senders`: a page, and the cursor of the next one.
     pub async fn list_senders(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
         caller.require(Permission::SendersRead)?;
-        let page = self.plain_page(caller.tenant, "senders", asked.limit, asked.cursor.as_deref())?;
+        let mut errors = Vec::new();
+        let part = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "senders", &part, errors)?;
         let mut tx = self.inner.store.read().await.or_fail()?;
-        let page = tx.list_senders(caller.tenant, page).await.or_fail()?;
+        let page = tx.list_senders(caller.tenant, listing.page).await.or_fail()?;
         let items = self.sender_views(&mut *tx, caller.tenant, page.items).await?;
-        Ok((items, self.next_cursor(caller.tenant, "senders", page.next)))
+        Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `GET /v1/senders/{id}`.

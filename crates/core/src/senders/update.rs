@@ -13,6 +13,9 @@ impl Core {
     /// `PATCH /v1/senders/{id}`.
     pub async fn update_sender(&self, caller: &Caller, id: &str, change: UpdateSender) -> Result<SenderView> {
         caller.require(Permission::SendersWrite)?;
+        if change.webhook_url.is_some() || change.webhook_events.is_some() || change.webhook_active.is_some() {
+            caller.require(Permission::WebhooksWrite)?;
+        }
         self.change_sender(caller.tenant, parse_id(id, "sender")?, change).await
     }
 
@@ -34,7 +37,8 @@ impl Core {
         }
         sender.updated_at = self.ids().clock.now();
         tx.update_sender(tenant, &sender).await.or_fail()?;
-        let (stays, goes) = (matches!(fate, WebhookFate::Stays), matches!(fate, WebhookFate::Goes));
+        let stays = matches!(fate, WebhookFate::Stays);
+        let mut silent = matches!(fate, WebhookFate::Goes);
         let mut secret = None;
         match fate {
             WebhookFate::Stays => {}
@@ -42,7 +46,7 @@ impl Core {
             WebhookFate::Changes(change) => {
                 let (webhook, new) = self.changed_webhook(tenant, Some(id), before, change)?;
                 tx.put_webhook(tenant, &webhook).await.or_fail()?;
-                secret = new;
+                (secret, silent) = (new, !webhook.active);
             }
         }
         let view = self.one_sender_view(&mut *tx, tenant, sender, secret).await?;
@@ -51,7 +55,7 @@ impl Core {
         } else {
             self.commit_webhooks(tenant, tx).await?;
         }
-        if goes {
+        if silent {
             drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await.or_fail()?;
         }
         Ok(view)

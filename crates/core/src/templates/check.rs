@@ -31,9 +31,9 @@ pub(super) fn used(command: &CreateTemplate) -> Vec<String> {
 pub(super) fn check(command: &CreateTemplate) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut faults = Faults { errors: &mut errors };
-    faults.length("name", Some(&command.name), 1, limits::TEMPLATE_NAME);
-    if command.name.chars().any(char::is_control) || command.name.trim() != command.name {
-        faults.push("name", "must not contain control characters, or begin or end with spaces");
+    faults.name("name", Some(&command.name), 1, limits::TEMPLATE_NAME);
+    if command.name.trim() != command.name {
+        faults.push("name", "must not begin or end with spaces");
     }
     if !is_language(&command.language) {
         faults.push("language", "must be a language code such as en, en_US or es-ES");

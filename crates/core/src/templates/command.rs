@@ -1,8 +1,10 @@
 //! What a caller asks of templates.
 
-use nuncio_domain::template::{Button, Category, HeaderType};
+use nuncio_domain::template::{Button, Category, HeaderType, Template};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+
+use crate::patch::{given, nullable};
 
 /// A template to make.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -53,6 +55,74 @@ pub struct CreateTemplate {
     pub buttons: Option<Vec<Button>>,
 }
 
+/// What to change of a template; what is left out stays. Name and language cannot be changed.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct UpdateTemplate {
+    /// The text, for every channel without one of its own.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = String, required = false, nullable = false, min_length = 1, max_length = 1024)]
+    pub body: Option<String>,
+    /// The text for SMS; null for none of its own.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 1600)]
+    pub sms_body: Option<Option<String>>,
+    /// The text for Telegram; null for none of its own.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 4096)]
+    pub telegram_body: Option<Option<String>>,
+    /// The text for Instagram, at most 1,000 bytes; null for none of its own.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 1000)]
+    pub instagram_body: Option<Option<String>>,
+    /// What it is for, in WhatsApp's terms.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Category, required = false, nullable = false)]
+    pub whatsapp_category: Option<Category>,
+    /// What stands above the body; null for nothing.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<HeaderType>)]
+    pub header_type: Option<Option<HeaderType>>,
+    /// Words of at most 60 characters with at most one variable, or the URL of the media.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 2048)]
+    pub header_content: Option<Option<String>>,
+    /// Small print below; null for none.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 60)]
+    pub footer: Option<Option<String>>,
+    /// Names of all variables of the bodies; null has them found in the texts.
+    #[serde(deserialize_with = "nullable")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    pub variables: Option<Option<Vec<String>>>,
+    /// Buttons below, replaced whole.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Vec<Button>, required = false, nullable = false, max_items = 3)]
+    pub buttons: Option<Vec<Button>>,
+}
+
+impl UpdateTemplate {
+    /// The template with the change, as if it were made now. Without `variables`, those that the texts have.
+    pub(super) fn applied(&self, template: &Template) -> CreateTemplate {
+        let was = &template.content;
+        let text = |new: &Option<Option<String>>, old: &Option<String>| new.clone().unwrap_or_else(|| old.clone());
+        CreateTemplate {
+            name: template.name.clone(),
+            language: template.language.clone(),
+            body: self.body.clone().unwrap_or_else(|| was.body.clone()),
+            sms_body: text(&self.sms_body, &was.sms_body),
+            telegram_body: text(&self.telegram_body, &was.telegram_body),
+            instagram_body: text(&self.instagram_body, &was.instagram_body),
+            whatsapp_category: self.whatsapp_category.or(was.category),
+            header_type: self.header_type.unwrap_or(was.header_type),
+            header_content: text(&self.header_content, &was.header_content),
+            footer: text(&self.footer, &was.footer),
+            variables: self.variables.clone().flatten(),
+            buttons: Some(self.buttons.clone().unwrap_or_else(|| was.buttons.clone())),
+        }
+    }
+}
+
 /// How to submit a template.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -70,6 +140,12 @@ pub struct SubmitTemplate {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListTemplates {
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size; 50 when absent.
     #[param(minimum = 1, maximum = 100)]
     pub limit: Option<u32>,

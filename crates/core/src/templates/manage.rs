@@ -9,9 +9,7 @@ use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
 use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id};
-
-const SCOPE: &str = "templates";
+use crate::{Caller, Core, StoreResultExt as _, list, once, parse_id, rights};
 
 impl Core {
     /// Makes a template. All faults are told at once.
@@ -34,21 +32,9 @@ impl Core {
             version: 0,
             due_at: None,
             updated_at: now,
-            content: Content {
-                variables: command.variables.unwrap_or_default(),
-                body: command.body,
-                sms_body: command.sms_body,
-                telegram_body: command.telegram_body,
-                instagram_body: command.instagram_body,
-                category: command.whatsapp_category,
-                header_type: command.header_type,
-                header_content: command.header_content,
-                footer: command.footer,
-                buttons: command.buttons.unwrap_or_default(),
-                ..Content::default()
-            },
-            name: command.name,
-            language: command.language,
+            name: command.name.clone(),
+            language: command.language.clone(),
+            content: said(command),
         };
         let mut tx = self.inner.store.begin().await.or_fail()?;
         let repeat =
@@ -57,7 +43,7 @@ impl Core {
             drop(tx);
             let id = TemplateId::from_uuid(original);
             let original = self.inner.store.read().await.or_fail()?.find_template(caller.tenant, id).await.or_fail()?;
-            return Err(once::repeat("template", original.as_ref().map(TemplateView::from).as_ref(), same_request));
+            return Err(once::repeat(caller, rights::TEMPLATE, original.as_ref().map(TemplateView::from).as_ref(), same_request));
         }
         if !tx.insert_template(&template).await.or_fail()? {
             let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);
@@ -76,9 +62,11 @@ impl Core {
     /// A page of templates.
     pub async fn list_templates(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
         caller.require(Permission::TemplatesRead)?;
-        let page = self.plain_page(caller.tenant, SCOPE, asked.limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_templates(caller.tenant, page).await.or_fail()?;
-        Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, SCOPE, page.next)))
+        let mut errors = Vec::new();
+        let part = list::asked!(asked, &mut errors);
+        let listing = self.listing(caller.tenant, "templates", &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_templates(caller.tenant, listing.page).await.or_fail()?;
+        Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// Removes a template. What WhatsApp knows of it stays there.
@@ -94,5 +82,22 @@ impl Core {
     pub(crate) async fn find_template(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {
         let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
         found.ok_or_else(|| Error::not_found("template"))
+    }
+}
+
+/// What a template says, of a request that is complete.
+pub(super) fn said(command: CreateTemplate) -> Content {
+    Content {
+        variables: command.variables.unwrap_or_default(),
+        body: command.body,
+        sms_body: command.sms_body,
+        telegram_body: command.telegram_body,
+        instagram_body: command.instagram_body,
+        category: command.whatsapp_category,
+        header_type: command.header_type,
+        header_content: command.header_content,
+        footer: command.footer,
+        buttons: command.buttons.unwrap_or_default(),
+        ..Content::default()
     }
 }

@@ -5,8 +5,9 @@ mod command;
 mod manage;
 pub(crate) mod render;
 mod submit;
+mod update;
 mod view;
 
-pub use command::{CreateTemplate, ListTemplates, SubmitTemplate};
+pub use command::{CreateTemplate, ListTemplates, SubmitTemplate, UpdateTemplate};
 pub(crate) use submit::decided;
 pub use view::TemplateView;

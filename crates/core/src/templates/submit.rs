@@ -49,6 +49,9 @@ impl Core {
             template.status = Status::Pending;
             template.due_at = Some(now.plus(FIRST_LOOK));
             let content = &mut template.content;
+            if content.revision > 1 && content.submitted_at.is_some() {
+                content.submitted_as = Some(format!("{}_v{}", template.name, content.revision));
+            }
             (content.sender, content.connection) = (Some(sender.id), Some(connection.id));
             (content.provider_id, content.rejection_reason, content.submitted_at) = (None, None, Some(now));
             content.category = command.category.or(content.category);
@@ -175,6 +178,9 @@ pub(crate) async fn decided(
         }
         (template.status, template.due_at, template.updated_at) = (status, None, now);
         template.content.rejection_reason = reason;
+        if status == Status::Approved {
+            template.content.approved = None;
+        }
         template.version += 1;
         if tx.update_template(&template, before.version).await? {
             tx.insert_event(tenant, &event(&template, before.status), now).await?;
@@ -185,7 +191,7 @@ pub(crate) async fn decided(
 }
 
 /// Changes a template with its event, on its newest state. `edit` answers whether there is anything to write; if not, there is no answer.
-async fn change(
+pub(super) async fn change(
     store: &dyn Store,
     tenant: TenantId,
     id: TemplateId,

@@ -34,6 +34,11 @@ pub struct TemplateView {
     /// Where it stands with WhatsApp.
     #[schema(value_type = Status)]
     pub status: &'static str,
+    /// The version of what is shown here, from 1; raised by each change.
+    pub version: u32,
+    /// The version that WhatsApp approved, if any. Messages are made from it, whatever version is shown here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_version: Option<u32>,
     /// Why WhatsApp refused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection_reason: Option<String>,
@@ -79,6 +84,8 @@ impl From<&Template> for TemplateView {
             instagram_body: content.instagram_body,
             category: content.category.unwrap_or_default(),
             status: template.status.as_str(),
+            version: content.revision,
+            approved_version: template.approved_revision(),
             rejection_reason: content.rejection_reason.filter(|_| template.status == Status::Rejected),
             header_type: content.header_type,
             header_content: content.header_content,

@@ -118,6 +118,9 @@ impl Core {
         let (webhook, secret) = self.changed_webhook(caller.tenant, None, before, change)?;
         tx.put_webhook(caller.tenant, &webhook).await.or_fail()?;
         self.commit_webhooks(caller.tenant, tx).await?;
+        if !webhook.active {
+            drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await.or_fail()?;
+        }
         Ok((WebhookView::new(&webhook, secret), is_new))
     }
 
@@ -140,6 +143,7 @@ impl Core {
 
     /// `POST /v1/senders/{id}/webhook/secret`: a new signing secret for a sender's webhook.
     pub async fn rotate_sender_webhook_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
+        caller.require(Permission::SendersWrite)?;
         caller.require(Permission::WebhooksWrite)?;
         self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
     }

@@ -15,13 +15,13 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::events::Event;
-use crate::list::{Listed, limit, words};
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::list::{Listed, asked, words};
+use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
 
 /// An event on its way to a webhook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = Delivery)]
+#[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
     /// Its identifier.
     #[schema(value_type = String)]
@@ -62,7 +62,7 @@ pub struct DeliveryView {
 /// One try of a delivery.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = DeliveryAttempt)]
+#[schema(as = WebhookDeliveryAttempt)]
 pub struct DeliveryAttemptView {
     /// When it began.
     #[schema(value_type = String, format = DateTime)]
@@ -131,6 +131,15 @@ fn read_resource_id(text: &str) -> Option<Uuid> {
     of(text)
 }
 
+/// `resourceId` of a query.
+pub(crate) fn asked_resource(text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Uuid> {
+    let found = read_resource_id(text?);
+    if found.is_none() {
+        errors.push(FieldError::new("query.resourceId", "is not the id of a resource that has events"));
+    }
+    found
+}
+
 /// The delivery of an event to the webhook of a sender, or of the world: the same whoever makes it.
 pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
     let mut hasher = Sha256::new();
@@ -148,16 +157,22 @@ pub fn delivery_id(event: &Event, sender: Option<SenderId>) -> DeliveryId {
 #[serde(default, rename_all = "camelCase")]
 #[into_params(parameter_in = Query)]
 pub struct ListDeliveries {
-    /// Comma-joined statuses.
-    #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these statuses, repeated or joined by commas.
+    #[param(value_type = Option<Vec<DeliveryStatus>>, style = Form, explode, min_items = 1)]
     pub status: Option<String>,
-    /// Comma-joined event types.
-    #[param(value_type = Option<Vec<EventType>>, style = Form, explode = false, min_items = 1)]
+    /// Any of these event types, repeated or joined by commas.
+    #[param(value_type = Option<Vec<EventType>>, style = Form, explode, min_items = 1)]
     pub event_type: Option<String>,
     /// To the webhook of this sender.
     pub sender_id: Option<String>,
     /// About this message, contact, broadcast, template or invitation.
     pub resource_id: Option<String>,
+    /// Created at or after this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub since: Option<String>,
+    /// Created before this moment.
+    #[param(value_type = Option<String>, format = DateTime)]
+    pub until: Option<String>,
     /// Page size.
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
@@ -170,29 +185,17 @@ impl Core {
     pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
         caller.require(Permission::WebhooksRead)?;
         let mut errors = Vec::new();
-        let limit = limit(asked.limit, &mut errors);
-        let mut id = |text: Option<&str>, path: &str, read: fn(&str) -> Option<Uuid>, what: &str| {
-            let found = text.map(read);
-            if found == Some(None) {
-                errors.push(FieldError::new(path, format!("is not the id of a {what}")));
-            }
-            found.flatten()
-        };
-        let sender = id(asked.sender_id.as_deref(), "query.senderId", |t| t.parse::<SenderId>().ok().map(|s| s.uuid()), "sender");
-        let resource = id(asked.resource_id.as_deref(), "query.resourceId", read_resource_id, "resource that has events");
+        let part = asked!(asked, &mut errors);
+        let resource = asked_resource(asked.resource_id.as_deref(), &mut errors);
         let filter = DeliveryFilter {
             status: words(asked.status.as_deref(), "query.status", DeliveryStatus::parse, DeliveryStatus::ALL, &mut errors),
             event_type: words(asked.event_type.as_deref(), "query.eventType", EventType::parse, EventType::ALL, &mut errors),
-            sender: sender.map(SenderId::from_uuid),
+            sender: list::id(asked.sender_id.as_deref(), "query.senderId", "sender", &mut errors),
             resource,
         };
-        if !errors.is_empty() {
-            return Err(Error::invalid(errors));
-        }
-        let scope = format!("deliveries?{filter:?}");
-        let page = self.page(caller.tenant, &scope, limit, asked.cursor.as_deref())?;
-        let page = self.inner.store.read().await.or_fail()?.list_deliveries(caller.tenant, &filter, page).await.or_fail()?;
-        Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &scope, page.next)))
+        let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &part, errors)?;
+        let page = self.inner.store.read().await.or_fail()?.list_deliveries(caller.tenant, &filter, listing.page).await.or_fail()?;
+        Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `GET /v1/webhooks/deliveries/{id}`.
@@ -217,22 +220,28 @@ impl Core {
         self.delivery(caller, id).await
     }
 
-    /// `POST /v1/senders/{id}/webhook/test`: has `webhook.test` posted to the sender's webhook. Answers the event and its delivery.
-    pub async fn test_webhook(&self, caller: &Caller, sender: &str) -> Result<(EventId, DeliveryId)> {
+    /// `POST /v1/senders/{id}/webhook/test` and, without a sender, `POST /v1/webhook/test`: has `webhook.test` posted to the sender's webhook,
+    /// or to the world's own. Returns the event and its delivery.
+    pub async fn test_webhook(&self, caller: &Caller, sender: Option<&str>) -> Result<(EventId, DeliveryId)> {
         caller.require(Permission::WebhooksWrite)?;
-        let sender: SenderId = parse_id(sender, "sender")?;
+        let sender: Option<SenderId> = sender.map(|id| parse_id(id, "sender")).transpose()?;
         let world = self.world(caller.tenant).await?;
-        if world.sender(sender).is_none() {
+        if sender.is_some_and(|id| world.sender(id).is_none()) {
             return Err(Error::not_found("sender"));
         }
         let (now, resource) = (self.ids().clock.now(), self.ids().next::<EventId>().uuid());
         let mut tx = self.inner.store.begin().await.or_fail()?;
-        if !tx.find_webhook(caller.tenant, Some(sender)).await.or_fail()?.is_some_and(|w| w.active) {
-            return Err(Error::wrong_state("the sender has no active webhook; set webhookUrl first", "inactive", &["active"]));
+        if !tx.find_webhook(caller.tenant, sender).await.or_fail()?.is_some_and(|w| w.active) {
+            let message = match sender {
+                Some(_) => "the sender has no active webhook; set webhookUrl first",
+                None => "there is no active webhook; set one with PUT /v1/webhook first",
+            };
+            return Err(Error::wrong_state(message, "inactive", &["active"]));
         }
         let mut data = Map::new();
-        data.insert("webhook".to_owned(), Value::from_iter([("senderId", Value::from(sender.to_string()))]));
-        let occurrence = Occurrence { kind: EventType::WebhookTest, sender: Some(sender), data };
+        let of = sender.map_or(Value::Null, |id| Value::from(id.to_string()));
+        data.insert("webhook".to_owned(), Value::from_iter([("senderId", of)]));
+        let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await.or_fail()?;
         let entry = tx.find_log_entry(caller.tenant, resource, 1).await.or_fail()?;
@@ -240,7 +249,7 @@ impl Core {
         tx.commit().await.or_fail()?;
         self.inner.outbound.told(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
-        Ok((event.id, delivery_id(event, Some(sender))))
+        Ok((event.id, delivery_id(event, sender)))
     }
 
     async fn delivery(&self, caller: &Caller, id: DeliveryId) -> Result<DeliveryView> {

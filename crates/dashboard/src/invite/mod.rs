@@ -49,8 +49,10 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
         Ok(guest) => guest,
         Err(error) => return refuse(&app, &request, &error),
     };
-    let Some(form) = Form::read(request).await.filter(|form| app.core.is_form_key(&token, &form.get("key"))) else {
-        return page(StatusCode::FORBIDDEN, pages::foreign_form());
+    let form = match Form::read(request).await {
+        Ok(form) if app.core.is_form_key(&token, &form.get("key")) => form,
+        Ok(_) => return page(StatusCode::FORBIDDEN, pages::foreign_form()),
+        Err(status) => return page(status, pages::foreign_form()),
     };
     match take_step(&app.core, &token, &form).await {
         Ok(()) => back(&token),

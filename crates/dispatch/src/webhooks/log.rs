@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::endpoint::{Endpoint, Task};
-use super::post::PATIENCE;
+use super::post::{PATIENCE, given_up};
 use crate::Shared;
 
 /// Rows of one reading, while what they bring is small.
@@ -179,8 +179,11 @@ impl Shared {
     }
 
     async fn try_follow(self: &Arc<Self>, log: &Arc<Log>, look: bool) -> Result<bool> {
-        let Some(config) = self.config_of(log).await? else { return Ok(false) };
-        self.note_webhooks(log, &config).await?;
+        let Some(mut config) = self.config_of(log).await? else { return Ok(false) };
+        if self.note_webhooks(log, &config).await? {
+            let Some(newer) = self.config_of(log).await? else { return Ok(false) };
+            config = newer;
+        }
         let mut busy = self.save(log).await?;
         if !self.is_stopping() {
             busy |= self.read_on(log, &config, look).await?;
@@ -363,8 +366,12 @@ impl Shared {
     /// Writes what became of deliveries, and the place; answers whether anything was written.
     pub(super) async fn save(&self, log: &Log) -> Result<bool> {
         let (now, monotonic) = (self.ids.clock.now(), self.ids.clock.monotonic());
+        let config = log.config();
         let (rows, place, held) = {
             let mut inner = log.inner.lock();
+            if let Some(config) = &config {
+                give_up_inactive(&mut inner, &config.targets, now);
+            }
             put_off_overdue(&mut inner, now, monotonic);
             let ids: Vec<DeliveryId> = inner.done.keys().take(WRITE).copied().collect();
             let rows: Vec<(Delivery, Option<Position>)> = ids.iter().filter_map(|id| inner.done.remove(id)).collect();
@@ -417,6 +424,19 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+}
+
+/// Gives up what is still to go to webhooks that were removed or switched off.
+fn give_up_inactive(inner: &mut Inner, targets: &Targets, now: Timestamp) {
+    let is_active = |key: Key| targets.find(key).is_some();
+    let waiting = |(key, endpoint): (&Key, &mut Endpoint)| if is_active(*key) { Vec::new() } else { endpoint.take_waiting() };
+    let tasks: Vec<Task> = inner.endpoints.iter_mut().flat_map(waiting).collect();
+    for Task { delivery, position, .. } in tasks {
+        inner.write(given_up(delivery, now), position);
+    }
+    for (delivery, _) in inner.done.values_mut().filter(|(d, _)| d.due_at.is_some() && !is_active(d.sender)) {
+        *delivery = given_up(delivery.clone(), now);
     }
 }
 

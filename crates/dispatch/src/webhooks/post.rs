@@ -132,9 +132,10 @@ impl Shared {
         self.webhooks.wake.notify_one();
     }
 
-    /// Writes since when webhooks fail, and switches off those that failed for too long or are gone.
-    pub(super) async fn note_webhooks(&self, log: &Log, config: &Config) -> Result<()> {
+    /// Writes since when webhooks fail, and switches off those that failed for too long or are gone. Answers whether anything was written.
+    pub(super) async fn note_webhooks(&self, log: &Log, config: &Config) -> Result<bool> {
         let notes: Vec<_> = log.inner.lock().notes.drain().collect();
+        let any = !notes.is_empty();
         for (key, (since, reason)) in notes {
             let Some(target) = config.targets.find(key) else { continue };
             let mut tx = self.store.begin().await?;
@@ -151,7 +152,7 @@ impl Shared {
             }
             log.distrust_config();
         }
-        Ok(())
+        Ok(any)
     }
 }
 
@@ -167,7 +168,7 @@ fn is_success(status: Option<u16>) -> bool {
 }
 
 /// The webhook was removed or switched off meanwhile.
-fn given_up(delivery: Delivery, now: Timestamp) -> Delivery {
+pub(super) fn given_up(delivery: Delivery, now: Timestamp) -> Delivery {
     Delivery { status: DeliveryStatus::Dead, due_at: None, updated_at: now, ..delivery }
 }
 

@@ -191,6 +191,20 @@ fn each_setting_permits_what_it_names_and_no_more() {
 }
 
 #[test]
+fn plain_http_to_this_machine_goes_where_loopback_does() {
+    let loopback = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
+    for host in ["127.0.0.1:3000", "127.8.8.8", "[::1]:3000", "localhost:3000", "app.localhost", "0x7f.1"] {
+        assert_eq!(check_url(&loopback, &format!("http://{host}/hook")), Ok(()), "{host}");
+        let refused = check_url(&GuardPolicy::default(), &format!("http://{host}/hook")).expect_err(host);
+        assert_eq!(refused.setting(), Some("net.allow_loopback"), "{host}");
+    }
+    for host in ["example.com", "localhost.example.com", "notlocalhost", "93.184.216.34", "[2606:4700::1]"] {
+        let refused = check_url(&loopback, &format!("http://{host}/hook")).expect_err(host);
+        assert_eq!(refused.setting(), Some("net.allow_http"), "{host}");
+    }
+}
+
+#[test]
 fn refusals_name_host_reason_and_setting() {
     let policy = GuardPolicy::default();
     for (url, message) in [
@@ -213,4 +227,30 @@ fn the_policy_reads_from_settings() {
     assert_eq!(read(r#"{"allow_networks": ["10.0.0.0/8", "fd00::/8"]}"#).unwrap(), networks(&["10.0.0.0/8", "fd00::/8"]));
     assert!(read(r#"{"allow_htttp": true}"#).is_err());
     assert!(read(r#"{"allow_networks": ["10.0.0.0/33"]}"#).is_err());
+}
+
+/// What each name is refused as, and by which setting the operator permits it.
+#[test]
+fn names_that_no_public_server_can_have_are_refused_at_the_door() {
+    let url = |host: &str| Url::parse(&format!("https://{host}/hook")).unwrap();
+    let refused = |policy: &GuardPolicy, host: &str| policy.check_url(&url(host)).err().map(|refused| refused.setting());
+    let closed = GuardPolicy::default();
+    let loopback = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
+    let networks = GuardPolicy { allow_networks: vec!["10.0.0.0/8".parse().unwrap()], ..GuardPolicy::default() };
+    for host in ["localhost", "LOCALHOST", "localhost.", "api.localhost", "localhost.localdomain"] {
+        assert_eq!(refused(&closed, host), Some(Some("net.allow_loopback")), "{host}");
+        assert_eq!(refused(&loopback, host), None, "{host}");
+        assert!(refused(&networks, host).is_some(), "{host}");
+    }
+    let inside = ["metadata.google.internal", "foo.internal", "foo.internal.", "printer.local", "db", "metadata", "nas.lan", "x.home.arpa"];
+    for host in inside.into_iter().chain(["wiki.corp", "app.intranet", "router.home", "api.private"]) {
+        assert_eq!(refused(&closed, host), Some(Some("net.allow_networks")), "{host}");
+        assert_eq!(refused(&loopback, host), Some(Some("net.allow_networks")), "{host}");
+        assert_eq!(refused(&networks, host), None, "{host}");
+    }
+    for host in ["example.com", "internal.example.com", "localhost.example.com", "local.example", "xn--bcher-kva.example", "a.b.c.d.e.org"]
+    {
+        assert_eq!(refused(&closed, host), None, "{host}");
+    }
+    assert_eq!(GuardPolicy::open().check_url(&url("db")), Ok(()));
 }

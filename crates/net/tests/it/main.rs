@@ -73,10 +73,13 @@ async fn fetches_a_body() {
 #[tokio::test]
 async fn http_is_refused_by_default() {
     let server = Server::answering(vec![ok("")]).await;
-    let policy = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
-    let result = client(policy).fetch(&server.url("/"), LIMITS).await;
-    assert_eq!(refusal(result), ("127.0.0.1".into(), Some("net.allow_http")));
+    let refused = refusal(client(GuardPolicy::default()).fetch(&server.url("/"), LIMITS).await);
+    assert_eq!(refused, ("127.0.0.1".into(), Some("net.allow_loopback")));
     assert_eq!(server.connections(), 0);
+    let policy = GuardPolicy { allow_loopback: true, ..GuardPolicy::default() };
+    let elsewhere = refusal(client(policy.clone()).fetch("http://example.com/", LIMITS).await);
+    assert_eq!(elsewhere, ("example.com".into(), Some("net.allow_http")));
+    client(policy).fetch(&server.url("/"), LIMITS).await.expect("it crosses no network");
 }
 
 #[tokio::test]

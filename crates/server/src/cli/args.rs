@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand, ValueEnum};
 use nuncio_core::numbers::ImportedNumber;
-use nuncio_domain::Environment;
 use nuncio_domain::lifecycle::Resolution;
+use nuncio_domain::{Environment, address};
 use serde_json::{Map, Value};
 
 use crate::admin::Command;
@@ -87,6 +87,11 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: BalanceAction,
     },
+    /// How many bytes of messages an environment may store.
+    Storage {
+        #[command(subcommand)]
+        action: StorageAction,
+    },
     /// Broadcasts that wait for a person's review.
     Reviews {
         #[command(subcommand)]
@@ -135,10 +140,11 @@ pub(super) enum KeysAction {
         #[arg(long, value_delimiter = ',')]
         permissions: Vec<String>,
     },
-    /// Show all keys of a world.
+    /// Show all keys.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Revoke a key for good.
     Revoke {
@@ -149,10 +155,11 @@ pub(super) enum KeysAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SendersAction {
-    /// Show all senders of a world.
+    /// Show all senders.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Make a sender.
     Create {
@@ -161,9 +168,12 @@ pub(super) enum SendersAction {
         /// Its name.
         #[arg(long)]
         name: String,
-        /// Its phone number in E.164.
+        /// Its phone number: with its country code, such as "+34 600 111 222", or as it is dialled in --country.
         #[arg(long, default_value = "")]
         phone_number: String,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         /// Send messages that name no sender by this one.
         #[arg(long)]
         default: bool,
@@ -178,6 +188,9 @@ pub(super) enum SendersAction {
         name: Option<String>,
         #[arg(long)]
         phone_number: Option<String>,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         #[arg(long)]
         default: bool,
     },
@@ -200,10 +213,11 @@ pub(super) enum SendersAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConnectionsAction {
-    /// Show all connections of a world, without their secrets.
+    /// Show all connections, without their secrets.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Set the provider account of a sender's channel, in place of the one it has.
     Set {
@@ -273,23 +287,30 @@ pub(super) enum DomainsAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum NumbersAction {
-    /// Show the inventory of a world, and who holds what of it.
+    /// Show the inventory, and who holds what of it.
     List {
-        #[arg(long, default_value = "live")]
-        env: Env,
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
     },
     /// Enter the numbers of a file. Columns: phoneNumber, capabilities, monthlyPrice, monthlyCost, upfrontCost, isFreeNumber. Numbers
     /// that are there get the new capabilities and prices.
     Import {
         /// A CSV file with a header line.
         file: PathBuf,
+        /// The country of numbers that are written without its code, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         #[arg(long, default_value = "live")]
         env: Env,
     },
     /// Enter one number.
     Add {
-        /// In E.164.
+        /// With its country code, such as "+34 600 111 222", or as it is dialled in --country.
         phone_number: String,
+        /// The country of the phone number, such as ES.
+        #[arg(long, value_parser = country)]
+        country: Option<String>,
         #[arg(long, default_value = "live")]
         env: Env,
         /// sms, voice, mms; several joined by commas.
@@ -408,6 +429,45 @@ pub(super) enum BalanceAction {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(super) enum StorageAction {
+    /// Show the quota and what is stored.
+    Show {
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+    /// Set the quota [default: off]. New messages beyond it are rejected with 507.
+    Limit {
+        #[arg(long, default_value = "live")]
+        env: Env,
+        /// Bytes, such as 500M or 20G, or off. Counts the stored requests of messages, attachments in base64 included.
+        #[arg(value_parser = quota)]
+        bytes: Quota,
+    },
+}
+
+/// A number of bytes, or none for no quota.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Quota(Option<i64>);
+
+fn quota(text: &str) -> Result<Quota, String> {
+    if text == "off" {
+        return Ok(Quota(None));
+    }
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let shift = match unit {
+        "" => 0,
+        "K" | "KB" => 10,
+        "M" | "MB" => 20,
+        "G" | "GB" => 30,
+        "T" | "TB" => 40,
+        _ => return Err(format!("{text:?} is not a number of bytes such as 500M or 20G, or off")),
+    };
+    let bytes = digits.parse::<i64>().ok().and_then(|number| number.checked_mul(1 << shift)).filter(|bytes| *bytes > 0);
+    bytes.map(|bytes| Quota(Some(bytes))).ok_or_else(|| format!("{text:?} is out of range; must be at least 1 byte"))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum Switch {
     On,
@@ -435,7 +495,7 @@ impl Action {
             Self::Keys { action: KeysAction::Create { name, env, permissions } } => {
                 Command::KeysCreate { name, env: env.into(), permissions }
             }
-            Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.into() },
+            Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.map(Into::into) },
             Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
             Self::Senders { action } => action.into(),
             Self::Connections { action } => action.into_command()?,
@@ -457,6 +517,10 @@ impl Action {
             }
             Self::Prices { action: PricesAction::List { own } } => Command::PricesList { own },
             Self::Balance { action } => action.into(),
+            Self::Storage { action: StorageAction::Show { env } } => Command::StorageShow { env: env.map(Into::into) },
+            Self::Storage { action: StorageAction::Limit { env, bytes: Quota(max_bytes) } } => {
+                Command::StorageLimit { env: env.into(), max_bytes }
+            }
             Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
             Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
             Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },
@@ -471,11 +535,12 @@ impl Action {
 impl From<SendersAction> for Command {
     fn from(action: SendersAction) -> Self {
         match action {
-            SendersAction::List { env } => Self::SendersList { env: env.into() },
-            SendersAction::Create { env, name, phone_number, default } => {
-                Self::SendersCreate { env: env.into(), name, phone_number, default }
+            SendersAction::List { env } => Self::SendersList { env: env.map(Into::into) },
+            SendersAction::Create { env, name, phone_number, country, default } => {
+                Self::SendersCreate { env: env.into(), name, phone_number: typed(phone_number, country.as_ref()), default }
             }
-            SendersAction::Update { id, env, name, phone_number, default } => {
+            SendersAction::Update { id, env, name, phone_number, country, default } => {
+                let phone_number = phone_number.map(|phone| typed(phone, country.as_ref()));
                 Self::SendersUpdate { env: env.into(), id, name, phone_number, default }
             }
             SendersAction::Copy { id, to } => Self::SendersCopy { id, to: to.into() },
@@ -494,6 +559,17 @@ impl From<BalanceAction> for Command {
     }
 }
 
+/// A phone number as somebody typed it, in E.164. One that cannot be read stays, and is refused with all that is wrong with the command.
+fn typed(phone: String, country: Option<&String>) -> String {
+    address::typed_phone(&phone, country.as_slice()).unwrap_or(phone)
+}
+
+/// A country that has a numbering plan.
+fn country(text: &str) -> Result<String, String> {
+    let code = text.to_uppercase();
+    if address::is_country(&code) { Ok(code) } else { Err("is not an ISO 3166-1 alpha-2 code such as ES".to_owned()) }
+}
+
 /// The text of a file, or of standard input.
 fn read(file: &str) -> anyhow::Result<String> {
     match file {
@@ -505,7 +581,7 @@ fn read(file: &str) -> anyhow::Result<String> {
 impl ConnectionsAction {
     fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::List { env } => Command::ConnectionsList { env: env.into() },
+            Self::List { env } => Command::ConnectionsList { env: env.map(Into::into) },
             Self::Remove { env, sender, channel } => Command::ConnectionsRemove { env: env.into(), sender, channel },
             Self::Verify { env, sender, channel } => Command::ConnectionsVerify { env: env.into(), sender, channel },
             Self::Test { env, sender, channel } => Command::ConnectionsTest { env: env.into(), sender, channel },
@@ -520,13 +596,17 @@ impl ConnectionsAction {
 impl NumbersAction {
     fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::List { env } => Command::NumbersList { env: env.into() },
-            Self::Import { file, env } => {
-                let numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
+            Self::List { env } => Command::NumbersList { env: env.map(Into::into) },
+            Self::Import { file, country, env } => {
+                let mut numbers = crate::inventory::read(&std::fs::read(&file).with_context(|| file.display().to_string())?)?;
+                for number in &mut numbers {
+                    number.phone_number = typed(std::mem::take(&mut number.phone_number), country.as_ref());
+                }
                 Command::NumbersImport { env: env.into(), numbers }
             }
-            Self::Add { phone_number, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
+            Self::Add { phone_number, country, env, capabilities, monthly_price, monthly_cost, upfront_cost, free } => {
                 let is_free_number = free.to_string();
+                let phone_number = typed(phone_number, country.as_ref());
                 let number = ImportedNumber { phone_number, capabilities, monthly_price, monthly_cost, upfront_cost, is_free_number };
                 Command::NumbersAdd { env: env.into(), number }
             }
@@ -546,4 +626,42 @@ fn pairs(given: &[String], from_files: bool) -> anyhow::Result<Map<String, Value
         map.insert(name.to_owned(), Value::from(value));
     }
     Ok(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &[&str]) -> Result<Command, String> {
+        let args = Args::try_parse_from(["nuncio"].iter().chain(line)).map_err(|error| error.to_string())?;
+        args.action.into_command().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn phone_numbers_are_taken_as_people_write_them() {
+        for (phone, country) in [("+34 600-111.222", None), ("0034 (600) 111222", None), ("600 111 222", Some("es"))] {
+            let with_country = |mut line: Vec<&'static str>| {
+                line.extend(country.into_iter().flat_map(|country| ["--country", country]));
+                command(&line)
+            };
+            let made = with_country(vec!["senders", "create", "--name", "x", "--phone-number", phone]);
+            assert!(matches!(&made, Ok(Command::SendersCreate { phone_number, .. }) if phone_number == "+34600111222"), "{made:?}");
+            let changed = with_country(vec!["senders", "update", "snd_1", "--phone-number", phone]);
+            assert!(matches!(&changed, Ok(Command::SendersUpdate { phone_number: Some(p), .. }) if p == "+34600111222"), "{changed:?}");
+            let added = with_country(vec!["numbers", "add", phone, "--capabilities", "sms"]);
+            assert!(matches!(&added, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "+34600111222"), "{added:?}");
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            std::io::Write::write_all(&mut file, format!("phoneNumber,capabilities\n{phone},sms\n").as_bytes()).expect("written");
+            let mut line = vec!["numbers", "import", file.path().to_str().expect("a path")];
+            line.extend(country.into_iter().flat_map(|country| ["--country", country]));
+            let read = command(&line);
+            assert!(matches!(&read, Ok(Command::NumbersImport { numbers, .. }) if numbers[0].phone_number == "+34600111222"), "{read:?}");
+        }
+        assert!(command(&["numbers", "add", "600 111 222", "--capabilities", "sms", "--country", "XX"]).is_err());
+        let unread = command(&["numbers", "add", "600 111 222", "--capabilities", "sms"]);
+        assert!(
+            matches!(unread, Ok(Command::NumbersAdd { number, .. }) if number.phone_number == "600 111 222"),
+            "core says what is wrong"
+        );
+    }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
+use nuncio_domain::line;
 
 use crate::admin::{self, Answer, Request};
 use crate::config::Config;
@@ -22,7 +23,7 @@ pub fn main() -> ExitCode {
     match start(args) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("nuncio: {error:#}");
+            eprintln!("nuncio: {}", line::escaped(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }
@@ -74,12 +75,14 @@ async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
         other => Request { project: args.project, command: other.into_command()? },
     };
     let answer = perform(&config, request).await?;
-    if json {
-        println!("{}", serde_json::to_string(&answer.json)?)
-    } else {
-        println!("{}", answer.text)
-    }
+    print!("{}", shown(&answer, json));
     Ok(if answer.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// An answer as it is printed. Names and what providers said may hold anything; none of it may control the terminal.
+pub(crate) fn shown(answer: &Answer, json: bool) -> String {
+    let text = if json { line::escaped_json(&answer.json.to_string()).into_owned() } else { line::escaped(&answer.text).into_owned() };
+    text + "\n"
 }
 
 fn redacted(config: &Config) -> crate::config::StorageConfig {
@@ -105,7 +108,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
     let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
     let node = Node::new(
         store,
-        wiring::registry(config.guard().map_err(anyhow::Error::msg)?, nuncio_core::mail_tokens(&sealer))?,
+        wiring::registry(config, nuncio_core::mail_tokens(&sealer))?,
         sealer,
         ids,
         wiring::dispatch_config(config)?,
@@ -128,4 +131,21 @@ async fn migrate(config: &Config) -> anyhow::Result<()> {
     nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
     println!("the schema is up to date");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Some names are older than the rule for them, and some texts are a provider's.
+    #[test]
+    fn nothing_that_is_printed_controls_the_terminal() {
+        let name = "Shop\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}";
+        let answer = Answer::new(serde_json::json!({"name": name}), format!("snd_1  {name}\nsnd_2  Store"));
+        let text = shown(&answer, false);
+        assert_eq!(text, "snd_1  Shop\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{202e}\nsnd_2  Store\n");
+        let json = shown(&answer, true);
+        assert!(json.trim_end().bytes().all(|b| b.is_ascii_graphic()), "{json}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&json).expect("JSON"), answer.json);
+    }
 }

@@ -74,13 +74,18 @@ async fn attachments_are_listed_with_links_that_open_them_for_a_while() {
 
 #[tokio::test]
 async fn large_downloads_share_the_budget_of_large_bodies() {
-    let options = nuncio_testkit::Options { max_in_flight_bytes: 2_000_000, ..nuncio_testkit::Options::default() };
+    let options = nuncio_testkit::Options { max_in_flight_bytes: 4_000_000, ..nuncio_testkit::Options::default() };
     let app = TestApp::with(Backend::Sqlite, options).await;
     let content = STANDARD.encode("x".repeat(600 * 1024));
     let body = json!({"to": "a@example.org", "subject": "s", "text": "x", "attachments": [{"filename": "a.txt", "content": content}]});
     let id = app.send_message(body).await;
     let items = app.get(&format!("/v1/messages/{id}/attachments")).await.expect(200).json()["items"].clone();
-    app.send("GET", text(&items[0]["downloadUrl"]), &[], None).await.expect(503);
+    let link = text(&items[0]["downloadUrl"]);
+    let held = app.open("GET", link, &[], Vec::new()).await;
+    assert_eq!(held.status(), 200);
+    app.send("GET", link, &[], None).await.expect(503);
+    drop(held);
+    app.send("GET", link, &[], None).await.expect(200);
 }
 
 // holds: messages.reactions
@@ -100,7 +105,7 @@ async fn a_reaction_goes_back_on_the_channel() {
         assert_eq!(app.message(text(&made["id"])).await["status"], "delivered");
         let again = app.send("POST", &path, &headers, Some(json!({"emoji": "\u{1F44D}"}))).await.expect(409).json();
         assert_eq!((text(&again["code"]), &again["message"]["id"]), ("idempotency_conflict", &made["id"]));
-        let other = app.send("POST", &path, &headers, Some(json!({"emoji": "x"}))).await.expect(409).json();
+        let other = app.send("POST", &path, &headers, Some(json!({"emoji": "👎"}))).await.expect(409).json();
         assert_eq!(text(&other["code"]), "idempotency_key_reused");
         // The same key means something else for a message.
         let body = json!({"to": "+34600111222", "text": "x", "idempotencyKey": "k"});
@@ -126,7 +131,7 @@ async fn keys_of_reactions_are_forgotten_after_their_message_is_final() {
         let auth = format!("Bearer {}", app.test_key);
         let react = async || {
             let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
-            app.send("POST", &format!("/v1/messages/{id}/reactions"), &headers, Some(json!({"emoji": "x"}))).await
+            app.send("POST", &format!("/v1/messages/{id}/reactions"), &headers, Some(json!({"emoji": "👎"}))).await
         };
         react().await.expect(202);
         app.drain().await;
@@ -146,16 +151,84 @@ async fn what_cannot_be_reacted_to_is_refused() {
     let sms = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     app.drain().await;
     let react = async |id: &str, body: Value| app.post(&format!("/v1/messages/{id}/reactions"), body).await;
-    let answer = react(&sms, json!({"emoji": "x"})).await.expect(400).json();
+    let answer = react(&sms, json!({"emoji": "👎"})).await.expect(400).json();
     assert!(text(&answer["message"]).contains("sms carries no reactions"), "{answer}");
     let scheduled =
         app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp", "scheduledAt": "2026-01-20T00:00:00Z"})).await;
-    let answer = react(&scheduled, json!({"emoji": "x"})).await.expect(400).json();
+    let answer = react(&scheduled, json!({"emoji": "👎"})).await.expect(400).json();
     assert_eq!((text(&answer["details"]["currentStatus"]), &answer["details"]["allowedFrom"][0]), ("scheduled", &json!("sent")));
-    react("msg_nonsense", json!({"emoji": "x"})).await.expect(404);
+    react("msg_nonsense", json!({"emoji": "👎"})).await.expect(404);
     let sent = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
     app.drain().await;
-    for body in [json!({}), json!({"emoji": "x".repeat(17)}), json!({"emoji": "x", "to": "y"})] {
+    for body in [json!({}), json!({"emoji": "x".repeat(17)}), json!({"emoji": "👎", "to": "y"})] {
         react(&sent, body).await.expect(400);
+    }
+}
+
+/// Providers know messages by ids of their own, which mean something in one conversation only.
+// holds: messages.reactions.target
+#[tokio::test]
+async fn a_reaction_stays_in_the_conversation_of_its_message() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let whatsapp = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+        let telegram = app.send_message(json!({"to": "42", "text": "x", "channel": "telegram"})).await;
+        let failed = app.send_message(json!({"to": "+12125550001", "text": "x", "channel": "whatsapp", "fallbackEnabled": false})).await;
+        app.drain().await;
+        write(&app, Channel::Telegram, "42", "hi", None).await;
+        let inbound = app.get("/v1/messages?limit=1").await.expect(200).json()["items"][0]["id"].clone();
+        let live = app.node.core.ids().next::<nuncio_domain::MessageId>().to_string();
+        let body = |to: &str, channel: &str, target: &str| json!({"to": to, "channel": channel, "messageType": "reaction", "content": {"emoji": "👍", "reactToMessageId": target}});
+        let before = app.get("/v1/messages?limit=100").await.json()["items"].as_array().map(Vec::len);
+        for (to, channel, target, status) in [
+            ("+34600111222", "whatsapp", live.as_str(), 404),
+            ("+34600111222", "whatsapp", "wamid.HBgLMzQ2", 404),
+            ("43", "telegram", telegram.as_str(), 400),
+            ("42", "telegram", whatsapp.as_str(), 400),
+            ("+34600111333", "whatsapp", whatsapp.as_str(), 400),
+            ("42", "instagram", telegram.as_str(), 400),
+        ] {
+            for path in ["/v1/messages", "/v1/messages?dryRun=true"] {
+                let refused = app.post(path, body(to, channel, target)).await.expect(status).json();
+                assert_eq!(refused["details"]["errors"][0]["path"], "content.reactToMessageId", "{target}: {refused}");
+            }
+        }
+        let refused = app.post("/v1/messages", body("+12125550001", "whatsapp", &failed)).await.expect(400).json();
+        assert_eq!(refused["details"]["currentStatus"], "failed", "{refused}");
+        assert_eq!(app.get("/v1/messages?limit=100").await.json()["items"].as_array().map(Vec::len), before, "nothing was sent");
+        for (to, channel, target) in
+            [("+34600111222", "whatsapp", whatsapp.as_str()), ("42", "telegram", telegram.as_str()), ("42", "telegram", text(&inbound))]
+        {
+            app.post("/v1/messages", body(to, channel, target)).await.expect(202);
+        }
+        let other = app.post("/v1/senders", json!({"name": "Other"})).await.expect(201).json()["id"].clone();
+        let auth = format!("Bearer {}", app.test_key);
+        let headers = [("authorization", auth.as_str()), ("service-sender", text(&other))];
+        let by_another = app.send("POST", "/v1/messages", &headers, Some(body("+34600111222", "whatsapp", &whatsapp))).await.expect(400);
+        assert_eq!(by_another.json()["details"]["errors"][0]["path"], "content.reactToMessageId");
+    }
+}
+
+// holds: messages.reactions.emoji
+#[tokio::test]
+async fn a_reaction_is_one_emoji() {
+    let app = TestApp::start().await;
+    let id = app.send_message(json!({"to": "+34600111222", "text": "x", "channel": "whatsapp"})).await;
+    app.drain().await;
+    let react = async |emoji: &str| {
+        let direct = app.post(&format!("/v1/messages/{id}/reactions"), json!({"emoji": emoji})).await;
+        let content = json!({"emoji": emoji, "reactToMessageId": id});
+        let body = json!({"to": "+34600111222", "channel": "whatsapp", "messageType": "reaction", "content": content});
+        (direct, app.post("/v1/messages", body).await)
+    };
+    for emoji in ["👍", "❤", "❤️", "👍🏽", "👩‍👩‍👧‍👦", "🇪🇸", "1️⃣", ""] {
+        let (direct, message) = react(emoji).await;
+        direct.expect(202);
+        message.expect(202);
+    }
+    for emoji in ["x", "ok", "👍👍", "👍 ", " ", "1", "🇪", "👍x", "\u{200d}"] {
+        let (direct, message) = react(emoji).await;
+        assert_eq!(direct.expect(400).json()["details"]["errors"][0]["path"], "emoji", "{emoji:?}");
+        assert_eq!(message.expect(400).json()["details"]["errors"][0]["path"], "content.emoji", "{emoji:?}");
     }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use nuncio::admin::{Command, Request, run};
+use nuncio_domain::Environment;
 use nuncio_testkit::{Answer, Backend, TestApp};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> Answer {
     app.send(method, path, &[("authorization", &format!("Bearer {}", app.live_key))], body).await
@@ -121,6 +123,39 @@ async fn in_the_test_world_everything_is_simulated() {
     assert_eq!(app.post("/v1/messages", mail.clone()).await.expect(400).json()["code"], "sender_not_configured");
     app.request("PUT", &path, Some(json!({"kind": "sim"}))).await.expect(201);
     app.post("/v1/messages", mail).await.expect(202);
+}
+
+/// What the simulator "delivers" would count, and be paid.
+// holds: senders.channels.live
+#[tokio::test]
+async fn in_the_live_environment_nothing_is_simulated() {
+    let app = TestApp::start().await;
+    let sender = default_path(&app, &app.live_key).await;
+    let refused = |errors: &Value| {
+        assert_eq!(errors[0]["path"], "kind", "{errors}");
+        let message = errors[0]["message"].as_str().expect("a message");
+        assert!(message.contains("kannel, smpp, twilio"), "it names those that would be right: {message}");
+    };
+    let answer = live(&app, "PUT", &format!("{sender}/channels/sms"), Some(json!({"kind": "sim"}))).await.expect(400).json();
+    refused(&answer["details"]["errors"]);
+    let command = |env| Command::ConnectionsSet {
+        env,
+        sender: None,
+        channel: "sms".into(),
+        kind: "sim".into(),
+        settings: Map::new(),
+        secrets: Map::new(),
+    };
+    let set = async |env| run(&app.node.core, Request { project: None, command: command(env) }).await;
+    refused(&set(Environment::Live).await.expect_err("it is live").details()["errors"]);
+    set(Environment::Test).await.expect("the test environment has no other");
+    let send = live(&app, "POST", "/v1/messages", Some(json!({"to": "+34600111222", "text": "x"}))).await.expect(400).json();
+    assert_eq!(send["code"], "sender_not_configured");
+    // A sender that comes over from the sandbox leaves the simulator behind.
+    let id = default_path(&app, &app.test_key).await.rsplit('/').next().expect("an id").to_owned();
+    let copy = Request { project: None, command: Command::SendersCopy { id, to: Environment::Live } };
+    let copied = run(&app.node.core, copy).await.expect("a copy").json;
+    assert_eq!(copied["connections"], json!([]));
 }
 
 #[tokio::test]

@@ -18,9 +18,21 @@ async fn a_phone_number_is_looked_up_in_the_numbering_plans() {
     });
     assert_eq!(spanish, expected);
     let fixed = look("+34911234567").await.expect(200).json();
-    assert_eq!((&fixed["lineType"], &fixed["availableChannels"]), (&json!("fixed_line"), &json!(["voice"])));
+    assert_eq!((&fixed["lineType"], &fixed["availableChannels"]), (&json!("landline"), &json!(["voice"])));
     let american = look(" 14155552671").await.expect(200).json();
-    assert_eq!((&american["lineType"], &american["countryCode"]), (&json!("fixed_line_or_mobile"), &json!("US")));
+    assert_eq!((&american["lineType"], &american["countryCode"]), (&json!("mobile"), &json!("US")), "may be either");
+    assert_eq!(american["availableChannels"], json!(["sms", "voice"]));
+    for (number, line, channels) in [
+        ("+18005550199", "toll_free", json!(["voice"])),
+        ("+445601234567", "voip", json!(["sms", "voice"])),
+        ("+34803123456", "unknown", json!(["voice"])),
+    ] {
+        let seen = look(number).await.expect(200).json();
+        assert_eq!((&seen["lineType"], &seen["availableChannels"]), (&json!(line), &channels), "{number}");
+    }
+    let document = app.get("/openapi.json").await.expect(200).json();
+    let types = &document["components"]["schemas"]["LineType"]["enum"];
+    assert_eq!(types, &json!(["mobile", "landline", "voip", "toll_free", "unknown"]));
     let nowhere = look("+34100000000").await.expect(200).json();
     assert_eq!(
         (&nowhere["validNumber"], &nowhere["lineType"], &nowhere["availableChannels"]),

@@ -196,7 +196,7 @@ async fn what_is_typed_wrong_comes_back_with_what_is_wrong() {
     let app = TestApp::start().await;
     let client = Client::invited(&app, json!({"allowedPhoneCountries": ["FR"]})).await;
     client.go("begin", &[]).await;
-    let typed = [("name", ""), ("email", "\"><script>"), ("phone", "600111222")];
+    let typed = [("name", ""), ("email", "\"><script>"), ("phone", "6001112")];
     let page = client.submit("details", &typed).await.expect(422);
     assert_eq!(title(&page), "Error: Your details");
     for told in ["Enter a name.", "Enter an email address", "with its country code", "role=\"alert\"", "aria-invalid=\"true\""] {
@@ -209,8 +209,39 @@ async fn what_is_typed_wrong_comes_back_with_what_is_wrong() {
     assert!(!page.text.contains("<script"));
     let page = client.submit("details", &[("name", &"x".repeat(101)), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(422);
     assert!(page.text.contains("at most 100 characters") && page.text.contains("must be of one of these countries: FR"), "{}", page.text);
-    let page = client.go("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", "+33 6 12 34 56 78")]).await;
+    // As it is dialled in the only country that is allowed.
+    let page = client.go("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", "06 12.34-56 (78)")]).await;
     assert_eq!(title(&page), "Enter the code");
+    assert_eq!(client.state().await["clientPhone"], "+33612345678");
+}
+
+#[tokio::test]
+async fn phone_numbers_are_taken_as_people_write_them() {
+    let app = TestApp::start().await;
+    for (phone, countries, e164) in [
+        ("+34 600-111.333", json!([]), "+34600111333"),
+        ("0034 (600) 111 444", json!([]), "+34600111444"),
+        ("600 111 555", json!(["ES", "US"]), "+34600111555"),
+    ] {
+        let client = Client::invited(&app, json!({"allowedPhoneCountries": countries})).await;
+        client.go("begin", &[]).await;
+        let page = client.go("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", phone)]).await;
+        assert_eq!(title(&page), "Enter the code", "{phone}");
+        assert_eq!(client.state().await["clientPhone"], e164, "{phone}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_code_costs_no_try() {
+    let app = TestApp::start().await;
+    let client = Client::invited(&app, json!({})).await;
+    client.to_code().await;
+    for empty in ["", "  ", " - "].into_iter().cycle().take(9) {
+        let page = client.submit("code", &[("code", empty)]).await.expect(422);
+        assert!(page.text.contains("Enter the code.") && !page.text.contains("more tr"), "{}", page.text);
+    }
+    let page = client.go("code", &[("code", &client.code().await)]).await;
+    assert_eq!(title(&page), "Check and agree");
 }
 
 #[tokio::test]

@@ -2,11 +2,13 @@
 
 mod attachments;
 mod authz;
+mod batch;
 mod bounds;
 mod broadcast_money;
 mod broadcasts;
 mod broadcasts_control;
 mod broadcasts_drafts;
+mod broadcasts_pause;
 mod broadcasts_review;
 mod channels;
 mod contacts;
@@ -14,6 +16,7 @@ mod contacts_fields;
 mod contacts_merge;
 mod contract;
 mod dispatch;
+mod edge;
 mod email;
 mod erasure;
 mod http_providers;
@@ -22,8 +25,10 @@ mod instagram;
 mod introspect;
 mod invitations;
 mod invite;
+mod lists;
 mod mail;
 mod mail_claims;
+mod memory;
 mod messages;
 mod money;
 mod numbers;
@@ -31,10 +36,15 @@ mod operations;
 mod pages;
 mod profiles;
 mod providers;
+mod quotas;
 mod races;
+mod readback;
 mod recovery;
+mod restart;
+mod rights;
 mod routing;
 mod sandbox;
+mod sandbox_inbound;
 mod scheduling;
 mod scripted;
 mod senders;
@@ -46,6 +56,11 @@ mod unsubscribe;
 mod validation;
 mod webhook;
 mod webhooks;
+
+/// JSON as it is kept in snapshots.
+fn pretty(value: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(value).expect("JSON")
+}
 
 /// Runs all of them at once.
 async fn at_once<F: Future>(futures: Vec<F>) -> Vec<F::Output> {

@@ -246,7 +246,7 @@ pub(crate) async fn outbound(app: &TestApp) -> Vec<Message> {
     let filter = MessageFilter { direction: Some(Direction::Outbound), ..MessageFilter::default() };
     let (mut tx, mut all, mut before) = (app.store().read().await.expect("a reader"), Vec::new(), None);
     loop {
-        let page = tx.list_messages(app.tenant(), &filter, PageRequest { limit: 1_000, before }).await.expect("messages");
+        let page = tx.list_messages(app.tenant(), &filter, PageRequest::older(1_000, before)).await.expect("messages");
         all.extend(page.items);
         before = page.next;
         if before.is_none() {

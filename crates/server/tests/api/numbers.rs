@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use insta::assert_json_snapshot;
+use insta::assert_snapshot;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_domain::Micros;
 use nuncio_testkit::{Answer, Backend, TestApp};
@@ -98,7 +98,7 @@ async fn a_number_as_it_is_shown() {
     stock(&app, "+14155550123", "1.15").await;
     let body = json!({"phoneNumber": "+14155550123", "name": "Desk"});
     let acquired = app.post("/v1/phone-numbers", body).await.expect(201).json();
-    assert_json_snapshot!(acquired);
+    assert_snapshot!(crate::pretty(&acquired));
     assert_eq!(get(&app, &acquired["phoneNumber"]).await, acquired["phoneNumber"]);
 }
 

@@ -12,6 +12,18 @@ async fn health_readiness_and_documents() {
     assert_eq!(document["openapi"].as_str().map(|v| &v[..3]), Some("3.1"));
     let docs = app.send("GET", "/docs/", &[], None).await.expect(200);
     assert!(docs.text.contains("swagger"), "{}", docs.text);
+    // The policy forbids scripts and styles within the page; it has none.
+    assert!(!docs.text.contains("<style") && !docs.text.contains("style=") && !docs.text.contains("onload="), "{}", docs.text);
+    assert!(docs.text.matches("<script").count() == docs.text.matches("<script src=\"./").count(), "{}", docs.text);
+    for path in ["/docs/", "/docs", "/docs/swagger-initializer.js"] {
+        let answer = app.send("GET", path, &[], None).await;
+        let policy = answer.header("content-security-policy");
+        assert!(
+            policy.starts_with("default-src 'none'; script-src 'self';") && policy.contains("frame-ancestors 'none'"),
+            "{path}: {policy}"
+        );
+        assert_eq!((answer.header("x-frame-options"), answer.header("x-content-type-options")), ("DENY", "nosniff"), "{path}");
+    }
 }
 
 #[tokio::test]

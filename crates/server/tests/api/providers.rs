@@ -106,6 +106,7 @@ impl Adapter for Account1 {
                 connection,
                 channel: Channel::Sms,
                 from: text("from"),
+                to: Some(text("to")).filter(|to| !to.is_empty()),
                 key: text("key"),
                 sequence: number("part"),
                 total: number("of"),
@@ -116,6 +117,7 @@ impl Adapter for Account1 {
             }))
         } else if told.get("from").is_some() {
             let mut inbound = Inbound::text((tenant, connection, Channel::Sms), text("id"), text("from"), text("text"), call.now);
+            inbound.to = Some(text("to")).filter(|to| !to.is_empty());
             inbound.media = told["media"].as_str().map(media).into_iter().collect();
             ProviderEvent::Inbound(inbound)
         } else {
@@ -249,6 +251,37 @@ async fn what_came_along_from_outside_can_be_had() {
         assert_eq!((&file["filename"], &file["mimeType"], &file["size"]), (&json!("photo.png"), &json!("image/png"), &Value::Null));
         let link = file["downloadUrl"].as_str().expect("a link").trim_start_matches("https://nuncio.example").to_owned();
         assert_eq!(rig.app.send("GET", &link, &[], None).await.expect(200).text, "bytes of M-9");
+    }
+}
+
+// holds: messages.inbound.to
+#[tokio::test]
+async fn an_inbound_message_says_what_it_was_written_to() {
+    for backend in Backend::all() {
+        let rig = rig(backend).await;
+        let world = rig.app.node.core.world(rig.app.project.live).await.expect("the live world");
+        let sender = world.default_sender().expect("a default sender").id;
+        let patch = json!({"phoneNumber": "+34600000001"});
+        let auth = [("authorization", rig.auth.as_str())];
+        rig.app.send("PATCH", &format!("/v1/senders/{sender}"), &auth, Some(patch)).await.expect(200);
+        let part = |n: u8| json!({"from": "+34600111333", "to": "12345", "key": "k", "part": n, "of": 2, "text": "half "});
+        for told in [
+            json!({"id": "m1", "from": "+34600111222", "to": "+34600000002", "text": "named"}),
+            json!({"id": "m2", "from": "+34600111222", "text": "not named"}),
+            part(1),
+            part(2),
+        ] {
+            rig.tell(told).await.expect(200);
+            rig.app.clock.advance(Duration::from_millis(1));
+        }
+        let listed = rig.get("/v1/messages?direction=inbound").await;
+        let ends: Vec<_> = listed["items"].as_array().expect("items").iter().map(|m| (m["to"].clone(), m["from"].clone())).collect();
+        let expected = [("12345", "+34600111333"), ("+34600000001", "+34600111222"), ("+34600000002", "+34600111222")];
+        assert_eq!(ends, expected.map(|(to, from)| (json!(to), json!(from))));
+        rig.app.drain().await;
+        let events = rig.get("/v1/events?type=message.inbound").await;
+        assert_eq!(events["items"][2]["data"]["message"]["to"], "+34600000002", "events say the same");
+        assert_eq!(rig.get("/v1/messages?to=%2B34600000002").await["items"].as_array().map(Vec::len), Some(1));
     }
 }
 

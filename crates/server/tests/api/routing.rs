@@ -7,6 +7,8 @@ use nuncio_store::{CountryMetrics, MetricDelta};
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
+use crate::scripted::with_stand_in;
+
 async fn plan(app: &TestApp, body: Value) -> Value {
     app.post("/v1/messages?dryRun=true", body).await.expect(200).json()["plan"].clone()
 }
@@ -144,12 +146,12 @@ async fn content_that_a_channel_cannot_carry_rules_it_out() {
 /// In the live world the window is what inbound messages say.
 #[tokio::test]
 async fn the_live_window_opens_with_an_inbound_message() {
-    let app = TestApp::start().await;
+    let app = with_stand_in(Backend::Sqlite).await;
     let recipient = Recipient { kind: AddressKind::Phone, identifier: "+34600111222".into() };
     let live = [("authorization", format!("Bearer {}", app.live_key))];
     let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
     for channel in [Channel::Sms, Channel::Whatsapp] {
-        app.connect(channel, "sim", json!({}), json!({})).await;
+        app.connect(channel, "stand_in", json!({}), json!({})).await;
     }
     let send = async |channel: &str| {
         app.send("POST", "/v1/messages?dryRun=true", &live, Some(json!({"to": recipient.identifier, "text": "x", "channel": channel})))
@@ -176,11 +178,11 @@ async fn the_live_window_opens_with_an_inbound_message() {
 #[tokio::test]
 async fn instagram_has_a_window_of_its_own() {
     for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+        let app = with_stand_in(backend).await;
         let live = [("authorization", format!("Bearer {}", app.live_key))];
         let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
         for channel in [Channel::Telegram, Channel::Instagram] {
-            app.connect(channel, "sim", json!({}), json!({})).await;
+            app.connect(channel, "stand_in", json!({}), json!({})).await;
         }
         let ada = "1254459154682919";
         let send = async |channel: &str, path: &str| {

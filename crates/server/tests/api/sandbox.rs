@@ -2,8 +2,118 @@
 
 use std::time::Duration;
 
-use nuncio_testkit::{Backend, TestApp};
+use nuncio_testkit::{Backend, TestApp, repository_file};
 use serde_json::{Value, json};
+
+/// A row of the table in docs/API.md: what stands behind `+1<area>55500` and `9000000`, the name before `@`, and what comes of a message in
+/// the end. The last column names the channels that do something else.
+type Row = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const ROWS: &[Row] = &[
+    ("01", "invalid", "failed invalid_recipient", &[]),
+    ("02", "bounce", "failed undeliverable", &[("email", "failed undeliverable; suppressed bounce")]),
+    ("03", "timeout", "delivered after 2 attempts", &[]),
+    ("04", "throttle", "delivered after 2 attempts", &[]),
+    ("05", "sent", "sent", &[]),
+    ("06", "reply", "delivered; says Reply to: hello", &[]),
+    ("07", "unsubscribe", "delivered; says STOP; suppressed opt_out", &[("email", "delivered; says unsubscribe; suppressed opt_out")]),
+    ("08", "unknown", "delivered after 2 attempts", &[]),
+    ("09", "", "delivered", &[("whatsapp", "whatsapp_window_closed"), ("instagram", "window_closed")]),
+    ("10", "", "delivered", &[("whatsapp", "read"), ("instagram", "read")]),
+    ("11", "subscribe", "delivered; says STOP; says START", &[("email", "delivered; says unsubscribe; says subscribe")]),
+    ("12", "help", "delivered; says HELP", &[]),
+    ("13", "blocked", "failed blocked_by_recipient", &[]),
+    ("14", "rejected", "failed content_rejected", &[]),
+    ("15", "delay", "delivered", &[]),
+    ("16", "corrected", "delivered", &[]),
+    ("17", "expired", "failed expired", &[]),
+    ("", "complaint", "delivered; suppressed complaint", &[]),
+];
+
+/// What a message to `to` comes to, and what its recipient does.
+async fn played(app: &TestApp, to: &str, channel: &str) -> String {
+    let mut body = json!({"to": to, "channel": channel, "text": "hello", "validitySeconds": 300, "fallbackEnabled": false});
+    if channel == "email" {
+        body["subject"] = "s".into();
+    }
+    let answer = app.post("/v1/messages", body).await.json();
+    let Some(id) = answer["message"]["id"].as_str() else { return answer["code"].as_str().unwrap_or_default().to_owned() };
+    app.drain().await;
+    for seconds in [1, 6, 33, 400] {
+        app.advance(Duration::from_secs(seconds)).await;
+    }
+    let message = app.message(id).await;
+    let mut words = message["status"].as_str().unwrap_or_default().to_owned();
+    match (message["errorCode"].as_str(), message["attempts"].as_array().map_or(0, Vec::len)) {
+        (Some(code), _) => words.push_str(&format!(" {code}")),
+        (None, 1) => {}
+        (None, attempts) => words.push_str(&format!(" after {attempts} attempts")),
+    }
+    let said = app.get("/v1/messages?direction=inbound&since=2026-01-01T00:00:00Z&limit=100").await.expect(200).json();
+    for message in said["items"].as_array().expect("items").iter().rev().filter(|m| m["from"] == to && m["channel"] == channel) {
+        words.push_str(&format!("; says {}", message["text"].as_str().unwrap_or_default()));
+    }
+    let suppressions = app.get("/v1/suppressions?limit=100").await.expect(200).json();
+    let theirs = |one: &&Value| one["identifier"] == to && (one["channel"].is_null() || one["channel"] == channel);
+    for one in suppressions["items"].as_array().expect("items").iter().filter(theirs) {
+        words.push_str(&format!("; suppressed {}", one["reason"].as_str().unwrap_or_default()));
+    }
+    words
+}
+
+// holds: messages.sandbox
+#[tokio::test]
+async fn every_row_of_the_table_plays_on_every_channel() {
+    let app = TestApp::start().await;
+    for (number, name, plain, others) in ROWS {
+        let mut cases = Vec::new();
+        if !number.is_empty() {
+            // A number of its own for each channel: an opt-out covers all channels of a number.
+            cases.extend([("sms", 212), ("whatsapp", 213)].map(|(channel, area)| (channel, format!("+1{area}55500{number}"))));
+            cases.extend(["telegram", "instagram"].map(|channel| (channel, format!("9000000{number}"))));
+        }
+        if !name.is_empty() {
+            cases.extend(["example.com", "shop.test"].map(|domain| ("email", format!("{name}+1@{domain}"))));
+        }
+        for (channel, to) in cases {
+            let wanted = others.iter().find(|(other, _)| *other == channel).map_or(*plain, |(_, wanted)| wanted);
+            assert_eq!(played(&app, &to, channel).await, wanted, "{channel} {to}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_takes_nothing_keeps_messages_waiting() {
+    for (fails, health) in [("refused", "stopped"), ("unreachable", "resting")] {
+        let app = TestApp::start().await;
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        let path = format!("/v1/senders/{sender}/channels/sms");
+        let put = async |settings: Value| app.request("PUT", &path, Some(json!({"kind": "sim", "settings": settings}))).await;
+        put(json!({"fails": "sometimes"})).await.expect(400);
+        put(json!({"fails": fails})).await.expect(200);
+        let message = sent(&app, "+34600111222").await;
+        assert_eq!(message["status"], "sending", "{message}");
+        assert_eq!(app.get(&path).await.expect(200).json()["health"]["state"], health);
+        app.advance(Duration::from_secs(1)).await;
+        put(json!({})).await.expect(200);
+        for _ in 0..4 {
+            app.advance(Duration::from_secs(60)).await;
+        }
+        assert_eq!(app.message(message["id"].as_str().expect("an id")).await["status"], "delivered", "{fails}");
+        assert_eq!(app.get(&path).await.expect(200).json()["health"]["state"], "ok");
+    }
+}
+
+#[test]
+fn the_table_in_the_docs_has_these_rows() {
+    let docs = repository_file("docs/API.md");
+    let table = docs.split("## Sandbox recipients").nth(1).and_then(|rest| rest.split("| what happens |").nth(1)).expect("the table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|line| line.split('|').map(str::trim).skip(1).take(3).collect::<Vec<_>>());
+    let documented: Vec<_> = cells.map(|c| (c[0].to_owned(), c[1].to_owned(), c[2].trim_matches(['`', '@']).to_owned())).collect();
+    let tested: Vec<_> = ROWS.iter().map(|(number, name, ..)| ((*number).to_owned(), (*number).to_owned(), (*name).to_owned())).collect();
+    assert_eq!(documented, tested);
+}
 
 async fn sent(app: &TestApp, to: &str) -> Value {
     let email = to.contains('@');

@@ -4,12 +4,44 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, SendRequest, Services, Settings, TemplateApi, Verdict};
+use nuncio_channel::{
+    Account, Adapter, AdapterFactory, Capabilities, Field, Registry, SendRequest, Services, Settings, TemplateApi, Verdict,
+};
+use nuncio_channel_sim::SimFactory;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, FieldError, MessageType};
+use nuncio_testkit::{Backend, Options, TestApp};
 
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: nuncio_channel::Receipts::Never, window: 8 };
+
+/// The simulator under another name: a provider of every channel for the live environment, which refuses `sim`.
+#[derive(Debug)]
+struct StandIn;
+
+impl AdapterFactory for StandIn {
+    fn kind(&self) -> &'static str {
+        "stand_in"
+    }
+
+    fn channels(&self) -> &'static [Channel] {
+        SimFactory.channels()
+    }
+
+    fn fields(&self) -> &'static [Field] {
+        SimFactory.fields()
+    }
+
+    fn open(&self, account: &Account, services: &Services) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
+        SimFactory.open(account, services)
+    }
+}
+
+/// A server whose live environment knows the provider `stand_in`.
+pub(crate) async fn with_stand_in(backend: Backend) -> TestApp {
+    let registry = Registry::new(vec![Arc::new(SimFactory), Arc::new(StandIn)]);
+    TestApp::with(backend, Options { registry, ..Options::default() }).await
+}
 
 /// A provider that answers what the test has written down of templates, and remembers what it was asked. To messages no answer comes.
 #[derive(Clone, Debug, Default)]

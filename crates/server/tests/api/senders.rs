@@ -7,6 +7,8 @@ use nuncio_domain::Environment;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
+use crate::scripted::with_stand_in;
+
 const CHANNELS: [&str; 7] = ["sms", "sms_oneway", "whatsapp", "telegram", "email", "instagram", "voice"];
 
 async fn live(app: &TestApp, method: &str, path: &str, body: Option<Value>) -> nuncio_testkit::Answer {
@@ -362,7 +364,7 @@ async fn command(app: &TestApp, command: Command) -> nuncio_domain::Result<Answe
 #[tokio::test]
 async fn set_up_is_carried_over_to_the_other_world() {
     for backend in Backend::all() {
-        let app = TestApp::on(backend).await;
+        let app = with_stand_in(backend).await;
         let body = json!({"name": "Shop", "phoneNumber": "+34600111222", "webhookUrl": "https://example.com/x", "webhookEvents": ["message.sent"],
             "emailReceivingEnabled": true, "allowedCountries": ["ES"], "dailySpendLimit": 2.5});
         let made = make(&app, body).await;
@@ -382,7 +384,7 @@ async fn set_up_is_carried_over_to_the_other_world() {
         let profile = format!("{}/profile", path(&copied));
         live(&app, "GET", &profile, None).await.expect(400);
         // The provider that is connected at last is told of the profile.
-        live(&app, "PUT", &format!("{}/channels/whatsapp", path(&copied)), Some(json!({"kind": "sim"}))).await.expect(201);
+        live(&app, "PUT", &format!("{}/channels/whatsapp", path(&copied)), Some(json!({"kind": "stand_in"}))).await.expect(201);
         let profile = live(&app, "GET", &profile, None).await.expect(200).json();
         assert_eq!((&profile["profile"]["about"], &profile["profile"]["vertical"]), (&json!("hello"), &json!("RETAIL")));
     }
@@ -400,7 +402,7 @@ async fn the_command_line_does_what_the_api_does() {
     let shown = live(&app, "GET", &path(&made), None).await.expect(200).json();
     assert_eq!((&shown["name"], &shown["isDefault"]), (&json!("Store"), &json!(true)));
     command(&app, Command::SendersDelete { env: Environment::Live, id }).await.expect_err("it is the default one");
-    let list = command(&app, Command::SendersList { env: Environment::Live }).await.expect("a list").json;
+    let list = command(&app, Command::SendersList { env: Some(Environment::Live) }).await.expect("a list").json;
     let first = list.as_array().expect("senders").iter().find(|s| s["isDefault"] == false).expect("the other one");
     let id = first["id"].as_str().expect("an id").to_owned();
     command(&app, Command::SendersDelete { env: Environment::Live, id: id.clone() }).await.expect("it goes");

@@ -28,10 +28,15 @@ struct Frames {
 impl Frames {
     /// Opens the stream of a key, after the event with this id or from now on.
     async fn open(app: &TestApp, key: &str, after: Option<&str>) -> Self {
+        Self::open_at(app, key, after, "/v1/events").await
+    }
+
+    /// The same with a query.
+    async fn open_at(app: &TestApp, key: &str, after: Option<&str>, path: &str) -> Self {
         let auth = format!("Bearer {key}");
         let mut headers = vec![("authorization", auth.as_str()), ("accept", "text/event-stream")];
         headers.extend(after.map(|id| ("last-event-id", id)));
-        let answer = app.open("GET", "/v1/events", &headers, Vec::new()).await;
+        let answer = app.open("GET", path, &headers, Vec::new()).await;
         assert_eq!((answer.status().as_u16(), &answer.headers()["content-type"]), (200, &"text/event-stream".parse().expect("a value")));
         Self { body: answer.into_body(), read: String::new() }
     }
@@ -111,6 +116,26 @@ async fn events_are_streamed_as_they_are_listed_and_resumed() {
         let live = format!("Bearer {}", app.live_key);
         let headers = [("authorization", live.as_str()), ("accept", "text/event-stream"), ("last-event-id", all[0].id.as_str())];
         app.send("GET", "/v1/events", &headers, None).await.expect(400);
+    }
+}
+
+// holds: events.stream, events.filters
+#[tokio::test]
+async fn a_stream_takes_the_filters_of_the_list() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let path = "/v1/events?type=message.queued&type=message.delivered";
+        let mut stream = Frames::open_at(&app, &app.test_key, None, path).await;
+        send(&app).await;
+        send(&app).await;
+        let frames = stream.take(4).await;
+        let names: Vec<_> = frames.iter().map(|frame| frame.event.as_str()).collect();
+        assert_eq!(names, ["message.queued", "message.delivered", "message.queued", "message.delivered"]);
+        let mut all = Frames::open(&app, &app.test_key, Some(&frames[1].id)).await;
+        assert_eq!(all.take(4).await[0], frames[2], "an id holds with other filters, too");
+        let of_one = format!("/v1/events?resourceId={}", frames[2].data["data"]["message"]["id"].as_str().expect("an id"));
+        let mut of_one = Frames::open_at(&app, &app.test_key, Some(&frames[0].id), &of_one).await;
+        assert_eq!(of_one.next().await.expect("an event"), frames[2]);
     }
 }
 

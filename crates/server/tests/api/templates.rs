@@ -131,6 +131,10 @@ async fn a_submitted_template_is_decided_and_told() {
         assert_eq!(template["status"], "rejected");
         assert!(template["rejectionReason"].is_string(), "{template}");
         submit(&app, &refused).await; // may be handed in again
+        let undecided = make(&app, json!({"name": "pending_for_ever", "language": "en", "body": "x"})).await;
+        submit(&app, &undecided).await;
+        app.advance(Duration::from_secs(7 * 86_400)).await;
+        assert_eq!(app.get(&format!("/v1/templates/{undecided}")).await.json()["status"], "pending");
         let uuid = id.parse::<nuncio_domain::TemplateId>().expect("an id").uuid();
         let told = app.store().read().await.expect("a reader").list_resource_events(app.tenant(), ResourceKind::Template, uuid).await;
         let told: Vec<_> = told.expect("events").into_iter().flat_map(|(_, o)| o).collect();
@@ -233,4 +237,84 @@ async fn variables_are_held_against_the_template() {
     let mut long = message("+34600111222", "sms", &id);
     long["content"]["templateVariables"] = json!({"1": "x".repeat(1_000), "2": "y".repeat(1_000)});
     assert_eq!(paths(&app.post("/v1/messages", long).await.expect(400).json()), ["content.templateVariables"]);
+}
+
+// holds: templates.update
+#[tokio::test]
+async fn an_approved_template_stays_in_use_until_its_new_version_is_approved() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = make(&app, json!({"name": "greeting", "language": "en", "body": "Hello {{1}}", "smsBody": "Hi {{1}}"})).await;
+        let path = format!("/v1/templates/{id}");
+        let draft = app.get(&path).await.expect(200).json();
+        assert_eq!((&draft["version"], draft.get("approvedVersion")), (&json!(1), None));
+        submit(&app, &id).await;
+        let approved = app.get(&path).await.expect(200).json();
+        assert_eq!((&approved["status"], &approved["version"], &approved["approvedVersion"]), (&json!("approved"), &json!(1), &json!(1)));
+        let change = async |body: Value| app.request("PATCH", &path, Some(body)).await.expect(200).json();
+        assert_eq!(change(json!({"body": "Hello {{1}}"})).await, approved, "nothing changed");
+        app.clock.advance(Duration::from_millis(1));
+        let edited = change(json!({"body": "Dear {{1}} of {{2}}", "smsBody": null, "footer": "Acme"})).await;
+        assert_eq!((&edited["status"], &edited["version"], &edited["approvedVersion"]), (&json!("draft"), &json!(2), &json!(1)));
+        assert_eq!((&edited["variables"], edited.get("smsBody"), &edited["footer"]), (&json!(["1", "2"]), None, &json!("Acme")));
+        assert_eq!(app.get(&path).await.expect(200).json(), edited);
+        // Messages are made from what was approved, by every channel.
+        let text_by = async |channel: &str, variables: Value, status: u16| {
+            let body = json!({"to": "+34600111222", "channel": channel, "messageType": "template",
+                "content": {"templateId": id, "templateVariables": variables}});
+            app.post("/v1/messages", body).await.expect(status).json()["message"]["text"].clone()
+        };
+        assert_eq!(text_by("whatsapp", json!({"1": "Ada"}), 202).await, "Hi Ada");
+        assert_eq!(text_by("sms", json!({"1": "Ada"}), 202).await, "Hi Ada");
+        text_by("sms", json!({"1": "Ada", "2": "Acme"}), 400).await;
+        submit(&app, &id).await;
+        let approved = app.get(&path).await.expect(200).json();
+        assert_eq!((&approved["status"], &approved["version"], &approved["approvedVersion"]), (&json!("approved"), &json!(2), &json!(2)));
+        assert_eq!(text_by("sms", json!({"1": "Ada", "2": "Acme"}), 202).await, "Dear Ada of Acme\n\nAcme");
+        // A version that WhatsApp refuses takes nothing away.
+        change(json!({"body": "reject {{1}} {{2}}"})).await;
+        submit(&app, &id).await;
+        let rejected = app.get(&path).await.expect(200).json();
+        assert_eq!((&rejected["status"], &rejected["version"], &rejected["approvedVersion"]), (&json!("rejected"), &json!(3), &json!(2)));
+        assert_eq!(text_by("whatsapp", json!({"1": "Ada", "2": "Acme"}), 202).await, "Dear Ada of Acme\n\nAcme");
+        let page = app.get(&format!("/v1/events?resourceId={id}")).await.expect(200).json();
+        let told: Vec<_> = page["items"].as_array().expect("items").iter().map(|e| e["data"]["template"]["status"].clone()).collect();
+        let expected = ["rejected", "pending", "draft", "approved", "pending", "draft", "approved", "pending"];
+        assert_eq!(told, expected.map(|status| json!(status)));
+    }
+}
+
+// holds: templates.update
+#[tokio::test]
+async fn a_change_of_a_template_is_held_to_its_rules() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = make(&app, json!({"name": "plain", "language": "en", "body": "Hello {{1}}"})).await;
+        let path = format!("/v1/templates/{id}");
+        for (change, fault) in [
+            (json!({"body": null}), "body"),
+            (json!({"body": "{{0}}"}), "body"),
+            (json!({"smsBody": "{{name}}"}), "body"),
+            (json!({"variables": ["2"]}), "variables[0]"),
+            (json!({"headerType": "text"}), "headerContent"),
+            (json!({"name": "other"}), "name"),
+            (json!({"language": "es"}), "language"),
+            (json!({"buttons": null}), "buttons"),
+        ] {
+            let refused = app.request("PATCH", &path, Some(change.clone())).await.expect(400).json();
+            assert_eq!(paths(&refused)[0], fault, "{change}: {refused}");
+        }
+        let changed = app.request("PATCH", &path, Some(json!({"whatsappCategory": "MARKETING"}))).await.expect(200).json();
+        assert_eq!((&changed["category"], &changed["version"], &changed["status"]), (&json!("MARKETING"), &json!(2), &json!("draft")));
+        // A draft that was never approved is used as it is.
+        let body = json!({"to": "+34600111222", "channel": "sms", "messageType": "template",
+            "content": {"templateId": id, "templateVariables": {"1": "Ada"}}});
+        app.request("PATCH", &path, Some(json!({"body": "Dear {{1}}"}))).await.expect(200);
+        assert_eq!(app.post("/v1/messages", body).await.expect(202).json()["message"]["text"], "Dear Ada");
+        let sender = sender(&app).await;
+        app.post(&format!("{path}/submit"), json!({"senderId": sender})).await.expect(202);
+        let pending = app.request("PATCH", &path, Some(json!({"footer": "x"}))).await.expect(400).json();
+        assert_eq!(pending["details"]["allowedFrom"], json!(["draft", "rejected", "approved"]));
+        app.request("PATCH", "/v1/templates/tpl_01hgw2bbg0e9tatjpp9vyrkcyk", Some(json!({}))).await.expect(404);
+    }
 }

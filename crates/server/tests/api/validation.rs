@@ -182,3 +182,113 @@ async fn too_much_is_too_much() {
 fn base64_of(bytes: usize) -> String {
     "AAAA".repeat(bytes / 3)
 }
+
+/// A name is read by people, in lists and at terminals: it must look like what it is.
+// holds: errors.names
+#[tokio::test]
+async fn names_are_one_line_without_control_characters() {
+    let app = TestApp::start().await;
+    let id = |answer: &Value| answer["id"].as_str().expect("an id").to_owned();
+    let sender = id(&app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json());
+    let contact = app.post("/v1/contacts", json!({"channels": [{"channel": "telegram", "identifier": "7"}]})).await.expect(201).json();
+    let (contact, channel) = (id(&contact), id(&contact["channels"][0]));
+    let draft = app.post("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})).await.expect(201).json();
+    let broadcast = id(&draft["broadcast"]);
+    let phone = crate::authz::stock(&app).await;
+    let number = id(&app.post("/v1/phone-numbers", json!({"phoneNumber": phone})).await.expect(201).json()["phoneNumber"]);
+    let other = crate::authz::stock(&app).await;
+    for name in ["a\nb", "a\rb", "\u{1b}[2Ja", "a\u{9b}b", "a\u{202e}b", "a\u{2066}b", "a\u{2028}b", "a\u{7f}"] {
+        let contacts = json!([{"channel": "telegram", "identifier": "8", "label": name}]);
+        let cases = [
+            ("POST", "/v1/senders".to_owned(), json!({"name": name}), "name"),
+            ("PATCH", format!("/v1/senders/{sender}"), json!({"name": name}), "name"),
+            (
+                "POST",
+                "/v1/contacts".to_owned(),
+                json!({"displayName": name, "channels": [{"channel": "telegram", "identifier": "9"}]}),
+                "displayName",
+            ),
+            ("POST", "/v1/contacts".to_owned(), json!({"channels": contacts}), "channels[0].label"),
+            ("PATCH", format!("/v1/contacts/{contact}"), json!({"displayName": name}), "displayName"),
+            (
+                "POST",
+                format!("/v1/contacts/{contact}/channels"),
+                json!({"channel": "instagram", "identifier": "8", "label": name}),
+                "label",
+            ),
+            ("PATCH", format!("/v1/contacts/{contact}/channels/{channel}"), json!({"label": name}), "label"),
+            ("POST", "/v1/broadcasts".to_owned(), json!({"name": name, "channel": "sms", "text": "x"}), "name"),
+            ("PATCH", format!("/v1/broadcasts/{broadcast}"), json!({"name": name}), "name"),
+            ("POST", "/v1/templates".to_owned(), json!({"name": name, "language": "en", "body": "x"}), "name"),
+            ("POST", "/v1/phone-numbers".to_owned(), json!({"phoneNumber": other, "name": name}), "name"),
+            ("PATCH", format!("/v1/phone-numbers/{number}"), json!({"name": name}), "name"),
+            ("POST", "/v1/invitations".to_owned(), json!({"clientName": name}), "clientName"),
+        ];
+        for (method, path, body, field) in cases {
+            let refused = app.request(method, &path, Some(body)).await.expect(400).json();
+            let faults = refused["details"]["errors"].as_array().expect("faults");
+            let fault = faults.iter().find(|fault| fault["path"] == field);
+            assert!(
+                fault.is_some_and(|f| f["message"].as_str().is_some_and(|m| m.starts_with("contains U+"))),
+                "{method} {path}: {refused}"
+            );
+        }
+        let core = &app.node.core;
+        let permissions = nuncio_domain::Permissions::ALL;
+        let key = core.create_key(app.tenant(), nuncio_domain::Environment::Test, name, permissions).await.expect_err("a bad name");
+        assert_eq!(key.details()["errors"][0]["path"], "name");
+        assert_eq!(core.create_project(name).await.expect_err("a bad name").details()["errors"][0]["path"], "name");
+    }
+    for name in ["Łódź & Söhne", "شركة", "👨‍👩‍👧"] {
+        app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"name": name}))).await.expect(200);
+    }
+}
+
+/// Of a text message, of the words above choices, and of a caption alike.
+// holds: messages.blank
+#[tokio::test]
+async fn a_text_of_blanks_is_no_text() {
+    let app = TestApp::start().await;
+    let media = json!({"mediaUrl": "https://example.com/a.png"});
+    for blank in [" ", "\n\t ", "\u{a0}", "\u{200b}\u{feff}", "\u{3000}"] {
+        for body in [
+            json!({"to": "+34600111222", "text": blank}),
+            json!({"to": "+34600111222", "channel": "voice", "text": blank}),
+            json!({"to": "a@example.org", "subject": "s", "text": blank}),
+            json!({"to": "+34600111222", "messageType": "image", "text": blank, "content": media}),
+            json!({"to": "+34600111222", "messageType": "buttons", "text": blank, "content": {"buttons": [{"id": "1", "title": "Yes"}]}}),
+        ] {
+            assert_eq!(faults(&app, body).await, ["text"], "{blank:?}");
+        }
+        let html = json!({"to": "a@example.org", "subject": "s", "htmlBody": blank});
+        assert_eq!(faults(&app, html).await, ["text"]);
+        let draft = json!({"name": "b", "channel": "sms", "text": blank});
+        assert_eq!(app.post("/v1/broadcasts", draft).await.expect(400).json()["details"]["errors"][0]["path"], "text");
+    }
+    app.post("/v1/messages", json!({"to": "+34600111222", "text": " x "})).await.expect(202);
+    app.post("/v1/messages", json!({"to": "a@example.org", "subject": "s", "htmlBody": "<p>x</p>", "text": " "})).await.expect(202);
+}
+
+/// The API is strict, and says what would be right.
+// holds: messages.to.meant
+#[tokio::test]
+async fn a_number_in_another_form_gets_the_one_that_was_meant() {
+    let app = TestApp::start().await;
+    for written in ["+34 600 111 222", "0034 600 111 222", "34 600 111 222", "+34-600-111-222", "+34 (600) 111.222"] {
+        for (path, field, body) in [
+            ("/v1/messages", "to", json!({"to": written, "text": "x"})),
+            ("/v1/senders", "phoneNumber", json!({"name": "x", "phoneNumber": written})),
+            ("/v1/contacts", "channels[0].identifier", json!({"channels": [{"channel": "sms", "identifier": written}]})),
+            ("/v1/suppressions", "identifier", json!({"identifier": written})),
+            ("/v1/introspect/phone", "phoneNumber", json!({"phoneNumber": written})),
+            ("/v1/phone-numbers", "phoneNumber", json!({"phoneNumber": written})),
+        ] {
+            let refused = app.post(path, body).await.expect(400).json();
+            let fault = &refused["details"]["errors"][0];
+            assert!(
+                fault["path"] == field && fault["message"].as_str().is_some_and(|m| m.contains("+34600111222")),
+                "{path} {written}: {fault}"
+            );
+        }
+    }
+}

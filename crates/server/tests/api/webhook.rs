@@ -205,3 +205,36 @@ async fn what_is_set_up_is_posted_to_and_what_is_removed_is_not() {
         assert_eq!(receiver.got().len(), 2);
     }
 }
+
+/// As addresses of such places are. Which setting permits them is said.
+// holds: webhooks.guard
+#[tokio::test]
+async fn names_that_lead_inside_are_refused_when_they_are_set() {
+    let app = TestApp::start().await;
+    let made = app.post("/v1/senders", json!({"name": "Shop"})).await.expect(201).json();
+    let sender = format!("/v1/senders/{}", made["id"].as_str().expect("an id"));
+    for (host, setting) in [
+        ("localhost", "net.allow_loopback"),
+        ("localhost:8443", "net.allow_loopback"),
+        ("hooks.localhost", "net.allow_loopback"),
+        ("127.0.0.1", "net.allow_loopback"),
+        ("foo.internal", "net.allow_networks"),
+        ("metadata.google.internal", "net.allow_networks"),
+        ("printer.local", "net.allow_networks"),
+        ("hooks", "net.allow_networks"),
+        ("10.0.0.1", "net.allow_networks"),
+    ] {
+        let url = format!("https://{host}/hook");
+        for (method, path, field, body) in [
+            ("PUT", "/v1/webhook", "url", json!({"url": url})),
+            ("POST", "/v1/senders", "webhookUrl", json!({"name": "x", "webhookUrl": url})),
+            ("PATCH", sender.as_str(), "webhookUrl", json!({"webhookUrl": url})),
+        ] {
+            let refused = app.request(method, path, Some(body)).await.expect(400).json();
+            let fault = &refused["details"]["errors"][0];
+            assert_eq!(fault["path"], field, "{method} {path} {url}");
+            assert!(fault["message"].as_str().is_some_and(|m| m.contains(setting)), "{url}: {fault}");
+        }
+    }
+    put(&app, json!({"url": "https://hooks.example.com/x"})).await.expect(201);
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nuncio_core::events::EventFilter;
 use nuncio_domain::SenderId;
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
@@ -164,6 +165,47 @@ async fn an_endpoint_that_is_gone_is_switched_off() {
     assert_eq!(receiver.got().len(), 1, "nothing more is posted");
 }
 
+/// Whatever was on its way at that moment: posted, behind another event of its message, or waiting for a free place.
+// holds: webhooks.gone
+#[tokio::test]
+async fn what_was_for_an_endpoint_that_is_gone_is_dead_at_once() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let receiver = Receiver::start().await;
+        let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageSent, EventType::MessageDelivered];
+        hook(&app, Some(default_sender(&app).await), &receiver.url, &told).await;
+        receiver.answer(&[500, 500]);
+        receiver.always(Some(410));
+        for n in 0..50 {
+            send(&app, &format!("+346001113{n:02}")).await;
+        }
+        app.drain().await;
+        for status in ["pending", "failed"] {
+            let open = app.get(&format!("/v1/webhooks/deliveries?status={status}")).await.expect(200).json();
+            assert_eq!(open["items"], json!([]), "{status}");
+        }
+        let dead = app.get("/v1/webhooks/deliveries?status=dead&limit=100").await.expect(200).json();
+        let dead = dead["items"].as_array().expect("deliveries");
+        assert!(dead.iter().any(|d| d["attempts"][0]["responseStatus"] == 410), "{dead:?}");
+        assert!(dead.len() >= receiver.got().len().min(100) && dead.iter().all(|d| d.get("nextAttemptAt").is_none()), "{dead:?}");
+    }
+}
+
+/// Its operator can tell at once what it will not get.
+#[tokio::test]
+async fn what_waits_for_a_webhook_that_is_switched_off_is_dead_at_once() {
+    let app = app(Backend::Sqlite).await;
+    let receiver = Receiver::start().await;
+    let sender = default_sender(&app).await;
+    hook(&app, Some(sender), &receiver.url, &[EventType::MessageDelivered]).await;
+    receiver.always(Some(500));
+    send(&app, "+34600111222").await;
+    app.drain().await;
+    app.request("PATCH", &format!("/v1/senders/{sender}"), Some(json!({"webhookActive": false}))).await.expect(200);
+    let all = app.get("/v1/webhooks/deliveries").await.expect(200).json();
+    assert_eq!((&all["items"][0]["status"], all["items"][0].get("nextAttemptAt")), (&json!("dead"), None), "{all}");
+}
+
 #[tokio::test]
 async fn a_crash_repeats_what_was_under_way_and_loses_nothing() {
     for backend in Backend::all() {
@@ -199,6 +241,30 @@ async fn a_webhook_can_be_tried_out() {
     assert_eq!(receiver.got()[0].header("webhook-id"), tested["eventId"]);
     let delivery = tested["deliveryId"].as_str().expect("an id");
     assert_eq!(app.get(&format!("/v1/webhooks/deliveries/{delivery}")).await.expect(200).json()["delivery"]["status"], "delivered");
+}
+
+// holds: webhooks.test
+#[tokio::test]
+async fn the_webhook_of_a_world_can_be_tried_out() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        app.post("/v1/webhook/test", json!({})).await.expect(400);
+        let receiver = Receiver::start().await;
+        let of_sender = default_sender(&app).await;
+        let of_world = Receiver::start().await;
+        hook(&app, Some(of_sender), &receiver.url, &[]).await;
+        app.post("/v1/webhook/test", json!({})).await.expect(400);
+        hook(&app, None, &of_world.url, &[]).await;
+        let tested = app.post("/v1/webhook/test", json!({})).await.expect(202).json();
+        app.drain().await;
+        assert_eq!((of_world.taken(), receiver.taken().len()), (vec!["webhook.test".to_owned()], 0));
+        let path = format!("/v1/webhooks/deliveries/{}", tested["deliveryId"].as_str().expect("an id"));
+        let delivery = app.get(&path).await.expect(200).json()["delivery"].clone();
+        assert_eq!(
+            (&delivery["status"], &delivery["senderId"], &delivery["eventId"]),
+            (&json!("delivered"), &Value::Null, &tested["eventId"])
+        );
+    }
 }
 
 // holds: events.list
@@ -271,13 +337,13 @@ async fn the_log_can_be_followed_and_resumed() {
             send(&app, &format!("+3460011122{n}")).await;
         }
         app.drain().await;
-        let (all, end) = app.node.core.events_after(&caller, begin, 100).await.expect("events");
+        let (all, end) = app.node.core.events_after(&caller, &EventFilter::default(), begin, 100).await.expect("events");
         assert_eq!(all.len(), 12);
-        assert_eq!(app.node.core.events_after(&caller, end, 100).await.expect("events").0.len(), 0);
+        assert_eq!(app.node.core.events_after(&caller, &EventFilter::default(), end, 100).await.expect("events").0.len(), 0);
         // From any event on, the next is the next: also in the middle of a row.
         for (n, (token, _)) in all.iter().enumerate() {
             let seen = app.node.core.seen_events(&caller, token).expect("a token of the stream");
-            let (rest, _) = app.node.core.events_after(&caller, seen, 100).await.expect("events");
+            let (rest, _) = app.node.core.events_after(&caller, &EventFilter::default(), seen, 100).await.expect("events");
             let ids = |events: &[(String, nuncio_core::events::EventView)]| events.iter().map(|(_, e)| e.id).collect::<Vec<_>>();
             assert_eq!(ids(&rest), ids(&all[n + 1..]), "{n}");
         }

@@ -35,6 +35,20 @@ impl Http {
         Ok(Self(BufReader::new(stream)))
     }
 
+    /// From this address of the loopback network, so that clients can be told apart.
+    pub(crate) async fn connect_from(host: [u8; 4], address: SocketAddr) -> Result<Self> {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind((host, 0).into())?;
+        let stream = socket.connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    /// The connection, for what is no request.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.0.into_inner()
+    }
+
     pub(crate) async fn get(&mut self, key: &str, path: &str) -> Result<Answer> {
         self.call(format!("GET {path} HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n\r\n")).await
     }

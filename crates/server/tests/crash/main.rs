@@ -16,11 +16,15 @@
 //! It then fails with messages that `still are unfinished`. For webhooks: let `Shared::take` (`crates/dispatch/src/webhooks/mod.rs`)
 //! begin at the end of a log instead of at `reader.read`; the test then fails with messages that `are not told`.
 //!
-//! [`schema`] drives the same binary from its own description.
+//! [`hostile`] holds the same binary under clients that mean it harm.
+//!
+//! [`schema`] drives the same binary from its own description, and [`clients`] has clients generated from that.
 //!
 //! Kills come at random moments. `NUNCIO_TEST_SEED` sets the seed, which every run prints; requests and moments follow from it,
 //! what the machine does in between does not.
 
+mod clients;
+mod hostile;
 mod http;
 mod kill;
 mod ledger;

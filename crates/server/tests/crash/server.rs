@@ -150,6 +150,13 @@ impl Server {
         assert!(status.success(), "{status}");
     }
 
+    /// The memory that it holds, in MB.
+    pub(crate) fn resident_mb(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().expect("it runs"))).expect("Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") / 1024
+    }
+
     /// Its exit code, when it ends by itself in time.
     pub(crate) async fn ended(&mut self, patience: Duration) -> Option<i32> {
         timeout(patience, self.child.wait()).await.ok()?.expect("it can be waited for").code()

@@ -3,6 +3,7 @@
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::Condition;
 use super::{Conn, Db};
 use crate::row::{DueRow, due_columns};
 
@@ -53,9 +54,12 @@ pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64
     .await
 }
 
-/// Compares one entry of `metadata`, whether it is a text or another scalar.
-pub(super) fn push_metadata(query: &mut QueryBuilder<Db>, key: &str, value: &str) {
-    query.push(" AND CAST(CAST(request AS JSONB) -> 'metadata' -> ").push_bind(key.to_owned());
-    query.push(" AS TEXT) IN (").push_bind(serde_json::Value::from(value).to_string()).push(", ").push_bind(value.to_owned());
-    query.push(")");
+/// That an entry of the object `member` of `column` is `value`, as a text or as another scalar. Read as `JSON`, which keeps numbers as they
+/// were written.
+pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, value: &str) -> Condition {
+    let (key, text, value) = (key.to_owned(), serde_json::Value::from(value).to_string(), value.to_owned());
+    Box::new(move |query| {
+        query.push("CAST(CAST(").push(column).push(" AS JSON) -> '").push(member).push("' -> ").push_bind(key.clone());
+        query.push(" AS TEXT) IN (").push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
+    })
 }

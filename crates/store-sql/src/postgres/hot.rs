@@ -16,6 +16,7 @@ use super::lanes::Trouble;
 use super::recent::{Known, Recent};
 use crate::SqlxResult as _;
 use crate::hot::{AcceptOp, Birth, Fold, Item, Loaded, Moves, Prepared, Reference, TransitionOp, by_reference, items, shard, unspool};
+use crate::quota::Quotas;
 use crate::row::{FixedRow, MessageRow, StateRow, first_sequence, json};
 use crate::till::{Till, is_open, sets_aside};
 
@@ -51,6 +52,10 @@ const BALANCES: &str = "SELECT b.tenant_id, b.available, b.reserved, b.spent, b.
 const INSERT_TRANSFERS: &str = "INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id, recorded_at) \
      SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::uuid[], $9::bigint[])";
 
+/// Rows that every batch of a world with a quota writes. A world that has no room any more, since another node filled it, is left out.
+const COUNT_STORED: &str = "UPDATE storage_quotas q SET stored_bytes = q.stored_bytes + u.bytes \
+     FROM unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, bytes) WHERE q.tenant_id = u.tenant_id AND q.stored_bytes + u.bytes <= q.max_bytes";
+
 /// The last statement of a transaction: rows that every batch of a world writes are held as briefly as can be. A world whose balance
 /// became too small meanwhile is left out.
 const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited) \
@@ -60,12 +65,12 @@ const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, s
      spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
 
 /// A recipient who is not known may be one who was erased: their suppressions stand under a mark.
-const RECIPIENTS: &str = "SELECT u.n, w.epoch, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+const RECIPIENTS: &str = "SELECT u.n, w.epoch, q.max_bytes, q.stored_bytes, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
      AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
      OR (a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
      AND s.identifier = u.mark AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id))) \
      FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, mark, n) \
-     LEFT JOIN worlds w ON w.tenant_id = u.tenant_id \
+     LEFT JOIN worlds w ON w.tenant_id = u.tenant_id LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id \
      LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 
 /// Messages with an event for each, and the addresses and contacts of new recipients. An address that another node made meanwhile is
@@ -142,8 +147,10 @@ const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($1::bigint[], $2::uuid[], 
      JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $4 AND b.status = $5 AND b.fence = u.fence \
      ORDER BY c.tenant_id, c.broadcast_id, c.id FOR UPDATE OF c FOR SHARE OF b";
 
-const WITH_STATUS: &str = "SELECT b.tenant_id, b.id FROM unnest($1::bigint[], $2::uuid[]) AS u (tenant_id, id) \
-     JOIN broadcasts b ON b.tenant_id = u.tenant_id AND b.id = u.id WHERE b.status = $3";
+/// Of these broadcasts those in some statuses, locked: what is given back to a reservation must not meet the transaction that releases
+/// it. Others are not locked.
+const WITH_STATUS: &str = "SELECT b.tenant_id, b.id, b.status FROM unnest($1::bigint[], $2::uuid[]) AS u (tenant_id, id) \
+     JOIN broadcasts b ON b.tenant_id = u.tenant_id AND b.id = u.id WHERE b.status = ANY($3) ORDER BY b.tenant_id, b.id FOR SHARE OF b";
 
 const MOVE_CONTACTS: &str = "UPDATE broadcast_contacts c SET status = u.status, message_id = u.message_id \
      FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[]) AS u (tenant_id, broadcast_id, id, status, message_id) \
@@ -237,13 +244,18 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         let items = ops.iter().zip(&found).enumerate().filter(|(n, _)| answers[*n].is_none());
         items.map(|(n, (op, found))| (n, &*op.item, *found)).collect()
     };
+    let mut quotas = Quotas::default();
+    for (prepared, found) in all.iter().zip(&found) {
+        quotas.know(prepared.item.message.tenant.0, found.quota.map(|q| q.0), found.quota.map(|q| q.1));
+    }
     let costs = all.iter().any(|p| sets_aside(&p.item.message) > 0);
     let plain = |p: &&Prepared| p.item.idempotency.is_none() && p.item.message.state.detail.broadcast.is_none();
-    let (written, by) = if costs || !all.iter().all(plain) {
+    let (written, by) = if costs || !quotas.is_empty() || !all.iter().all(plain) {
         let mut tx = conn.begin().await.store()?;
         claim_keys(&mut tx, ops, &mut answers).await?;
         claim_contacts(&mut tx, ops, &mut answers).await?;
-        let till = if costs { reserve(&mut tx, ops, &found, &mut answers).await? } else { Till::default() };
+        let till = if costs { till(&mut tx, ops).await? } else { Till::default() };
+        let till = refuse(&mut tx, ops, &found, till, &mut quotas, &mut answers).await?;
         let open = open(&answers);
         let born = births(&open)?;
         let by = insert(&mut tx, &born, &open).await.store()?;
@@ -254,6 +266,7 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
         let mut moves = Moves::default();
         born.iter().for_each(|b| moves.born(&b.born.message));
         write_moves(&mut tx, &moves).await?;
+        count_stored(&mut tx, &quotas).await?;
         book(&mut tx, &till).await?;
         tx.commit().await.map_err(Trouble::of_commit)?;
         (open.into_iter().zip(born).collect::<Vec<_>>(), by)
@@ -274,26 +287,43 @@ pub(super) async fn accept(conn: &mut PgConnection, recent: &Recent, ops: &[Acce
     Ok(answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect())
 }
 
-/// Sets aside what the new messages of a batch may cost. What is not available refuses its message, whose key is free again.
-async fn reserve(conn: &mut PgConnection, ops: &[AcceptOp], found: &[Found], answers: &mut [Option<Accepted>]) -> Result<Till> {
+/// The balances of the worlds whose new messages may cost something.
+async fn till(conn: &mut PgConnection, ops: &[AcceptOp]) -> Result<Till> {
     let mut tenants: Vec<i64> =
         ops.iter().filter(|op| sets_aside(&op.item.item.message) > 0).map(|op| op.item.item.message.tenant.0).collect();
     tenants.sort_unstable();
     tenants.dedup();
     let mut till = Till::default();
-    let rows: Vec<(i64, i64, i64, i64, i16)> = sqlx::query_as(BALANCES).bind(tenants).fetch_all(&mut *conn).await.store()?;
+    let rows: Vec<(i64, i64, i64, i64, i16)> = sqlx::query_as(BALANCES).bind(tenants).fetch_all(conn).await.store()?;
     for (tenant, available, reserved, spent, limited) in rows {
         let balance = Balance { available: Micros(available), reserved: Micros(reserved), spent: Micros(spent), limited: limited != 0 };
         till.know(TenantId(tenant), balance);
     }
+    Ok(till)
+}
+
+/// Sets aside what the new messages of a batch may cost, and counts their bytes. One for which there is no money or no room is refused, and
+/// its key is free again.
+async fn refuse(
+    conn: &mut PgConnection,
+    ops: &[AcceptOp],
+    found: &[Found],
+    mut till: Till,
+    quotas: &mut Quotas,
+    answers: &mut [Option<Accepted>],
+) -> Result<Till> {
     let mut refused = HashMap::new();
-    for (n, op) in ops.iter().enumerate() {
-        if answers[n].is_none()
-            && !found[n].suppressed
-            && let Err(shortage) = till.reserve(&op.item.item.message)
-        {
-            refused.insert(op.item.item.message.id, shortage);
-            answers[n] = Some(Accepted::Short(shortage));
+    for (n, op) in ops.iter().enumerate().filter(|(n, _)| answers[*n].is_none()).collect::<Vec<_>>() {
+        let refusal = match quotas.refuse(&op.item) {
+            None if !found[n].suppressed => till.reserve(&op.item.item.message).err().map(Accepted::Short),
+            refusal => refusal,
+        };
+        match refusal {
+            Some(refusal) => {
+                refused.insert(op.item.item.message.id, refusal.clone());
+                answers[n] = Some(refusal);
+            }
+            None => quotas.keep(&op.item),
         }
     }
     if refused.is_empty() {
@@ -302,9 +332,9 @@ async fn reserve(conn: &mut PgConnection, ops: &[AcceptOp], found: &[Found], ans
     // Who lost a key to a message that is refused was not served either.
     for answer in answers.iter_mut() {
         if let Some(Accepted::Duplicate { original, .. }) = answer
-            && let Some(shortage) = refused.get(original)
+            && let Some(refusal) = refused.get(original)
         {
-            *answer = Some(Accepted::Short(*shortage));
+            *answer = Some(refusal.clone());
         }
     }
     let freed: Vec<_> = ops
@@ -323,6 +353,24 @@ async fn reserve(conn: &mut PgConnection, ops: &[AcceptOp], found: &[Found], ans
             .store()?;
     }
     Ok(till)
+}
+
+/// Writes how many bytes more worlds with a quota keep.
+async fn count_stored(conn: &mut PgConnection, quotas: &Quotas) -> Result<()> {
+    let added = quotas.added();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let counted = sqlx::query(COUNT_STORED)
+        .bind(column(&added, |(tenant, _)| *tenant))
+        .bind(column(&added, |(_, bytes)| *bytes))
+        .execute(conn)
+        .await
+        .store()?;
+    if counted.rows_affected() < added.len() as u64 {
+        return Err(StoreError::Busy("another node filled the room that this batch counted on".to_owned()));
+    }
+    Ok(())
 }
 
 /// Writes what a batch moves, last of all.
@@ -473,23 +521,21 @@ async fn write_moves(conn: &mut PgConnection, moves: &Moves) -> Result<()> {
     Ok(())
 }
 
-/// Finds out which of the messages that may start are part of a cancelled broadcast.
-async fn mark_cancelled(conn: &mut PgConnection, fold: &mut Fold) -> Result<()> {
-    let keys: std::collections::BTreeSet<_> = fold.starting_in_broadcasts().map(|(key, _)| key).collect();
+/// Finds out which broadcasts let no attempt of the batch start.
+async fn ask_broadcasts(conn: &mut PgConnection, fold: &mut Fold, items: &[Item<'_>]) -> Result<()> {
+    let keys: Vec<_> = fold.deciding_broadcasts(items).into_iter().collect();
     if keys.is_empty() {
         return Ok(());
     }
-    let keys: Vec<_> = keys.into_iter().collect();
-    let cancelled: Vec<(i64, Uuid)> = sqlx::query_as(WITH_STATUS)
+    let rows: Vec<(i64, Uuid, i16)> = sqlx::query_as(WITH_STATUS)
         .bind(column(&keys, |key| key.0))
         .bind(column(&keys, |key| key.1))
-        .bind(Status::Cancelled.number())
+        .bind([Status::Paused, Status::Cancelled].map(Status::number))
         .fetch_all(conn)
         .await
         .store()?;
-    for (key, loaded) in fold.starting_in_broadcasts() {
-        loaded.cancelled = cancelled.contains(&key);
-    }
+    let halted = rows.into_iter().filter_map(|(tenant, id, status)| Some(((tenant, id), Status::from_number(status)?.halt()?)));
+    fold.halt(&halted.collect());
     Ok(())
 }
 
@@ -515,6 +561,8 @@ async fn end_keys(conn: &mut PgConnection, keys: &[(i64, Uuid, String, i64)]) ->
 struct Found {
     /// Of the world; `None` when it is gone.
     epoch: Option<i64>,
+    /// How many bytes its world may keep, and keeps.
+    quota: Option<(i64, i64)>,
     /// Address and contact.
     known: Option<(Uuid, Uuid)>,
     suppressed: bool,
@@ -543,7 +591,7 @@ fn place(prepared: &Prepared) -> (i64, i16, &str) {
 }
 
 async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<Vec<Found>> {
-    type Row = (i64, Option<i64>, Option<Uuid>, Option<Uuid>, bool);
+    type Row = (i64, Option<i64>, Option<i64>, Option<i64>, Option<Uuid>, Option<Uuid>, bool);
     let rows: Vec<Row> = sqlx::query_as(RECIPIENTS)
         .bind(column(prepared, |p| p.item.message.tenant.0))
         .bind(column(prepared, |p| p.item.recipient.kind.number()))
@@ -554,8 +602,8 @@ async fn recipients(conn: &mut PgConnection, prepared: &[&Prepared]) -> Result<V
         .await
         .store()?;
     let mut found = vec![Found::default(); prepared.len()];
-    for (n, epoch, address, contact, suppressed) in rows {
-        found[n as usize - 1] = Found { epoch, known: address.zip(contact), suppressed };
+    for (n, epoch, max_bytes, stored_bytes, address, contact, suppressed) in rows {
+        found[n as usize - 1] = Found { epoch, quota: max_bytes.zip(stored_bytes), known: address.zip(contact), suppressed };
     }
     Ok(found)
 }
@@ -788,7 +836,7 @@ async fn apply_locked(
         }
         fold.insert(key, Loaded::new(0, fixed.address_id, state.decode()?, idempotency_key, starts.then_some(fixed), suppressed));
     }
-    mark_cancelled(conn, fold).await?;
+    ask_broadcasts(conn, fold, items).await?;
     let answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
     keep_references(conn, &fold.references(items)).await?;
     keep_receipts(conn, &fold.receipts(items)).await?;

@@ -36,6 +36,8 @@ mod numbers;
 mod people;
 #[path = "../sql/prices.rs"]
 mod prices;
+#[path = "../sql/quotas.rs"]
+mod quotas;
 #[path = "../sql/profiles.rs"]
 mod profiles;
 #[path = "../sql/query.rs"]
@@ -196,8 +198,18 @@ impl Tx for SqlTx {
 impl Store for PostgresStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
         let mut prepared = Box::new(Prepared::new(item)?);
+        let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
         self.spool(&mut prepared).await?;
-        self.lanes.accept(prepared).await
+        let accepted = self.lanes.accept(prepared).await;
+        // Whoever is refused again and again must not fill the disk until the purge comes.
+        if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
+            && !matches!(answer, Accepted::New { .. })
+        {
+            let mut tx = self.begin().await?;
+            tx.delete_spool(tenant, id).await?;
+            tx.commit().await?;
+        }
+        accepted
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {

@@ -13,7 +13,7 @@ use nuncio_store::{BroadcastRepo, DueBroadcast, NewBroadcastContact, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::push_any;
+use super::query::{Condition, List};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -49,17 +49,41 @@ struct BroadcastRow {
 }
 
 /// All columns with the sum of the counts, in one statement, so that they are of one moment.
-fn select(html: &'static str) -> QueryBuilder<Db> {
-    let mut query = QueryBuilder::<Db>::new(
-        "SELECT b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ",
-    );
-    query.push(html).push(" AS html, b.body, b.updated_at");
+fn columns(html: &str) -> String {
+    let mut columns = "b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ".to_owned();
+    columns += html;
+    columns += " AS html, b.body, b.updated_at";
     for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost", "prepaid", "held"] {
-        query.push(", CAST(COALESCE((SELECT SUM(k.").push(column);
-        query.push(") FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) AS BIGINT) AS ").push(column);
+        columns += &format!(
+            ", CAST(COALESCE((SELECT SUM(k.{column}) FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) \
+             AS BIGINT) AS {column}"
+        );
     }
-    query.push(" FROM broadcasts b");
-    query
+    columns
+}
+
+/// One stream for each of `statuses`, as an index has them, or one for all.
+fn by_status(
+    column: &'static str,
+    statuses: Vec<i16>,
+    of: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
+) -> Vec<Condition> {
+    if statuses.is_empty() {
+        return vec![Box::new(of)];
+    }
+    let stream = |status: i16| {
+        let of = of.clone();
+        Box::new(move |query: &mut QueryBuilder<Db>| {
+            of(query);
+            query.push(" AND ").push(column).push(" = ").push_bind(status);
+        }) as Condition
+    };
+    statuses.into_iter().map(stream).collect()
+}
+
+/// The numbers of statuses, each once.
+fn numbers(statuses: impl Iterator<Item = i16>) -> Vec<i16> {
+    statuses.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
 }
 
 fn number<T>(value: Option<T>, table: &'static str, what: &str, number: i16) -> Result<T> {
@@ -168,22 +192,24 @@ impl BroadcastRepo for SqlTx {
     }
 
     async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>> {
-        let mut query = select("b.html");
-        query.push(" WHERE b.tenant_id = ").push_bind(tenant.0).push(" AND b.id = ").push_bind(id.uuid());
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query
+            .push(columns("b.html"))
+            .push(" FROM broadcasts b WHERE b.tenant_id = ")
+            .push_bind(tenant.0)
+            .push(" AND b.id = ")
+            .push_bind(id.uuid());
         let row: Option<BroadcastRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
         row.map(BroadcastRow::decode).transpose()
     }
 
     async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>> {
-        let mut query = select("CAST(NULL AS TEXT)");
-        query.push(" WHERE b.tenant_id = ").push_bind(tenant.0);
-        push_any(&mut query, " AND b.status IN (", status.iter().map(|s| s.number()));
-        if let Some(before) = page.before {
-            query.push(" AND b.id < ").push_bind(before);
-        }
-        query.push(" ORDER BY b.id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
-        let rows: Vec<BroadcastRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        let streams = by_status("b.status", numbers(status.iter().map(|s| s.number())), move |query| {
+            query.push("b.tenant_id = ").push_bind(tenant.0);
+        });
+        let columns = columns("CAST(NULL AS TEXT)");
+        let list = List { columns: &columns, table: "broadcasts b", id: "b.id", streams, filter: None };
+        let page = self.page(list, page, |row: &BroadcastRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(BroadcastRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
@@ -267,18 +293,12 @@ impl BroadcastRepo for SqlTx {
         status: &[ContactStatus],
         page: PageRequest,
     ) -> Result<Page<BroadcastContact>> {
-        let mut query = QueryBuilder::<Db>::new(
-            "SELECT c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, m.detail, m.updated_at AS changed_at \
-             FROM broadcast_contacts c LEFT JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id WHERE c.tenant_id = ",
-        );
-        query.push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
-        push_any(&mut query, " AND c.status IN (", status.iter().map(|s| s.number()));
-        if let Some(before) = page.before {
-            query.push(" AND c.id < ").push_bind(before);
-        }
-        query.push(" ORDER BY c.id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
-        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        let streams = by_status("c.status", numbers(status.iter().map(|s| s.number())), move |query| {
+            query.push("c.tenant_id = ").push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
+        });
+        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, m.detail, m.updated_at AS changed_at";
+        let table = "broadcast_contacts c LEFT JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id";
+        let page = self.page(List { columns, table, id: "c.id", streams, filter: None }, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 

@@ -86,12 +86,14 @@ impl ContactRepo for SqlTx {
         let mut born = Born::received(inbound.message.clone(), conversation)?;
         born.fixed.address_id = address.uuid();
         self.insert_born(&born).await?;
+        self.count_stored(tenant.0, born.fixed.request.len() as i64).await?;
         Ok(true)
     }
 
     async fn insert_reply(&mut self, message: &Message) -> Result<()> {
         let born = Born::waiting(message.clone())?;
-        self.insert_born(&born).await
+        self.insert_born(&born).await?;
+        self.count_stored(born.fixed.tenant_id, born.fixed.request.len() as i64).await
     }
 
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {

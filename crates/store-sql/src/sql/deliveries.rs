@@ -11,15 +11,14 @@ use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, 
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{newest_first, push_any};
+use super::query::{Condition, List, all, any_of, is, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
 const LOG: &str = "SELECT position, entry, resource_id, sequence, recorded_at, kind, changes FROM events WHERE tenant_id = ";
 
-const DELIVERIES: &str = "SELECT id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, attempts, updated_at \
-     FROM deliveries d WHERE tenant_id = ";
+const COLUMNS: &str = "id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, attempts, updated_at";
 
 type LogRow = (i64, i64, Uuid, i64, i64, i16, String);
 
@@ -71,6 +70,12 @@ impl DeliveryRow {
     }
 }
 
+fn deliveries() -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::<Db>::new("SELECT ");
+    query.push(COLUMNS).push(" FROM deliveries d WHERE tenant_id = ");
+    query
+}
+
 fn key(sender: Option<SenderId>) -> Uuid {
     sender.map_or(Uuid::nil(), |s| s.uuid())
 }
@@ -89,15 +94,47 @@ impl DeliveryRepo for SqlTx {
         rows.into_iter().map(entry).collect()
     }
 
-    async fn list_log(&mut self, tenant: TenantId, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
+    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
         let mut query = QueryBuilder::<Db>::new(LOG);
         query.push_bind(tenant.0);
-        if let Some(before) = before {
-            query.push(" AND (position, entry) < (").push_bind(before.commit).push(", ").push_bind(before.entry).push(")");
+        // The plus keeps the index of the whole log out: a resource has few rows.
+        let (position, entries) = if resource.is_some() { ("+position", "+entry") } else { ("position", "entry") };
+        if let Some(resource) = resource {
+            query.push(" AND resource_id = ").push_bind(resource);
         }
-        query.push(" ORDER BY position DESC, entry DESC LIMIT ").push_bind(i64::from(limit));
+        if let Some(before) = before {
+            query.push(format!(" AND ({position}, {entries}) < (")).push_bind(before.commit).push(", ").push_bind(before.entry).push(")");
+        }
+        query.push(format!(" ORDER BY {position} DESC, {entries} DESC LIMIT ")).push_bind(i64::from(limit));
         let rows: Vec<LogRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         rows.into_iter().map(entry).collect()
+    }
+
+    async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position> {
+        let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(
+            "SELECT (SELECT MIN(position) FROM events WHERE tenant_id = $1), (SELECT MAX(position) FROM events WHERE tenant_id = $1)",
+        )
+        .bind(tenant.0)
+        .fetch_one(self.conn())
+        .await
+        .or_end(self)?;
+        let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let row: Option<(i64, i64)> = sqlx::query_as(
+                "SELECT position, recorded_at FROM events WHERE tenant_id = $1 AND position >= $2 ORDER BY position, entry LIMIT 1",
+            )
+            .bind(tenant.0)
+            .bind(middle)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+            match row {
+                Some((position, recorded_at)) if recorded_at < at.millis() => low = position + 1,
+                _ => high = middle,
+            }
+        }
+        Ok(Position { commit: low, entry: 0 })
     }
 
     async fn find_log_entry(&mut self, tenant: TenantId, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
@@ -178,7 +215,7 @@ impl DeliveryRepo for SqlTx {
         patience: i16,
         limit: u32,
     ) -> Result<Vec<Delivery>> {
-        let mut query = QueryBuilder::<Db>::new(DELIVERIES);
+        let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at <= ").push_bind(now.millis());
         query.push(
             " AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.tenant_id = d.tenant_id AND e.resource_id = d.resource_id \
@@ -212,37 +249,40 @@ impl DeliveryRepo for SqlTx {
     }
 
     async fn find_delivery(&mut self, tenant: TenantId, id: DeliveryId) -> Result<Option<Delivery>> {
-        let mut query = QueryBuilder::<Db>::new(DELIVERIES);
+        let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
         let row: Option<DeliveryRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
         row.map(DeliveryRow::decode).transpose()
     }
 
     async fn list_deliveries(&mut self, tenant: TenantId, filter: &DeliveryFilter, page: PageRequest) -> Result<Page<Delivery>> {
-        let mut query = QueryBuilder::<Db>::new(DELIVERIES);
-        query.push_bind(tenant.0);
-        if let Some(resource) = filter.resource {
-            query.push(" AND resource_id = ").push_bind(resource);
-        }
+        let resource = filter.resource.map(|resource| is("resource_id", resource));
+        // The condition of the index of unfinished ones must stand in the query as it stands in the index.
+        let unfinished = resource.is_none() && !filter.status.is_empty() && !filter.status.contains(&DeliveryStatus::Delivered);
+        let streams = vec![of_world(tenant.0, move |query| {
+            if let Some(resource) = &resource {
+                query.push(" AND ");
+                resource(query);
+            }
+            query.push(if unfinished { " AND status <> 2" } else { "" });
+        })];
+        let mut conditions: Vec<Condition> = any_of("status", filter.status.iter().map(|s| s.number())).into_iter().collect();
         if let Some(sender) = filter.sender {
-            query.push(" AND sender_id = ").push_bind(sender.uuid());
-        }
-        if !filter.status.is_empty() {
-            // The condition of the index of unfinished ones must stand in the query as it stands in the index.
-            query.push(if filter.status.contains(&DeliveryStatus::Delivered) { "" } else { " AND status <> 2" });
-            push_any(&mut query, " AND status IN (", filter.status.iter().map(|s| s.number()));
+            conditions.push(is("sender_id", sender.uuid()));
         }
         if !filter.event_type.is_empty() {
-            query.push(" AND event_type IN (");
-            let mut list = query.separated(", ");
-            for event_type in &filter.event_type {
-                list.push_bind(event_type.as_str());
-            }
-            query.push(")");
+            let types = filter.event_type.clone();
+            conditions.push(Box::new(move |query| {
+                query.push("event_type IN (");
+                let mut list = query.separated(", ");
+                for event_type in &types {
+                    list.push_bind(event_type.as_str());
+                }
+                query.push(")");
+            }));
         }
-        newest_first(&mut query, page);
-        let rows: Vec<DeliveryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let Page { items, next } = Page::from_rows(rows, page.limit, |row| row.id);
+        let list = List { columns: COLUMNS, table: "deliveries", id: "id", streams, filter: all(conditions) };
+        let Page { items, next } = self.page(list, page, |row: &DeliveryRow| row.id).await?;
         Ok(Page { items: items.into_iter().map(DeliveryRow::decode).collect::<Result<_>>()?, next })
     }
 

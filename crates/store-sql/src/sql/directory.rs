@@ -11,7 +11,7 @@ use nuncio_store::{DirectoryRepo, Result, StoreError};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::newest_first;
+use super::query::{List, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -22,6 +22,7 @@ type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
 const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id FROM projects p \
      JOIN worlds l ON l.project_id = p.id AND l.environment = 'live' JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
 
+const SENDER_COLUMNS: &str = "id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at";
 const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
      FROM senders WHERE tenant_id = ";
 const CONNECTIONS: &str =
@@ -310,12 +311,10 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn list_senders(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Sender>> {
-        let mut query = QueryBuilder::<Db>::new(SENDERS);
-        query.push_bind(tenant.0);
-        newest_first(&mut query, page);
-        let rows: Vec<SenderRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let senders = rows.into_iter().map(SenderRow::decode).collect::<Result<Vec<_>>>()?;
-        Ok(Page::from_rows(senders, page.limit, |sender| sender.id.uuid()))
+        let streams = vec![of_world(tenant.0, |_| {})];
+        let list = List { columns: SENDER_COLUMNS, table: "senders", id: "id", streams, filter: None };
+        let page = self.page(list, page, |row: &SenderRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(SenderRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
     async fn delete_sender(&mut self, tenant: TenantId, id: SenderId) -> Result<bool> {

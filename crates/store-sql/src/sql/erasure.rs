@@ -7,7 +7,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Change;
 use nuncio_domain::message::Failure;
 use nuncio_domain::{AddressId, AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, TenantId, Timestamp};
-use nuncio_store::{BroadcastRepo as _, DeliveryTry, Erasure, ErasureRepo, Occurrence, Result};
+use nuncio_store::{BroadcastRepo as _, DeliveryTry, Erasure, ErasureRepo, Occurrence, QuotaRepo as _, Result};
 use serde_json::Value;
 use sqlx::QueryBuilder;
 use uuid::Uuid;
@@ -18,6 +18,12 @@ use crate::row::{corrupt, json};
 
 /// What is left of a request.
 const ERASED: &str = r#"{"routing":{"reason":"the contact was erased"}}"#;
+
+/// What messages keep: rows, and chunks beside them.
+const STORED: [(&str, &str); 2] = [
+    ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(request)), 0) AS BIGINT) FROM messages", "id"),
+    ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(data)), 0) AS BIGINT) FROM spool_chunks", "message_id"),
+];
 
 fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[MessageId]) -> QueryBuilder<Db> {
     let mut query = QueryBuilder::<Db>::new(text);
@@ -110,6 +116,14 @@ impl ErasureRepo for SqlTx {
         let mut query = begin("SELECT id FROM messages", tenant, "id", ids);
         query.push(" ORDER BY tenant_id, id").push(dialect::LOCK);
         query.build().fetch_all(self.conn()).await.or_end(self)?;
+        if self.find_storage(tenant).await?.is_some() {
+            let mut freed = 0;
+            for (sum, id) in STORED {
+                let (bytes,): (i64,) = begin(sum, tenant, id, ids).build_query_as().fetch_one(self.conn()).await.or_end(self)?;
+                freed += bytes;
+            }
+            self.count_stored(tenant.0, (ERASED.len() * ids.len()) as i64 - freed).await?;
+        }
         let mut query = QueryBuilder::<Db>::new("UPDATE messages SET spooled = 0, request = ");
         query.push_bind(ERASED);
         query.push(

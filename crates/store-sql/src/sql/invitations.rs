@@ -9,7 +9,7 @@ use nuncio_store::{InvitationRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{newest_first, push_any};
+use super::query::{Condition, List, any_of, of_world};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -66,6 +66,8 @@ fn due_at(invitation: &Invitation) -> Option<i64> {
     invitation.status.is_open().then_some(invitation.expires_at.millis())
 }
 
+const COLUMNS: &str = "id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
+     expires_at, viewed_at, started_at, completed_at, updated_at, walk";
 const FIND: &str = "SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
      expires_at, viewed_at, started_at, completed_at, updated_at, walk FROM invitations WHERE tenant_id = $1 AND id = $2";
 
@@ -161,21 +163,18 @@ impl InvitationRepo for SqlTx {
         now: Timestamp,
         page: PageRequest,
     ) -> Result<Page<Invitation>> {
-        let mut query = QueryBuilder::<Db>::new(
-            "SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
-             expires_at, viewed_at, started_at, completed_at, updated_at, walk FROM invitations WHERE tenant_id = ",
-        );
-        query.push_bind(tenant.0);
-        if !statuses.is_empty() {
+        let filter = any_of("", statuses.iter().map(|s| s.number())).map(|in_any| {
             // An open invitation that ended is expired, though that may not have been written yet.
-            query.push(" AND CASE WHEN due_at <= ").push_bind(now.millis()).push(" THEN ");
-            query.push(InvitationStatus::Expired.number().to_string()).push(" ELSE status END");
-            push_any(&mut query, " IN (", statuses.iter().map(|s| s.number()));
-        }
-        newest_first(&mut query, page);
-        let rows: Vec<InvitationRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let invitations = rows.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?;
-        Ok(Page::from_rows(invitations, page.limit, |invitation: &Invitation| invitation.id.uuid()))
+            Box::new(move |query: &mut QueryBuilder<Db>| {
+                query.push("CASE WHEN due_at <= ").push_bind(now.millis()).push(" THEN ");
+                query.push(InvitationStatus::Expired.number().to_string()).push(" ELSE status END");
+                in_any(query);
+            }) as Condition
+        });
+        let streams = vec![of_world(tenant.0, |_| {})];
+        let list = List { columns: COLUMNS, table: "invitations", id: "id", streams, filter };
+        let page = self.page(list, page, |row: &InvitationRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
     async fn due_invitations(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, InvitationId)>> {

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{BroadcastId, ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
 use nuncio_store::{DueMessage, MessageFilter, MessageRepo, Operation, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{newest_first, push_any};
+use super::query::{Condition, List, all, any_of, is, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::hot::unspool;
@@ -25,6 +25,13 @@ pub(super) const COLUMNS: &str = "tenant_id, id, direction, message_type, sender
 const LOOKUP: &str = "SELECT tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
      status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail \
      FROM messages WHERE tenant_id = $1 AND id = $2";
+
+#[derive(sqlx::FromRow)]
+struct AwaitingRow {
+    #[sqlx(flatten)]
+    due: DueRow,
+    provider: String,
+}
 
 #[async_trait]
 impl MessageRepo for SqlTx {
@@ -53,34 +60,9 @@ impl MessageRepo for SqlTx {
     }
 
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);
-        if let Some(key) = &filter.idempotency_key {
-            query.push(" AND id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
-            query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key).push(")");
-        }
-        if let Some(to) = &filter.to {
-            query.push(" AND recipient <> '' AND recipient = ").push_bind(to);
-        }
-        // Identifiers begin with their time: a span of time is a span of the key.
-        if let Some(since) = filter.since {
-            query.push(" AND id >= ").push_bind(uuid_floor(since));
-        }
-        if let Some(until) = filter.until {
-            query.push(" AND id < ").push_bind(uuid_floor(until));
-        }
-        if let Some(direction) = filter.direction {
-            query.push(" AND direction = ").push_bind(direction.number());
-        }
-        push_any(&mut query, " AND status IN (", filter.status.iter().map(|s| s.number()));
-        push_any(&mut query, " AND channel IN (", filter.channel.iter().map(|c| c.number()));
-        for (key, value) in &filter.metadata {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            dialect::push_metadata(&mut query, key, &text);
-        }
-        newest_first(&mut query, page);
-        let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let page = Page::from_rows(rows, page.limit, |row| row.fixed.id);
+        let streams = self.message_streams(tenant, filter).await?;
+        let list = List { columns: COLUMNS, table: "messages", id: "id", streams, filter: all(conditions(filter)) };
+        let page = self.page(list, page, |row: &MessageRow| row.fixed.id).await?;
         let mut items = Vec::with_capacity(page.items.len());
         for row in page.items {
             items.push(self.outline(row).await?);
@@ -145,6 +127,28 @@ impl MessageRepo for SqlTx {
         .await
         .or_end(self)?;
         Ok(rows.into_iter().map(DueRow::decode).collect())
+    }
+
+    async fn messages_awaiting_receipts(
+        &mut self,
+        shard: i16,
+        before: (Timestamp, MessageId),
+        limit: u32,
+    ) -> Result<Vec<(DueMessage, String)>> {
+        let rows: Vec<AwaitingRow> = sqlx::query_as(concat!(
+            "SELECT ",
+            due_columns!(),
+            ", provider FROM messages WHERE wait = 3 AND shard = $1 AND due_at <= $2 AND (due_at < $2 OR id < $3) \
+             ORDER BY due_at DESC, id DESC LIMIT $4"
+        ))
+        .bind(shard)
+        .bind(before.0.millis())
+        .bind(before.1.uuid())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(rows.into_iter().map(|row| (row.due.decode(), row.provider)).collect())
     }
 
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
@@ -213,6 +217,19 @@ impl MessageRepo for SqlTx {
         Ok(())
     }
 
+    async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()> {
+        sqlx::query(
+            "DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 \
+             AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
         let done = sqlx::query(
             "DELETE FROM spool_chunks WHERE (tenant_id, message_id, chunk) IN (SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s \
@@ -241,7 +258,92 @@ impl MessageRepo for SqlTx {
     }
 }
 
+/// What no index tells of a message, unless it is what [`SqlTx::message_streams`] begins with.
+fn conditions(filter: &MessageFilter) -> Vec<Condition> {
+    let mut all: Vec<Condition> = Vec::new();
+    all.extend(any_of("status", filter.status.iter().filter(|_| !failed_only(filter)).map(|s| s.number())));
+    all.extend(any_of("channel", filter.channel.iter().map(|c| c.number())));
+    all.extend(filter.direction.map(|direction| is("direction", direction.number())));
+    all.extend(filter.to.clone().filter(|_| by_key(filter)).map(|to| is("recipient", to)));
+    all.extend(filter.from.clone().map(|from| is("sent_from", from)));
+    all.extend(filter.sender.map(|sender| is("sender_id", sender.uuid())));
+    all.extend(filter.broadcast.map(|broadcast| part_of(broadcast)));
+    all.extend(filter.metadata.iter().map(|(key, value)| dialect::json_entry("request", "metadata", key, value)));
+    all
+}
+
+/// Whether the list begins with what a narrower index has than that of recipients.
+const fn by_key(filter: &MessageFilter) -> bool {
+    filter.idempotency_key.is_some() || filter.contact.is_some()
+}
+
+/// There is an index of failed messages, for lists that no narrower one serves.
+fn failed_only(filter: &MessageFilter) -> bool {
+    filter.status == [Status::Failed] && !by_key(filter) && filter.to.is_none()
+}
+
+/// As the detail of a message has it. No text in it can look like this, since it is JSON.
+fn part_of(broadcast: BroadcastId) -> Condition {
+    let pattern = format!("%\"b\":{{\"i\":\"{broadcast}\"%");
+    Box::new(move |query| {
+        query.push("detail LIKE ").push_bind(pattern.clone());
+    })
+}
+
+/// Of these messages the one that was sent with an idempotency key, if there is one.
+fn with_key(tenant: TenantId, key: Option<String>, stream: Condition) -> Condition {
+    let Some(key) = key else { return stream };
+    Box::new(move |query| {
+        stream(query);
+        query.push(" AND id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
+        query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key.clone()).push(")");
+    })
+}
+
 impl SqlTx {
+    /// The messages of a list as far as indexes tell which they are.
+    async fn message_streams(&mut self, tenant: TenantId, filter: &MessageFilter) -> Result<Vec<Condition>> {
+        if let Some(contact) = filter.contact {
+            let key = filter.idempotency_key.clone();
+            let of_contact = self.streams_of_contact(tenant, contact).await?;
+            return Ok(of_contact.into_iter().map(|stream| with_key(tenant, key.clone(), stream)).collect());
+        }
+        let (to, failed) = (filter.to.clone().filter(|_| !by_key(filter)), failed_only(filter));
+        let not_before = filter.broadcast.map(|broadcast| uuid_floor(broadcast.created_at()));
+        let stream = of_world(tenant.0, move |query| {
+            if let Some(to) = &to {
+                query.push(" AND recipient <> '' AND recipient = ").push_bind(to.clone());
+            }
+            if let Some(not_before) = not_before {
+                query.push(" AND id >= ").push_bind(not_before);
+            }
+            query.push(if failed { " AND status = 5" } else { "" });
+        });
+        Ok(vec![with_key(tenant, filter.idempotency_key.clone(), stream)])
+    }
+
+    /// What was sent to each address of a contact, and what came from it.
+    async fn streams_of_contact(&mut self, tenant: TenantId, contact: ContactId) -> Result<Vec<Condition>> {
+        let addresses: Vec<(Uuid, String)> =
+            sqlx::query_as("SELECT id, identifier FROM addresses WHERE tenant_id = $1 AND contact_id = $2 ORDER BY id")
+                .bind(tenant.0)
+                .bind(contact.uuid())
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        let of_address = |(address, identifier): (Uuid, String)| {
+            let sent = of_world(tenant.0, move |query| {
+                query.push(" AND recipient <> '' AND recipient = ").push_bind(identifier.clone());
+                query.push(" AND direction = 1 AND address_id = ").push_bind(address);
+            });
+            let received = of_world(tenant.0, move |query| {
+                query.push(" AND direction = 2 AND address_id = ").push_bind(address);
+            });
+            [sent, received]
+        };
+        Ok(addresses.into_iter().flat_map(of_address).collect())
+    }
+
     /// What the row says without its chunks. Rows of versions before kept nothing but the metadata there.
     async fn outline(&mut self, row: MessageRow) -> Result<Message> {
         let mut message = match row.fixed.spooled {
@@ -268,10 +370,4 @@ impl SqlTx {
         }
         row.decode()
     }
-}
-
-/// The smallest identifier of a moment.
-fn uuid_floor(at: Timestamp) -> Uuid {
-    let lowest = uuid_v7(at, [0; 10]).as_u128();
-    Uuid::from_u128(lowest & !((1 << 80) - 1))
 }

@@ -6,15 +6,17 @@ use nuncio_domain::number::{Capabilities, InventoryNumber, NumberPricing, Number
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{Micros, PhoneNumberId, SenderId, TenantId, Timestamp};
 use nuncio_store::{DirectoryRepo as _, NumberRepo, Result};
-use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{newest_first, push_any};
-use super::{Db, SqlTx};
+use super::SqlTx;
+use super::query::{List, any_of, of_world};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
 const TABLE: &str = "phone_numbers";
+
+const HELD: &str = "phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, name, sender_id, \
+     renews_at, updated_at";
 
 #[derive(sqlx::FromRow)]
 struct NumberRow {
@@ -180,16 +182,13 @@ impl NumberRepo for SqlTx {
     }
 
     async fn list_numbers(&mut self, tenant: TenantId, statuses: &[NumberStatus], page: PageRequest) -> Result<Page<PhoneNumber>> {
-        let mut query = QueryBuilder::<Db>::new(
-            "SELECT phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, name, sender_id, \
-             renews_at, updated_at FROM phone_numbers WHERE id IS NOT NULL AND tenant_id = ",
-        );
-        query.push_bind(tenant.0);
-        push_any(&mut query, " AND status IN (", statuses.iter().map(|s| s.number()));
-        newest_first(&mut query, page);
-        let rows: Vec<NumberRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let numbers = rows.into_iter().map(NumberRow::held).collect::<Result<_>>()?;
-        Ok(Page::from_rows(numbers, page.limit, |number: &PhoneNumber| number.id.uuid()))
+        let held = of_world(tenant.0, |query| {
+            query.push(" AND id IS NOT NULL");
+        });
+        let filter = any_of("status", statuses.iter().map(|s| s.number()));
+        let list = List { columns: HELD, table: "phone_numbers", id: "id", streams: vec![held], filter };
+        let page = self.page(list, page, |row: &NumberRow| row.id.unwrap_or_default()).await?;
+        Ok(Page { items: page.items.into_iter().map(NumberRow::held).collect::<Result<_>>()?, next: page.next })
     }
 
     async fn update_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<()> {

@@ -7,12 +7,12 @@ use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
-use nuncio_store::{Address, ChannelMetrics, PeopleRepo, Result};
+use nuncio_store::{Address, ChannelMetrics, ContactFilter, PeopleRepo, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::contacts::MetricsRow;
-use super::query::newest_first;
+use super::query::{Condition, List, all, is, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -111,12 +111,23 @@ impl PeopleRepo for SqlTx {
         row.map(ContactRow::decode).transpose()
     }
 
-    async fn list_contacts(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Contact>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
-        newest_first(&mut query, page);
-        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let page = Page::from_rows(rows, page.limit, |row| row.id);
+    async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
+        let only = filter.id.map(|id| is("id", id.uuid()));
+        let streams = vec![of_world(tenant.0, move |query| {
+            if let Some(only) = &only {
+                query.push(" AND ");
+                only(query);
+            }
+        })];
+        let mut conditions: Vec<Condition> = Vec::new();
+        if let Some(name) = &filter.name {
+            conditions.push(has("name_key", name));
+        }
+        for (key, value) in &filter.metadata {
+            conditions.push(dialect::json_entry("detail", "m", key, value));
+        }
+        let list = List { columns: COLUMNS, table: "contacts", id: "id", streams, filter: all(conditions) };
+        let page = self.page(list, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
@@ -328,6 +339,15 @@ impl PeopleRepo for SqlTx {
             .or_end(self)?;
         Ok(rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect())
     }
+}
+
+/// That `column`, in lower case, has `part` in it.
+fn has(column: &'static str, part: &str) -> Condition {
+    let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    let pattern = format!("%{escaped}%");
+    Box::new(move |query| {
+        query.push(column).push(" LIKE ").push_bind(pattern.clone()).push(" ESCAPE '\\'");
+    })
 }
 
 impl SqlTx {

@@ -1,30 +1,148 @@
 //! Pieces that many queries share.
 
-use nuncio_domain::page::PageRequest;
+use nuncio_domain::limits;
+use nuncio_domain::page::{Page, PageRequest};
 use nuncio_store::Result;
-use sqlx::QueryBuilder;
+use sqlx::{Database, FromRow, QueryBuilder};
+use uuid::Uuid;
 
-use super::Db;
+use super::{Db, SqlTx};
+use crate::SqlxResult as _;
 
-/// The rest of a query for one page, newest first: one row more than fits tells whether there is a next.
-pub(super) fn newest_first(query: &mut QueryBuilder<Db>, page: PageRequest) {
-    if let Some(before) = page.before {
-        query.push(" AND id < ").push_bind(before);
-    }
-    query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+/// Writes a condition, without `AND` before it.
+pub(super) type Condition = Box<dyn Fn(&mut QueryBuilder<Db>) + Send + Sync>;
+
+/// A list of which one page is read.
+pub(super) struct List<'a> {
+    /// What is selected; the id among it under the name `id`.
+    pub(super) columns: &'a str,
+    /// The table, with its alias and what is joined to it.
+    pub(super) table: &'static str,
+    /// The id column.
+    pub(super) id: &'static str,
+    /// The rows of the list as indexes serve them: each in the order of the id, none in two of them.
+    pub(super) streams: Vec<Condition>,
+    /// What no index serves.
+    pub(super) filter: Option<Condition>,
 }
 
-/// `clause`, which ends with `IN (`, for these numbers; nothing for none.
-pub(super) fn push_any(query: &mut QueryBuilder<Db>, clause: &str, numbers: impl ExactSizeIterator<Item = i16>) {
-    if numbers.len() == 0 {
-        return;
+impl List<'_> {
+    /// The id of the last row of each stream that may be looked at, where the stream goes on behind it.
+    fn ends(&self, page: PageRequest) -> QueryBuilder<Db> {
+        let rows = i64::from(limits::SCAN_ROWS) / self.streams.len().max(1) as i64;
+        let mut query = QueryBuilder::<Db>::new("");
+        for (n, stream) in self.streams.iter().enumerate() {
+            query.push(if n == 0 { "" } else { " UNION ALL " }).push("SELECT id FROM (SELECT ").push(self.id).push(" AS id");
+            self.slice(&mut query, stream, page);
+            query.push(" LIMIT 1 OFFSET ").push_bind(rows.max(1) - 1).push(") s").push(n.to_string());
+        }
+        query
     }
-    query.push(clause);
-    let mut list = query.separated(", ");
-    for number in numbers {
-        list.push_bind(number);
+
+    /// Up to `rows` rows that pass the filter.
+    fn rows(&self, page: PageRequest, rows: i64) -> QueryBuilder<Db> {
+        let mut query = QueryBuilder::<Db>::new("");
+        let several = self.streams.len() > 1;
+        for (n, stream) in self.streams.iter().enumerate() {
+            query.push(if n == 0 { "" } else { " UNION ALL " }).push(if several { "SELECT * FROM (SELECT " } else { "SELECT " });
+            query.push(self.columns);
+            self.slice(&mut query, stream, page);
+            query.push(" LIMIT ").push_bind(rows);
+            if several {
+                query.push(") s").push(n.to_string());
+            }
+        }
+        if several {
+            query.push(" ORDER BY id DESC LIMIT ").push_bind(rows);
+        }
+        query
     }
-    query.push(")");
+
+    fn slice(&self, query: &mut QueryBuilder<Db>, stream: &Condition, page: PageRequest) {
+        query.push(" FROM ").push(self.table).push(" WHERE ");
+        stream(query);
+        if let Some(before) = page.before {
+            query.push(" AND ").push(self.id).push(" < ").push_bind(before);
+        }
+        if let Some(oldest) = page.oldest {
+            query.push(" AND ").push(self.id).push(" >= ").push_bind(oldest);
+        }
+        if let Some(filter) = &self.filter {
+            query.push(" AND ");
+            filter(query);
+        }
+        query.push(" ORDER BY ").push(self.id).push(" DESC");
+    }
+}
+
+impl SqlTx {
+    /// One page, newest first. With a filter it looks at [`limits::SCAN_ROWS`] rows at most: where the search ends without a full page, the
+    /// next one goes on behind the last row looked at.
+    pub(super) async fn page<R>(&mut self, mut list: List<'_>, page: PageRequest, id: impl Fn(&R) -> Uuid + Send) -> Result<Page<R>>
+    where
+        R: for<'r> FromRow<'r, <Db as Database>::Row> + Send + Unpin,
+    {
+        if list.streams.is_empty() {
+            return Ok(Page { items: Vec::new(), next: None });
+        }
+        let mut last = None;
+        if let Some(filter) = list.filter.take() {
+            let ends: Vec<(Uuid,)> = list.ends(page).build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+            last = ends.into_iter().map(|(id,)| id).max();
+            list.filter = Some(filter);
+        }
+        let looked_at = PageRequest { oldest: last.or(page.oldest), ..page };
+        let rows: Vec<R> = list.rows(looked_at, i64::from(page.limit) + 1).build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        let mut found = Page::from_rows(rows, page.limit, id);
+        found.next = found.next.or(last);
+        Ok(found)
+    }
+}
+
+/// A condition that always holds the world's key first, and then `rest`.
+pub(super) fn of_world(tenant: i64, rest: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static) -> Condition {
+    Box::new(move |query| {
+        query.push("tenant_id = ").push_bind(tenant);
+        rest(query);
+    })
+}
+
+/// All of `conditions`; nothing for none.
+pub(super) fn all(conditions: Vec<Condition>) -> Option<Condition> {
+    if conditions.is_empty() {
+        return None;
+    }
+    Some(Box::new(move |query| {
+        for (n, condition) in conditions.iter().enumerate() {
+            query.push(if n == 0 { "" } else { " AND " });
+            condition(query);
+        }
+    }))
+}
+
+/// That `column` has one of these numbers; nothing for none.
+pub(super) fn any_of(column: &'static str, numbers: impl IntoIterator<Item = i16>) -> Option<Condition> {
+    let numbers: Vec<i16> = numbers.into_iter().collect();
+    (!numbers.is_empty()).then(|| {
+        Box::new(move |query: &mut QueryBuilder<Db>| {
+            query.push(column).push(" IN (");
+            let mut list = query.separated(", ");
+            for number in &numbers {
+                list.push_bind(*number);
+            }
+            query.push(")");
+        }) as Condition
+    })
+}
+
+/// That `column` is `value`.
+pub(super) fn is<T>(column: &'static str, value: T) -> Condition
+where
+    T: Clone + Send + Sync + 'static + for<'q> sqlx::Encode<'q, Db> + sqlx::Type<Db>,
+{
+    Box::new(move |query| {
+        query.push(column).push(" = ").push_bind(value.clone());
+    })
 }
 
 /// What can be read of rows that nobody asked for by name: one that cannot must not keep the others of all worlds waiting.

@@ -9,12 +9,12 @@ use nuncio_store::{Result, Suppression, SuppressionRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::newest_first;
+use super::query::{List, of_world};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
-const SELECT: &str = "SELECT id, kind, identifier, sender_id, reason, source FROM suppressions WHERE tenant_id = ";
+const COLUMNS: &str = "id, kind, identifier, sender_id, reason, source";
 
 #[derive(sqlx::FromRow)]
 struct SuppressionRow {
@@ -43,26 +43,22 @@ impl SuppressionRow {
 #[async_trait]
 impl SuppressionRepo for SqlTx {
     async fn list_suppressions(&mut self, tenant: TenantId, of: &[Recipient], page: PageRequest) -> Result<Page<Suppression>> {
-        let mut query = QueryBuilder::<Db>::new(SELECT);
-        query.push_bind(tenant.0);
-        if !of.is_empty() {
-            query.push(" AND (");
-            let mut any = query.separated(" OR ");
-            for recipient in of {
-                any.push("(kind = ").push_bind_unseparated(recipient.kind.number());
-                any.push_unseparated(" AND identifier = ").push_bind_unseparated(&recipient.identifier).push_unseparated(")");
+        let of = of.to_vec();
+        let streams = vec![of_world(tenant.0, move |query| {
+            for (n, recipient) in of.iter().enumerate() {
+                query.push(if n == 0 { " AND (" } else { " OR " }).push("(kind = ").push_bind(recipient.kind.number());
+                query.push(" AND identifier = ").push_bind(recipient.identifier.clone()).push(")");
             }
-            query.push(")");
-        }
-        newest_first(&mut query, page);
-        let rows: Vec<SuppressionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let page = Page::from_rows(rows, page.limit, |row| row.id);
+            query.push(if of.is_empty() { "" } else { ")" });
+        })];
+        let list = List { columns: COLUMNS, table: "suppressions", id: "id", streams, filter: None };
+        let page = self.page(list, page, |row: &SuppressionRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(SuppressionRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
     async fn find_suppression(&mut self, tenant: TenantId, id: SuppressionId) -> Result<Option<Suppression>> {
-        let mut query = QueryBuilder::<Db>::new(SELECT);
-        query.push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM suppressions WHERE tenant_id = ").push_bind(tenant.0).push(" AND id = ").push_bind(id.uuid());
         let row: Option<SuppressionRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
         row.map(SuppressionRow::decode).transpose()
     }

@@ -9,7 +9,7 @@ use nuncio_store::{Result, TemplateRepo};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::newest_first;
+use super::query::{List, of_world};
 use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json};
@@ -76,11 +76,9 @@ impl TemplateRepo for SqlTx {
     }
 
     async fn list_templates(&mut self, tenant: TenantId, page: PageRequest) -> Result<Page<Template>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM templates WHERE tenant_id = ").push_bind(tenant.0);
-        newest_first(&mut query, page);
-        let rows: Vec<TemplateRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        let page = Page::from_rows(rows, page.limit, |row| row.id);
+        let streams = vec![of_world(tenant.0, |_| {})];
+        let list = List { columns: COLUMNS, table: "templates", id: "id", streams, filter: None };
+        let page = self.page(list, page, |row: &TemplateRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(TemplateRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 

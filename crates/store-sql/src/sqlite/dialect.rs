@@ -3,6 +3,7 @@
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::query::Condition;
 use super::{Conn, Db};
 use crate::row::{DueRow, due_columns};
 
@@ -58,9 +59,12 @@ pub(super) async fn due(conn: &mut Conn, _shards: &[i16], skip: &[Uuid], now: i6
     query.build_query_as().fetch_all(conn).await
 }
 
-/// Compares one entry of `metadata`, whether it is a text or another scalar.
-pub(super) fn push_metadata(query: &mut QueryBuilder<Db>, key: &str, value: &str) {
-    let path = format!("$.metadata.{}", serde_json::Value::from(key));
-    query.push(" AND (request -> ").push_bind(path).push(") IN (");
-    query.push_bind(serde_json::Value::from(value).to_string()).push(", ").push_bind(value.to_owned()).push(")");
+/// That an entry of the object `member` of `column` is `value`, as a text or as another scalar.
+pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, value: &str) -> Condition {
+    let path = format!("$.{member}.{}", serde_json::Value::from(key));
+    let (text, value) = (serde_json::Value::from(value).to_string(), value.to_owned());
+    Box::new(move |query| {
+        query.push("(").push(column).push(" -> ").push_bind(path.clone()).push(") IN (");
+        query.push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
+    })
 }

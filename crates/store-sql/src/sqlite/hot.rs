@@ -10,11 +10,16 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::rusqlite_error as failed;
-use crate::hot::{AcceptOp, Birth, Fold, Item, Loaded, Move, Moves, Named, Prepared, Reference, TransitionOp, items, tenants, unspool};
+use crate::hot::{
+    AcceptOp, Birth, Fold, Item, Loaded, Move, Moves, Named, Prepared, Reference, TransitionOp, asks_broadcast, items, tenants, unspool,
+};
+use crate::quota::Quotas;
 use crate::row::{FixedRow, StateRow, first_sequence, json};
 use crate::till::{Till, sets_aside};
 
-const EPOCH: &str = "SELECT epoch FROM worlds WHERE tenant_id = ?1";
+const EPOCH: &str = "SELECT w.epoch, q.max_bytes, q.stored_bytes FROM worlds w LEFT JOIN storage_quotas q ON q.tenant_id = w.tenant_id \
+     WHERE w.tenant_id = ?1";
+const COUNT_STORED: &str = "UPDATE storage_quotas SET stored_bytes = stored_bytes + ?2 WHERE tenant_id = ?1";
 const INSERT_KEY: &str =
     "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
 const FIND_KEY: &str = "SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
@@ -53,7 +58,7 @@ const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due
      channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
 const OPEN_CONTACT: &str = "SELECT 1 FROM broadcast_contacts c JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id \
      WHERE c.tenant_id = ?1 AND c.broadcast_id = ?2 AND c.id = ?3 AND c.status = ?4 AND b.status = ?5 AND b.fence = ?6";
-const HAS_STATUS: &str = "SELECT 1 FROM broadcasts WHERE tenant_id = ?1 AND id = ?2 AND status = ?3";
+const STATUS: &str = "SELECT status FROM broadcasts WHERE tenant_id = ?1 AND id = ?2";
 const MOVE_CONTACT: &str =
     "UPDATE broadcast_contacts SET status = ?4, message_id = ?5 WHERE tenant_id = ?1 AND broadcast_id = ?2 AND id = ?3";
 const ADD_COUNTS: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held) \
@@ -132,10 +137,12 @@ pub(super) fn log_deliveries(conn: &Connection, log: &DeliveryLog) -> Result<boo
 /// Writes a batch of new messages. The answers must not be given before the commit.
 pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
     let mut epochs = Vec::new();
+    let mut quotas = Quotas::default();
     for tenant in tenants(ops) {
-        let epoch: Option<i64> =
-            conn.prepare_cached(EPOCH).and_then(|mut s| s.query_row([tenant.0], |row| row.get(0)).optional()).map_err(failed)?;
-        epochs.push((tenant, epoch));
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?));
+        let found = conn.prepare_cached(EPOCH).and_then(|mut s| s.query_row([tenant.0], read).optional()).map_err(failed)?;
+        epochs.push((tenant, found.map(|(epoch, ..)| epoch)));
+        found.iter().for_each(|(_, max_bytes, stored_bytes)| quotas.know(tenant.0, *max_bytes, *stored_bytes));
     }
     let mut till = till(conn, ops).map_err(failed)?;
     let mut moves = Moves::default();
@@ -144,10 +151,13 @@ pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted
         .map(|op| {
             let prepared = &op.item;
             let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
-            if known { accept_one(conn, prepared, &mut till, &mut moves).map_err(failed)? } else { Ok(Accepted::Stale) }
+            if known { accept_one(conn, prepared, &mut till, &mut quotas, &mut moves).map_err(failed)? } else { Ok(Accepted::Stale) }
         })
         .collect::<Result<Vec<_>>>()?;
     add_counts(conn, &moves).map_err(failed)?;
+    for (tenant, bytes) in quotas.added() {
+        conn.prepare_cached(COUNT_STORED).and_then(|mut s| s.execute([tenant, bytes])).map_err(failed)?;
+    }
     book(conn, &till).map_err(failed)?;
     Ok(accepted)
 }
@@ -194,7 +204,13 @@ fn book(conn: &Connection, till: &Till) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till, moves: &mut Moves) -> rusqlite::Result<Result<Accepted>> {
+fn accept_one(
+    conn: &Connection,
+    prepared: &Prepared,
+    till: &mut Till,
+    quotas: &mut Quotas,
+    moves: &mut Moves,
+) -> rusqlite::Result<Result<Accepted>> {
     let item = &prepared.item;
     if let Some(part) = item.message.state.detail.broadcast
         && !is_open(conn, item.message.tenant.0, part, item.broadcast_fence)?
@@ -211,12 +227,17 @@ fn accept_one(conn: &Connection, prepared: &Prepared, till: &mut Till, moves: &m
     // Suppressions of somebody who was erased stand under a mark; who is known has none.
     let marked = known.is_none() && is_marked(conn, prepared)?;
     let suppressed = is_suppressed(conn, prepared, &item.recipient.identifier)? || marked && is_suppressed(conn, prepared, &item.mark)?;
-    if !suppressed && let Err(shortage) = till.reserve(message) {
+    let refusal = match quotas.refuse(prepared) {
+        None if !suppressed => till.reserve(message).err().map(Accepted::Short),
+        refusal => refusal,
+    };
+    if let Some(refusal) = refusal {
         if let Some(key) = &item.idempotency {
             conn.prepare_cached(FREE_KEY)?.execute(params![message.tenant.0, key.operation.number(), key.key])?;
         }
-        return Ok(Ok(Accepted::Short(shortage)));
+        return Ok(Ok(refusal));
     }
+    quotas.keep(prepared);
     let known = match known {
         Some(known) => known,
         None => make_address(conn, prepared, marked)?,
@@ -248,7 +269,7 @@ fn is_open(conn: &Connection, tenant: i64, part: Part, fence: i64) -> rusqlite::
 
 fn move_contact(conn: &Connection, moved: &Move) -> rusqlite::Result<()> {
     let key = (moved.part.broadcast.uuid(), moved.part.contact.uuid());
-    let values = params![moved.tenant, key.0.as_bytes(), key.1.as_bytes(), moved.status.number(), moved.message.as_bytes()];
+    let values = params![moved.tenant, key.0.as_bytes(), key.1.as_bytes(), moved.status.number(), moved.message.map(Uuid::into_bytes)];
     conn.prepare_cached(MOVE_CONTACT)?.execute(values)?;
     Ok(())
 }
@@ -460,11 +481,12 @@ fn load(conn: &Connection, (tenant, id): (i64, Uuid), items: &[Item<'_>]) -> Res
     let starting = items.iter().any(|item| matches!(item.step, Step::Start { .. }) && Fold::key(item) == (tenant, id));
     let (fixed, suppressed) = if starting { load_fixed(conn, rowid, tenant, id)? } else { (None, false) };
     let mut loaded = Loaded::new(rowid, address, state.decode()?, idempotency_key, fixed, suppressed);
-    if starting && let Some(broadcast) = loaded.broadcast() {
-        let status = Status::Cancelled.number();
-        let cancelled =
-            conn.prepare_cached(HAS_STATUS).and_then(|mut statement| statement.exists(params![tenant, broadcast.as_bytes(), status]));
-        loaded.cancelled = cancelled.map_err(failed)?;
+    let asks = items.iter().any(|item| asks_broadcast(&item.step) && Fold::key(item) == (tenant, id));
+    if asks && let Some(broadcast) = loaded.broadcast() {
+        let status = conn
+            .prepare_cached(STATUS)
+            .and_then(|mut statement| statement.query_row(params![tenant, broadcast.as_bytes()], |row| row.get(0)).optional());
+        loaded.halt = status.map_err(failed)?.and_then(Status::from_number).and_then(Status::halt);
     }
     Ok(Some(loaded))
 }

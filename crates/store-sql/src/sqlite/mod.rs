@@ -6,6 +6,7 @@
 mod checkpoint;
 mod dialect;
 mod hot;
+mod private;
 mod writer;
 
 #[path = "../sql/broadcasts.rs"]
@@ -38,6 +39,8 @@ mod numbers;
 mod people;
 #[path = "../sql/prices.rs"]
 mod prices;
+#[path = "../sql/quotas.rs"]
+mod quotas;
 #[path = "../sql/profiles.rs"]
 mod profiles;
 #[path = "../sql/query.rs"]
@@ -92,6 +95,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the file, making it if need be, and brings its schema up to date. The caller holds the folder's lock.
     pub async fn open(path: &Path) -> Result<Self> {
+        private::keep(path)?;
         let cold = cold_pool(path).await?;
         sqlx::migrate!("./migrations/sqlite").run(&cold).await.map_err(migrate_error)?;
         Self::with(path, cold).await
@@ -198,8 +202,18 @@ impl Tx for SqlTx {
 impl Store for SqliteStore {
     async fn accept(&self, item: Accept) -> Result<Accepted> {
         let mut prepared = Box::new(Prepared::new(item)?);
+        let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
         self.spool(&mut prepared).await?;
-        self.writer.accept(prepared).await
+        let accepted = self.writer.accept(prepared).await;
+        // Whoever is refused again and again must not fill the disk until the purge comes.
+        if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
+            && !matches!(answer, Accepted::New { .. })
+        {
+            let mut tx = self.begin().await?;
+            tx.delete_spool(tenant, id).await?;
+            tx.commit().await?;
+        }
+        accepted
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {

@@ -135,7 +135,7 @@ pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
         let message = h.accept(item).await;
         assert!(message.request == asked, "the answer");
         assert!(h.lookup(message.id).await == message, "lookup");
-        let page = PageRequest { limit: 5, before: None };
+        let page = PageRequest::newest(5);
         let filter = MessageFilter { to: Some(message.to.clone()), ..MessageFilter::default() };
         let listed = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
         let mut outline = message.clone();

@@ -29,7 +29,7 @@ async fn large(h: &Harness, text: &str) -> Message {
 async fn listed(h: &Harness, message: &Message) -> Message {
     let mut tx = h.read().await;
     let looked_up = tx.lookup_messages(h.world.tenant, &[message.id]).await.unwrap();
-    let page = PageRequest { limit: 5, before: None };
+    let page = PageRequest::newest(5);
     let listed = tx.list_messages(h.world.tenant, &MessageFilter::default(), page).await.unwrap().items;
     assert!(listed == looked_up);
     listed.into_iter().next().unwrap()

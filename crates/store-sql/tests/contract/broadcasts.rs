@@ -17,7 +17,7 @@ use nuncio_store::{Accept, Accepted, NewBroadcastContact, Suppression, Suppressi
 use crate::harness::{Harness, NODE, START};
 use crate::make::{failure, phone, receipt, settle, start, taken};
 
-const ALL: PageRequest = PageRequest { limit: 100, before: None };
+const ALL: PageRequest = PageRequest::newest(100);
 
 fn draft(h: &Harness, tenant: TenantId) -> Broadcast {
     Broadcast {
@@ -72,7 +72,7 @@ async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId,
 
 fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     let mut item = h.item(&contact.recipient);
-    item.message.state.detail.broadcast = Some(Part { broadcast: id, contact: contact.id, no_receipts: false });
+    item.message.state.detail.broadcast = Some(Part::new(id, contact.id, false));
     item.broadcast_fence = 1; // one change since it was inserted
     item
 }
@@ -97,7 +97,7 @@ pub(crate) async fn a_broadcast_comes_back_as_it_was(h: &Harness) {
     let mut tx = h.begin().await;
     assert_eq!(tx.find_broadcast(h.world.tenant, one.id).await.unwrap(), Some(one.clone()));
     assert_eq!(tx.find_broadcast(h.other.tenant, one.id).await.unwrap(), None);
-    let page = tx.list_broadcasts(h.world.tenant, &[], PageRequest { limit: 1, before: None }).await.unwrap();
+    let page = tx.list_broadcasts(h.world.tenant, &[], PageRequest::newest(1)).await.unwrap();
     assert_eq!((page.items[0].clone(), page.next), (Broadcast { html: None, ..two.clone() }, Some(two.id.uuid())));
     let changed = Broadcast { status: Status::Escalated, version: 2, html: None, ..one.clone() };
     assert!(tx.update_broadcast(&changed, 0).await.unwrap());
@@ -120,9 +120,9 @@ pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
     tx.commit().await.unwrap();
     assert_eq!(find(h, id).await.total, 4);
     let mut tx = h.begin().await;
-    let page = tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Pending], PageRequest { limit: 3, before: None }).await.unwrap();
+    let page = tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Pending], PageRequest::newest(3)).await.unwrap();
     assert_eq!(page.items.iter().map(|c| c.id).collect::<Vec<_>>(), [contacts[3].id, contacts[2].id, contacts[1].id]);
-    let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest { limit: 3, before: page.next }).await.unwrap();
+    let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest::older(3, page.next)).await.unwrap();
     assert_eq!((page.items.len(), page.items[0].variables.clone(), page.next), (1, contacts[0].variables.clone(), None));
     assert_eq!(tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Failed], ALL).await.unwrap().items.len(), 0);
     let pending = tx.pending_broadcast_contacts(tenant, id, Some(contacts[0].id), 2).await.unwrap();
@@ -323,6 +323,63 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
     assert_eq!(h.step(other.id, start(NODE, 0)).await.1.status.as_str(), "sending");
     let broadcast = find(h, id).await;
     assert_eq!((broadcast.counts.skipped, broadcast.skipped(), broadcast.pending(), broadcast.counts.awaited), (2, 3, 0, 0));
+}
+
+/// A pause gives back recipient, counts and money; whoever is handed over next is not disturbed by what still happens to the old message.
+pub(crate) async fn what_is_paused_goes_back_to_its_broadcast(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 3, Status::Sending).await;
+    let reserve = Transfer { purpose: Purpose::Reserve, resource: id.uuid(), part: 1, amount: Micros(30), sender: None };
+    let mut tx = h.begin().await;
+    tx.transfer(h.world.tenant, &reserve, START).await.unwrap();
+    tx.commit().await.unwrap();
+    let priced = |contact, fence, prepaid| {
+        let mut item = Accept { broadcast_fence: fence, ..item(h, id, contact) };
+        let cost = Cost { fee: Micros(1), provider: Micros(9) };
+        let quotes = vec![Quote { channel: Channel::Sms, cost, state: QuoteState::Open }];
+        item.message.state.detail.money = Some(Money { quotes, prepaid, limited_sender: None });
+        item
+    };
+    let set = async |status, seen| {
+        let broadcast = find(h, id).await;
+        let mut tx = h.begin().await;
+        assert!(tx.update_broadcast(&Broadcast { status, version: seen + 1, ..broadcast }, seen).await.unwrap());
+        tx.commit().await.unwrap();
+    };
+    let sums = async || {
+        let balance = h.read().await.find_balance(h.world.tenant).await.unwrap();
+        (balance.available.0, balance.reserved.0, find(h, id).await.counts)
+    };
+    let withdraw = || Step::Withdraw { halt: None };
+    let mut old = Vec::new();
+    for (contact, prepaid) in contacts.iter().zip([true, true, false]) {
+        old.push(h.accept(priced(contact, 1, prepaid)).await);
+    }
+    let all = Counts { queued: 3, awaited: 3, prepaid: 20, held: 30, ..Counts::default() };
+    assert_eq!(sums().await, (-40, 40, all));
+    assert_eq!(h.step(old[0].id, withdraw()).await.0, Applied::Lost, "the broadcast is being sent");
+    set(Status::Paused, 1).await;
+    // By a look at it, by a start, and both in one batch.
+    assert_eq!(h.step(old[0].id, withdraw()).await.1.status.as_str(), "cancelled");
+    assert_eq!(h.step(old[1].id, start(NODE, 7)).await.0, Applied::Lost, "another fence");
+    let steps = vec![h.transition(old[1].id, start(NODE, 0)), h.transition(old[2].id, withdraw()), h.transition(old[1].id, withdraw())];
+    h.steps_at_once(steps).await;
+    // Two gave back what they took over, the third what it had set aside itself.
+    assert_eq!(sums().await, (-30, 30, Counts::default()));
+    assert_eq!(standing(h, id).await, [ContactStatus::Pending; 3]);
+    let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[], ALL).await.unwrap();
+    assert!(page.items.iter().all(|contact| contact.message.is_none()));
+    set(Status::Sending, 2).await;
+    let new = h.accept(priced(&contacts[0], 3, true)).await;
+    let one = Counts { queued: 1, awaited: 1, prepaid: 10, held: 10, ..Counts::default() };
+    assert_eq!(sums().await, (-30, 30, one));
+    h.step(old[0].id, Step::Erase).await;
+    h.step(old[0].id, receipt(ReceiptKind::Delivered, h.tick())).await;
+    assert_eq!((sums().await.2, standing(h, id).await[0]), (one, ContactStatus::Queued), "the old message is not the recipient's any more");
+    // After a cancel there is no reservation to go back to.
+    set(Status::Cancelled, 3).await;
+    assert_eq!(h.step(new.id, withdraw()).await.1.status.as_str(), "cancelled");
+    assert_eq!(sums().await, (-20, 20, Counts { skipped: 1, prepaid: 10, ..Counts::default() }));
+    assert_eq!(standing(h, id).await[0], ContactStatus::Skipped);
 }
 
 pub(crate) async fn a_broadcast_that_is_due_is_taken_by_one(h: &Harness) {

@@ -17,6 +17,7 @@ const COVERED: &[(&str, &[&str])] = &[
         &["due_deliveries", "waiting_webhooks", "waiting_resources", "known_deliveries", "drop_deliveries", "mark_webhook"],
     ),
     ("a_delivered_delivery_stays_delivered", &["list_deliveries", "replay_delivery", "log_deliveries"]),
+    ("the_log_is_searched_by_time_and_resource", &["log_place"]),
     ("the_log_is_read_in_commit_order", &["read_log", "list_log", "log_end", "find_log_entry"]),
     ("a_webhook_comes_back_as_it_was", &["put_webhook", "find_webhook", "list_webhooks", "webhooks_of_senders", "delete_webhook"]),
     (
@@ -38,6 +39,8 @@ const COVERED: &[(&str, &[&str])] = &[
     ("contacts_come_in_the_order_of_messages", &["contacts_of_messages"]),
     ("what_is_due_comes_longest_due_first", &["due_messages"]),
     ("what_waits_is_walked_by_when_it_is_due", &["waiting_messages"]),
+    ("what_awaits_a_receipt_is_walked_newest_first", &["messages_awaiting_receipts"]),
+    ("a_quota_counts_what_is_stored_and_refuses_the_rest", &["limit_storage", "find_storage", "delete_spool"]),
     ("a_row_that_nobody_guards_is_found", &["count_unguarded_messages"]),
     ("chunks_that_no_message_uses_are_swept", &["insert_spool_chunk", "purge_orphaned_spool"]),
     ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_world"]),

@@ -190,9 +190,9 @@ pub(crate) async fn senders_come_back_as_they_were_and_go(h: &Harness) {
     let of_kind = tx.connections_of_kinds(&["none", "smtp"]).await.unwrap();
     assert_eq!(of_kind, own.clone().map(|connection| (tenant, connection)));
     assert_eq!(tx.connections_of_senders(tenant, &[]).await.unwrap(), []);
-    let first = tx.list_senders(tenant, PageRequest { limit: 2, before: None }).await.unwrap();
+    let first = tx.list_senders(tenant, PageRequest::newest(2)).await.unwrap();
     assert_eq!(first.items, [plain.clone(), limited.clone()], "newest first");
-    let second = tx.list_senders(tenant, PageRequest { limit: 2, before: first.next }).await.unwrap();
+    let second = tx.list_senders(tenant, PageRequest::older(2, first.next)).await.unwrap();
     assert_eq!((second.items.iter().map(|s| s.id).collect::<Vec<_>>(), second.next), (vec![h.world.sender], None));
     drop(tx);
 

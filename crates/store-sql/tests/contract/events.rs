@@ -1,5 +1,7 @@
 //! The event log.
 
+use std::time::Duration;
+
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::Id as _;
 use nuncio_store::{NewEvent, Occurrence, Told};
@@ -63,14 +65,47 @@ pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
         walked.push(entry.clone());
     }
     assert_eq!(walked, all);
-    let newest = tx.list_log(tenant, None, 10).await.unwrap();
+    let newest = tx.list_log(tenant, None, None, 10).await.unwrap();
     assert_eq!(newest, all.iter().rev().cloned().collect::<Vec<_>>());
-    assert_eq!(tx.list_log(tenant, Some(all[2].position), 1).await.unwrap(), [all[1].clone()]);
+    assert_eq!(tx.list_log(tenant, None, Some(all[2].position), 1).await.unwrap(), [all[1].clone()]);
     assert!(tx.log_end(tenant).await.unwrap() >= at);
     for (sequence, found) in [(1, Some(0)), (2, Some(0)), (0, None)] {
         assert_eq!(tx.find_log_entry(tenant, first.id.uuid(), sequence).await.unwrap(), found.map(|n: usize| all[n].clone()));
     }
     assert_eq!(tx.find_log_entry(h.other.tenant, first.id.uuid(), 1).await.unwrap(), None);
+}
+
+pub(crate) async fn the_log_is_searched_by_time_and_resource(h: &Harness) {
+    let tenant = h.world.tenant;
+    let at = |n: u64| START.plus(Duration::from_secs(10 * n));
+    assert!(
+        h.read().await.list_log(tenant, None, Some(h.read().await.log_place(tenant, at(1)).await.unwrap()), 9).await.unwrap().is_empty()
+    );
+    for n in 0..20_u64 {
+        let event =
+            |n: u64| NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(n.into()), sequence: 1, occurrences: Vec::new() };
+        let mut tx = h.store.begin().await.unwrap();
+        tx.insert_event(tenant, &event(n), at(n)).await.unwrap();
+        tx.insert_event(h.other.tenant, &event(100 + n), at(n)).await.unwrap();
+        if n % 5 == 0 {
+            tx.insert_event(tenant, &NewEvent { sequence: 2 + n as i64, ..event(777) }, at(n)).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+    let mut tx = h.read().await;
+    for n in 0..=21 {
+        let place = tx.log_place(tenant, at(n)).await.unwrap();
+        let before = tx.list_log(tenant, None, Some(place), 100).await.unwrap();
+        assert_eq!(before.len() as u64, n.min(20) + n.min(20).div_ceil(5), "what was written before {n}");
+        assert!(before.iter().all(|entry| entry.recorded_at < at(n)));
+        assert_eq!(tx.log_place(tenant, at(n).minus(Duration::from_secs(9))).await.unwrap(), place, "between two rows");
+    }
+    let resource = Some(Uuid::from_u128(777));
+    let of_resource = tx.list_log(tenant, resource, None, 3).await.unwrap();
+    assert_eq!(of_resource.iter().map(|e| e.sequence).collect::<Vec<_>>(), [17, 12, 7]);
+    let rest = tx.list_log(tenant, resource, Some(of_resource[2].position), 3).await.unwrap();
+    assert_eq!(rest.iter().map(|e| e.sequence).collect::<Vec<_>>(), [2]);
+    assert!(tx.list_log(h.other.tenant, resource, None, 3).await.unwrap().is_empty());
 }
 
 /// A row of an unfinished transaction may yet take a place before one that is committed: until then nothing from there on is read.

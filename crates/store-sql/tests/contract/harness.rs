@@ -286,6 +286,36 @@ impl Harness {
         self.sql(sql).await[0][0].as_ref().unwrap().parse().unwrap()
     }
 
+    /// Makes `count` rows like one, each newer than the one before and all newer than `after`; `with` says which columns hold something else.
+    /// In it `{n}` is the number of the row, from 1.
+    pub(crate) async fn copy_row(&self, table: &str, id: impl Id, after: Timestamp, count: u32, with: &[(&str, &str)]) {
+        let columns = match self.backend {
+            Backend::Sqlite => format!("SELECT name FROM pragma_table_info('{table}')"),
+            Backend::Postgres => format!("SELECT CAST(column_name AS TEXT) FROM information_schema.columns WHERE table_name = '{table}'"),
+        };
+        let columns: Vec<String> =
+            self.sql(&columns).await.into_iter().flatten().flatten().filter(|c| c != "entry" || table != "events").collect();
+        let millis = after.millis() + 1;
+        let new_id = match self.backend {
+            Backend::Sqlite => format!("unhex(printf('%012x7000%016x', {millis}, n.i))"),
+            Backend::Postgres => format!("CAST(lpad(to_hex({millis}), 12, '0') || '7000' || lpad(to_hex(n.i), 16, '0') AS UUID)"),
+        };
+        let value = |column: &String| match with.iter().find(|(name, _)| name == column) {
+            Some((_, value)) => value.replace("{n}", "n.i"),
+            None if column == "id" => new_id.clone(),
+            None => format!("t.{column}"),
+        };
+        let values: Vec<String> = columns.iter().map(value).collect();
+        self.sql(&format!(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) INSERT INTO {table} ({}) SELECT {} \
+             FROM {table} t CROSS JOIN n WHERE t.id = {}",
+            columns.join(", "),
+            values.join(", "),
+            self.literal(id)
+        ))
+        .await;
+    }
+
     pub(crate) async fn rows_of(&self, table: &str) -> i64 {
         self.number(&format!("SELECT COUNT(*) FROM {table}")).await
     }

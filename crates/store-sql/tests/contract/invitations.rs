@@ -7,7 +7,7 @@ use nuncio_domain::{AddressKind, Recipient, Redacted};
 use crate::harness::{Harness, START};
 use crate::make::DAY;
 
-const ALL: PageRequest = PageRequest { limit: 100, before: None };
+const ALL: PageRequest = PageRequest::newest(100);
 
 fn invitation(h: &Harness, byte: u8) -> Invitation {
     Invitation {
@@ -90,8 +90,8 @@ pub(crate) async fn an_invitation_that_ended_is_expired(h: &Harness) {
     let three = [InvitationStatus::InProgress, InvitationStatus::Completed, InvitationStatus::Cancelled];
     assert_eq!(page(&three, ended).await, [cancelled.clone(), completed.clone(), in_progress.clone()]);
 
-    let first = tx.list_invitations(tenant, &[], START, PageRequest { limit: 3, before: None }).await.unwrap();
-    let rest = tx.list_invitations(tenant, &[], START, PageRequest { limit: 3, before: first.next }).await.unwrap();
+    let first = tx.list_invitations(tenant, &[], START, PageRequest::newest(3)).await.unwrap();
+    let rest = tx.list_invitations(tenant, &[], START, PageRequest::older(3, first.next)).await.unwrap();
     assert_eq!((first.items.as_slice(), rest.items.as_slice(), rest.next), (&newest_first[..3], &newest_first[3..], None));
     assert_eq!(tx.list_invitations(h.other.tenant, &[], START, ALL).await.unwrap().items, []);
 

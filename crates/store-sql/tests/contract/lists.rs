@@ -1,21 +1,22 @@
 //! Reading messages: lists, pages, queues.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Step, Wait};
 use nuncio_domain::message::{Direction, HeldReason, Message, Status};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{Channel, MessageId, Timestamp};
-use nuncio_store::{DueMessage, MessageFilter, NewInbound};
+use nuncio_domain::{Channel, MessageId, Timestamp, limits};
+use nuncio_store::{ContactFilter, DueMessage, MessageFilter, NewInbound};
 use serde_json::{Map, Value, json};
 
 use crate::harness::{Backend, Harness, NODE, World};
 use crate::make::{mark, phone, settle, start, taken, with_key};
 
 async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
-    let page = PageRequest { limit: 100, before: None };
+    let page = PageRequest::newest(100);
     let listed = h.read().await.list_messages(world.tenant, filter, page).await.unwrap();
     assert_eq!(listed.next, None);
     listed.items.iter().map(|m| m.id).collect()
@@ -67,11 +68,32 @@ pub(crate) async fn every_filter_filters(h: &Harness) {
     assert_eq!(list(h, to(2)).await, [sent, voice]);
     let direction = |direction| MessageFilter { direction: Some(direction), ..MessageFilter::default() };
     assert_eq!(list(h, direction(Direction::Inbound)).await, [incoming]);
-    let span = |since: Option<Timestamp>, until: Option<Timestamp>| MessageFilter { since, until, ..MessageFilter::default() };
     let born = MessageId::created_at;
-    assert_eq!(list(h, span(Some(born(sending)), Some(born(incoming)))).await, [sent, sending], "from, but not to");
-    assert_eq!(list(h, span(Some(born(last)), None)).await, [last]);
-    assert_eq!(list(h, span(None, Some(born(sending)))).await, [voice]);
+    let span = async |since: Option<Timestamp>, until: Option<Timestamp>, before: Option<MessageId>| {
+        let page = PageRequest::older(100, before.map(|id| id.uuid())).within(since, until);
+        let listed = h.read().await.list_messages(h.world.tenant, &MessageFilter::default(), page).await.unwrap();
+        listed.items.iter().map(|m| m.id).collect::<Vec<_>>()
+    };
+    assert_eq!(span(Some(born(sending)), Some(born(incoming)), None).await, [sent, sending], "from, but not to");
+    assert_eq!(span(Some(born(sending)), Some(born(incoming)), Some(sent)).await, [sending], "goes on from a place");
+    assert_eq!(span(Some(born(last)), None, None).await, [last]);
+    assert_eq!(span(None, Some(born(sending)), None).await, [voice]);
+    let from = |from: &str| MessageFilter { from: Some(from.to_owned()), ..MessageFilter::default() };
+    assert_eq!(list(h, from("+34600000000")).await.len(), 5, "what the make module sends from");
+    assert!(list(h, from("+34600000001")).await.is_empty());
+    let sender = |sender| MessageFilter { sender: Some(sender), ..MessageFilter::default() };
+    assert_eq!(list(h, sender(h.world.sender)).await.len(), 5);
+    assert!(list(h, sender(h.other.sender)).await.is_empty());
+    let of = async |number| h.read().await.find_address(h.world.tenant, &phone(number)).await.unwrap().unwrap().1;
+    let contact = |contact| MessageFilter { contact: Some(contact), ..MessageFilter::default() };
+    assert_eq!(list(h, contact(of(1).await)).await, [incoming, sending], "what was sent and what came");
+    assert_eq!(list(h, MessageFilter { direction: Some(Direction::Inbound), ..contact(of(1).await) }).await, [incoming]);
+    assert_eq!(list(h, MessageFilter { to: Some(phone(2).identifier), ..contact(of(2).await) }).await, [sent, voice]);
+    assert!(list(h, MessageFilter { to: Some(phone(1).identifier), ..contact(of(2).await) }).await.is_empty());
+    assert_eq!(list(h, MessageFilter { idempotency_key: Some("the key".to_owned()), ..contact(of(2).await) }).await, [voice]);
+    assert!(list(h, MessageFilter { idempotency_key: Some("the key".to_owned()), ..contact(of(1).await) }).await.is_empty());
+    assert!(list(h, contact(h.id())).await.is_empty());
+    assert!(list_in(h, &h.other, &contact(of(1).await)).await.is_empty());
     let key = |key: &str| MessageFilter { idempotency_key: Some(key.to_owned()), ..MessageFilter::default() };
     assert_eq!(list(h, key("the key")).await, [voice]);
     assert!(list(h, key("the Key")).await.is_empty());
@@ -80,8 +102,7 @@ pub(crate) async fn every_filter_filters(h: &Harness) {
         status: vec![Status::Sent, Status::Queued],
         channel: vec![Channel::Sms],
         direction: Some(Direction::Outbound),
-        since: Some(born(voice)),
-        until: Some(born(last)),
+        sender: Some(h.world.sender),
         ..to(2)
     };
     assert_eq!(list(h, all.clone()).await, [sent]);
@@ -116,7 +137,8 @@ pub(crate) async fn metadata_is_compared_as_text(h: &Harness) {
     h.accept(h.item(&phone(1))).await;
 
     let with = async |entries: &[(&str, Value)]| {
-        let metadata = entries.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let metadata: BTreeMap<_, _> = entries.iter().map(|(key, value)| ((*key).to_owned(), text(value))).collect();
         list(h, MessageFilter { metadata, ..MessageFilter::default() }).await
     };
     for (n, key) in odd_keys.iter().enumerate() {
@@ -147,7 +169,7 @@ pub(crate) async fn a_walk_over_pages_sees_every_row_once(h: &Harness) {
     let old: BTreeSet<_> = old.iter().map(|m| m.id).collect();
     let (mut before, mut seen) = (None, Vec::new());
     loop {
-        let page = PageRequest { limit: 7, before };
+        let page = PageRequest::older(7, before);
         let write = join_all((0..5).map(|n| h.accept(h.item(&phone(n)))));
         let read = async { h.read().await.list_messages(h.world.tenant, &MessageFilter::default(), page).await.unwrap() };
         let (_, page) = futures::future::join(write, read).await;
@@ -162,11 +184,121 @@ pub(crate) async fn a_walk_over_pages_sees_every_row_once(h: &Harness) {
     assert!(seen.is_sorted_by(|a, b| a > b), "newest first, each once");
     assert!(old.iter().all(|id| seen.contains(id)));
     // A page that is exactly full is the last one.
-    let page = PageRequest { limit: 20, before: None };
+    let page = PageRequest::newest(20);
     let until = old.iter().nth(20).map(|id| id.created_at());
-    let filter = MessageFilter { until, ..MessageFilter::default() };
-    let full = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
+    let full = h.read().await.list_messages(h.world.tenant, &MessageFilter::default(), page.within(None, until)).await.unwrap();
     assert_eq!((full.items.len(), full.next), (20, None));
+}
+
+/// Walks a list to its end. Returns the items of each page.
+async fn walk(h: &Harness, filter: &MessageFilter, limit: u32) -> Vec<Vec<MessageId>> {
+    let (mut pages, mut before) = (Vec::new(), None);
+    loop {
+        let page = PageRequest::older(limit, before);
+        let found = h.read().await.list_messages(h.world.tenant, filter, page).await.unwrap();
+        pages.push(found.items.iter().map(|m| m.id).collect());
+        before = found.next;
+        if before.is_none() {
+            return pages;
+        }
+    }
+}
+
+pub(crate) async fn a_filter_without_an_index_looks_at_so_many_rows(h: &Harness) {
+    let rows = limits::SCAN_ROWS;
+    let mut item = h.item(&phone(1));
+    item.message.request.metadata = Some([("wanted".to_owned(), "yes".into())].into_iter().collect());
+    item.message.state.route.channel = Channel::Voice;
+    let wanted = h.accept(item).await.id;
+    let other = h.sent(1).await.id;
+    h.copy_row("messages", other, h.tick(), 2 * rows, &[]).await;
+    let metadata = BTreeMap::from([("wanted".to_owned(), "yes".to_owned())]);
+    let contact = h.read().await.find_address(h.world.tenant, &phone(1)).await.unwrap().map(|(_, contact)| contact);
+    for (filter, streams) in [
+        (MessageFilter { metadata, ..MessageFilter::default() }, 1),
+        (MessageFilter { channel: vec![Channel::Voice], ..MessageFilter::default() }, 1),
+        (MessageFilter { status: vec![Status::Queued], to: Some(phone(1).identifier), ..MessageFilter::default() }, 1),
+        (MessageFilter { status: vec![Status::Queued], contact, ..MessageFilter::default() }, 2),
+    ] {
+        let pages = walk(h, &filter, 5).await;
+        let mut expected = vec![Vec::new(); 2 * streams];
+        expected.push(vec![wanted]);
+        assert_eq!(pages, expected, "{filter:?}: empty pages before the one that has it");
+    }
+    let page = PageRequest::newest(5).within(None, Some(wanted.created_at().plus(Duration::from_millis(1))));
+    let filter = MessageFilter { channel: vec![Channel::Voice], ..MessageFilter::default() };
+    let found = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
+    assert_eq!((found.items.len(), found.next), (1, None), "a span of time is not looked through from its end");
+    let sent = MessageFilter { channel: vec![Channel::Sms], ..MessageFilter::default() };
+    let found = h.read().await.list_messages(h.world.tenant, &sent, PageRequest::newest(7)).await.unwrap();
+    assert_eq!(
+        (found.items.len(), found.next),
+        (7, found.items.last().map(|m| m.id.uuid())),
+        "a page that is full goes on behind its last"
+    );
+}
+
+pub(crate) async fn every_list_with_such_a_filter_goes_on(h: &Harness) {
+    let rows = limits::SCAN_ROWS + 5;
+    let tenant = h.world.tenant;
+    let contact = h.accept(h.item(&phone(1))).await;
+    let contact = h.read().await.contacts_of_messages(&[contact]).await.unwrap()[0].unwrap();
+    let mut tx = h.begin().await;
+    let mut person = tx.find_contact(tenant, contact).await.unwrap().unwrap();
+    person.detail.display_name = Some("Ada 100% Lovelace".to_owned());
+    person.detail.metadata = json!({"vip": true, "n": 7}).as_object().cloned().unwrap();
+    tx.update_contact(tenant, &person).await.unwrap();
+    tx.commit().await.unwrap();
+    let other = [("name_key", "'somebody else'"), ("detail", "'{\"m\":{\"vip\":false}}'")];
+    h.copy_row("contacts", contact, h.tick(), rows, &other).await;
+    let name = |name: &str| ContactFilter { name: Some(name.to_owned()), ..ContactFilter::default() };
+    let metadata = BTreeMap::from([("vip".to_owned(), "true".to_owned()), ("n".to_owned(), "7".to_owned())]);
+    for filter in [name("100% love"), ContactFilter { metadata, ..ContactFilter::default() }] {
+        let mut tx = h.read().await;
+        let first = tx.list_contacts(tenant, &filter, PageRequest::newest(5)).await.unwrap();
+        assert!(first.items.is_empty() && first.next.is_some(), "{filter:?}");
+        let second = tx.list_contacts(tenant, &filter, PageRequest::older(5, first.next)).await.unwrap();
+        assert_eq!((second.items.len(), second.items[0].id, second.next), (1, contact, None), "{filter:?}");
+    }
+    let mut tx = h.read().await;
+    let mut count = async |filter: ContactFilter| tx.list_contacts(tenant, &filter, PageRequest::newest(5)).await.unwrap().items.len();
+    assert_eq!(count(name("100_")).await, 0, "no wildcards");
+    assert_eq!(count(ContactFilter { id: Some(contact), ..name("ada") }).await, 1, "one contact is looked up");
+    assert_eq!(count(ContactFilter { id: Some(contact), ..name("bob") }).await, 0);
+    assert_eq!(count(ContactFilter { id: Some(h.id()), ..ContactFilter::default() }).await, 0);
+}
+
+pub(crate) async fn a_conversation_is_walked_whole(h: &Harness) {
+    let tenant = h.world.tenant;
+    let mut expected = Vec::new();
+    for n in 0..20 {
+        match n % 5 {
+            0 => expected.push(h.sent(1).await.id),
+            1 => expected.push(h.accept(h.item(&phone(2))).await.id),
+            2 => drop(h.accept(h.item(&phone(3))).await),
+            _ => {
+                let incoming = inbound(h, 1 + n % 2, &format!("in-{n}"));
+                let mut tx = h.begin().await;
+                assert!(tx.insert_inbound(&incoming).await.unwrap());
+                tx.commit().await.unwrap();
+                expected.push(incoming.message.id);
+            }
+        }
+    }
+    expected.reverse();
+    let mut tx = h.begin().await;
+    let mut of = async |number| tx.find_address(tenant, &phone(number)).await.unwrap().unwrap().1;
+    let (target, source) = (of(1).await, of(2).await);
+    tx.merge_contact(tenant, source, target, h.tick()).await.unwrap();
+    tx.commit().await.unwrap();
+    let filter = MessageFilter { contact: Some(target), ..MessageFilter::default() };
+    for limit in [1, 3, 100] {
+        let pages = walk(h, &filter, limit).await;
+        assert!(pages.iter().rev().skip(1).all(|page| page.len() == limit as usize), "all but the last are full");
+        assert_eq!(pages.concat(), expected);
+    }
+    let gone = MessageFilter { contact: Some(source), ..MessageFilter::default() };
+    assert!(walk(h, &gone, 5).await.concat().is_empty());
 }
 
 pub(crate) async fn the_other_world_is_not_seen(h: &Harness) {
@@ -267,6 +399,37 @@ pub(crate) async fn what_waits_is_walked_by_when_it_is_due(h: &Harness) {
     let waiting = h.read().await.held_messages(1).await.unwrap();
     assert!(matches!(waiting[0].wait, Some(Wait::Held { reason: HeldReason::StaleDatabase, .. })));
     assert_eq!(ids(&waiting), [held]);
+}
+
+pub(crate) async fn what_awaits_a_receipt_is_walked_newest_first(h: &Harness) {
+    let mut expected = Vec::new();
+    for n in 0..7 {
+        let message = h.sent(n).await;
+        expected.push((message.state.due_at().unwrap(), message.id));
+    }
+    h.accept(h.item(&phone(1))).await;
+    h.sending(1).await;
+    let delivered = h.sent(1).await;
+    h.step(delivered.id, crate::make::receipt(nuncio_domain::lifecycle::ReceiptKind::Delivered, h.tick())).await;
+    let mut walked = Vec::new();
+    for shard in 0..64 {
+        let mut before = (Timestamp::from_millis(i64::MAX), MessageId::from_uuid(uuid::Uuid::max()));
+        loop {
+            let page = h.read().await.messages_awaiting_receipts(shard, before, 2).await.unwrap();
+            let Some((last, _)) = page.last() else { break };
+            let Some(Wait::Receipt { deadline }) = last.wait else { panic!("it waits for something else: {last:?}") };
+            before = (deadline, last.id);
+            assert!(page.iter().all(|(_, kind)| kind == "sim"));
+            let of_page: Vec<_> = page.iter().map(|(message, _)| message.id).collect();
+            assert!(of_page.iter().all(|id| !walked.contains(id)), "once each");
+            walked.extend(of_page);
+        }
+    }
+    if h.backend == Backend::Sqlite {
+        let newest_first: Vec<_> = expected.iter().rev().map(|(_, id)| *id).collect();
+        assert_eq!(walked, newest_first);
+    }
+    assert_eq!(BTreeSet::from_iter(walked), expected.into_iter().map(|(_, id)| id).collect());
 }
 
 pub(crate) async fn queued_messages_of_a_sender_are_found(h: &Harness) {

@@ -24,6 +24,7 @@ mod nodes;
 mod numbers;
 mod people;
 mod reassembly;
+mod quotas;
 mod receipts;
 mod restored;
 mod schema;
@@ -105,10 +106,14 @@ cases! {
             every_filter_filters,
             metadata_is_compared_as_text,
             a_walk_over_pages_sees_every_row_once,
+            a_filter_without_an_index_looks_at_so_many_rows,
+            every_list_with_such_a_filter_goes_on,
+            a_conversation_is_walked_whole,
             the_other_world_is_not_seen,
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
             what_waits_is_walked_by_when_it_is_due,
+            what_awaits_a_receipt_is_walked_newest_first,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
         }
@@ -165,6 +170,7 @@ cases! {
         events {
             what_happened_to_a_resource_is_told_in_order,
             the_log_is_read_in_commit_order,
+            the_log_is_searched_by_time_and_resource,
         }
         numbers {
             the_inventory_is_searched,
@@ -191,6 +197,7 @@ cases! {
             whoever_is_erased_leaves_broadcasts,
             counts_follow_the_messages,
             what_is_cancelled_does_not_start,
+            what_is_paused_goes_back_to_its_broadcast,
             a_broadcast_that_is_due_is_taken_by_one,
         }
         nodes {
@@ -209,6 +216,10 @@ cases! {
             many_spend_no_more_than_there_is,
             the_price_list_is_kept_by_place_and_date,
             what_is_known_of_a_recipient_and_its_country,
+        }
+        quotas {
+            a_quota_counts_what_is_stored_and_refuses_the_rest,
+            many_store_no_more_than_the_quota,
         }
         budget {
             a_message_costs_few_rows,

@@ -7,7 +7,7 @@ use nuncio_domain::{Micros, SenderId, Timestamp};
 use crate::harness::{Harness, START};
 use crate::make::DAY;
 
-const ALL: PageRequest = PageRequest { limit: 100, before: None };
+const ALL: PageRequest = PageRequest::newest(100);
 
 fn entry(phone_number: &str, capabilities: &[Capability]) -> InventoryNumber {
     let pricing =
@@ -153,9 +153,9 @@ pub(crate) async fn held_numbers_are_listed(h: &Harness) {
     assert_eq!(tx.list_numbers(tenant, &[], ALL).await.unwrap().items, newest_first);
     let both = [NumberStatus::Suspended, NumberStatus::Pending];
     assert_eq!(tx.list_numbers(tenant, &both, ALL).await.unwrap().items, numbers[1..2]);
-    let first = tx.list_numbers(tenant, &[], PageRequest { limit: 3, before: None }).await.unwrap();
+    let first = tx.list_numbers(tenant, &[], PageRequest::newest(3)).await.unwrap();
     assert_eq!(first.items, newest_first[..3]);
-    let rest = tx.list_numbers(tenant, &[], PageRequest { limit: 3, before: first.next }).await.unwrap();
+    let rest = tx.list_numbers(tenant, &[], PageRequest::older(3, first.next)).await.unwrap();
     assert_eq!((rest.items.as_slice(), rest.next), (&newest_first[3..], None));
     assert_eq!(tx.list_numbers(h.other.tenant, &[], ALL).await.unwrap().items, []);
 

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactChannelId, ContactId, Recipient};
-use nuncio_store::{Address, MetricDelta, Tx};
+use nuncio_store::{Address, ContactFilter, MetricDelta, Tx};
 use serde_json::json;
 
 use crate::harness::Harness;
@@ -112,7 +112,7 @@ pub(crate) async fn contacts_are_walked_newest_first(h: &Harness) {
     }
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
-        let page = h.read().await.list_contacts(h.world.tenant, PageRequest { limit: 3, before }).await.unwrap();
+        let page = h.read().await.list_contacts(h.world.tenant, &ContactFilter::default(), PageRequest::older(3, before)).await.unwrap();
         seen.extend(page.items.iter().map(|c| c.id));
         before = page.next;
         if before.is_none() {
@@ -120,8 +120,8 @@ pub(crate) async fn contacts_are_walked_newest_first(h: &Harness) {
         }
     }
     assert_eq!(seen, expected);
-    let all = PageRequest { limit: 10, before: None };
-    assert!(h.read().await.list_contacts(h.other.tenant, all).await.unwrap().items.is_empty());
+    let all = PageRequest::newest(10);
+    assert!(h.read().await.list_contacts(h.other.tenant, &ContactFilter::default(), all).await.unwrap().items.is_empty());
 }
 
 pub(crate) async fn contacts_of_one_name_are_found(h: &Harness) {
@@ -190,7 +190,7 @@ pub(crate) async fn a_merge_moves_everything(h: &Harness) {
     assert_eq!(tx.merged_from(tenant, b.id).await.unwrap(), []);
     assert_eq!(tx.merged_from(h.other.tenant, c.id).await.unwrap(), []);
     assert_eq!(tx.merged_into(h.other.tenant, a.id).await.unwrap(), None);
-    let all = tx.list_contacts(tenant, PageRequest { limit: 10, before: None }).await.unwrap();
+    let all = tx.list_contacts(tenant, &ContactFilter::default(), PageRequest::newest(10)).await.unwrap();
     assert_eq!(all.items.iter().map(|c| c.id).collect::<Vec<_>>(), [c.id]);
     drop(tx);
     let mut tx = h.begin().await;

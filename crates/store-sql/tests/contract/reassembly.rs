@@ -20,6 +20,7 @@ fn begun(h: &Harness, reference: &str, seconds: u64) -> Reassembly {
         parts: Parts {
             channel: Channel::Sms,
             from: "+34600111222".to_owned(),
+            to: Some("12345".to_owned()),
             since,
             pieces: vec![first, None],
             done: false,

@@ -9,7 +9,7 @@ use crate::contacts::inbound;
 use crate::harness::{Harness, START};
 use crate::make::{mark, new, phone};
 
-const ALL: PageRequest = PageRequest { limit: 100, before: None };
+const ALL: PageRequest = PageRequest::newest(100);
 
 fn entry(h: &Harness, number: u32, sender: Option<SenderId>, reason: SuppressionReason) -> Suppression {
     Suppression { id: h.id(), recipient: phone(number), sender, reason, source: "x".to_owned() }
@@ -39,9 +39,9 @@ pub(crate) async fn suppressions_are_listed_and_lifted(h: &Harness) {
     assert_eq!(tx.list_suppressions(tenant, &[phone(2), phone(1)], ALL).await.unwrap().items.len(), 3);
     let email = Recipient { kind: nuncio_domain::AddressKind::Email, ..phone(1) };
     assert!(tx.list_suppressions(tenant, &[email], ALL).await.unwrap().items.is_empty());
-    let page = tx.list_suppressions(tenant, &[phone(1)], PageRequest { limit: 1, before: None }).await.unwrap();
+    let page = tx.list_suppressions(tenant, &[phone(1)], PageRequest::newest(1)).await.unwrap();
     assert_eq!(page.items, entries[2..]);
-    let page = tx.list_suppressions(tenant, &[phone(1)], PageRequest { limit: 1, before: page.next }).await.unwrap();
+    let page = tx.list_suppressions(tenant, &[phone(1)], PageRequest::older(1, page.next)).await.unwrap();
     assert_eq!((page.items.as_slice(), page.next), (&entries[..1], None));
     assert_eq!(tx.find_suppression(tenant, entries[1].id).await.unwrap().as_ref(), Some(&entries[1]));
     assert_eq!(tx.find_suppression(h.other.tenant, entries[1].id).await.unwrap(), None);

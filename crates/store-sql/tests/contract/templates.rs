@@ -35,9 +35,9 @@ pub(crate) async fn a_template_comes_back_as_it_was(h: &Harness) {
     let mut tx = h.begin().await;
     assert_eq!(tx.find_template(h.world.tenant, one.id).await.unwrap(), Some(one.clone()));
     assert_eq!(tx.find_template(h.other.tenant, one.id).await.unwrap(), None);
-    let page = tx.list_templates(h.world.tenant, PageRequest { limit: 1, before: None }).await.unwrap();
+    let page = tx.list_templates(h.world.tenant, PageRequest::newest(1)).await.unwrap();
     assert_eq!((page.items[0].id, page.next), (two.id, Some(two.id.uuid())));
-    let page = tx.list_templates(h.world.tenant, PageRequest { limit: 5, before: page.next }).await.unwrap();
+    let page = tx.list_templates(h.world.tenant, PageRequest::older(5, page.next)).await.unwrap();
     assert_eq!((page.items.len(), page.next), (2, None));
     let due = START.plus(Duration::from_secs(1));
     let changed = Template { status: Status::Pending, version: 1, due_at: Some(due), ..one.clone() };

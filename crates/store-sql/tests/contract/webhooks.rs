@@ -139,7 +139,7 @@ pub(crate) async fn deliveries_wait_for_earlier_ones_of_their_resource(h: &Harne
     assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 2);
     assert_eq!(tx.drop_deliveries(tenant, None, START, 2).await.unwrap(), 1);
     assert_eq!(tx.waiting_webhooks(tenant).await.unwrap(), []);
-    let page = PageRequest { limit: 10, before: None };
+    let page = PageRequest::newest(10);
     let dead = DeliveryFilter { status: vec![DeliveryStatus::Dead], ..DeliveryFilter::default() };
     assert_eq!(tx.list_deliveries(tenant, &dead, page).await.unwrap().items.len(), 3);
 }
@@ -153,7 +153,7 @@ pub(crate) async fn a_delivered_delivery_stays_delivered(h: &Harness) {
     let mut tx = h.store.begin().await.unwrap();
     assert_eq!(tx.find_delivery(tenant, delivered.id).await.unwrap(), Some(delivered.clone()));
     assert_eq!(tx.find_delivery(h.other.tenant, delivered.id).await.unwrap(), None);
-    let all = |filter: DeliveryFilter, limit| (filter, PageRequest { limit, before: None });
+    let all = |filter: DeliveryFilter, limit| (filter, PageRequest::newest(limit));
     for ((filter, page), ids) in [
         (all(DeliveryFilter::default(), 10), &[2, 1][..]),
         (all(DeliveryFilter::default(), 1), &[2]),

@@ -79,6 +79,7 @@ pub(crate) async fn escalate_broadcast(
     post, path = "/v1/broadcasts/{id}/retry-review", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses(
         (status = 200, description = "The broadcast.", body = BroadcastBody),
+        (status = 400, description = "The broadcast cannot be reviewed again. Code: `review_attempts_exhausted`.", body = ErrorBody),
         (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
     ),
 )]

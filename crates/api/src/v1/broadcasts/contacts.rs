@@ -21,7 +21,7 @@ page! {
     post, path = "/v1/broadcasts/{id}/contacts", tag = "Broadcasts", request_body = AddBroadcastContacts, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
     responses(
         (status = 201, description = "What became of them.", body = AddedContacts),
-        (status = 409, description = "The idempotency key was used; `broadcast` is what it was used for.", body = BroadcastConflict),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),
 )]
 pub(crate) async fn add_broadcast_contacts(

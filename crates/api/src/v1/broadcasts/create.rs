@@ -3,27 +3,15 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::broadcasts::{BroadcastView, CreateBroadcast};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::BroadcastBody;
-use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// The broadcast that an idempotency key was used for.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BroadcastConflict {
-    /// The original broadcast, unless it was deleted since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    broadcast: Option<BroadcastView>,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    /// In words.
-    message: String,
-    details: Details,
-    error: ErrorObject,
+repeated! {
+    /// The broadcast that an idempotency key was used for.
+    BroadcastConflict: broadcast of BroadcastView
 }
 
 /// Make a broadcast
@@ -37,6 +25,7 @@ pub(crate) struct BroadcastConflict {
             ("add" = (operation_id = "add_broadcast_contacts", parameters(("id" = "$response.body#/broadcast/id")))),
             ("send" = (operation_id = "send_broadcast", parameters(("id" = "$response.body#/broadcast/id")))),
         )),
+        (status = 400, description = "The request is wrong, or there is no default sender. Code: `sender_not_configured`.", body = ErrorBody),
         (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = BroadcastConflict),
     ),

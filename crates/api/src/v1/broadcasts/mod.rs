@@ -37,7 +37,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// A broadcast under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneBroadcast)]
+#[schema(as = BroadcastResponse)]
 pub(crate) struct BroadcastBody {
     broadcast: BroadcastView,
 }

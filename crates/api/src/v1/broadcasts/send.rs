@@ -16,6 +16,7 @@ use crate::reply::{Reply, Result};
     post, path = "/v1/broadcasts/{id}/send", tag = "Broadcasts", request_body = SendBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses(
         (status = 202, description = "The broadcast, waiting for its review.", body = BroadcastBody),
+        (status = 400, description = "The request is wrong, or the broadcast cannot go out. Codes: `no_contacts`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
         (status = 402, description = "The balance does not cover it. Code: `insufficient_balance`.", body = ErrorBody),
     ),
 )]

@@ -6,13 +6,13 @@ use nuncio_core::contacts::{AddChannel, ContactChannelIn, ContactChannelView, Up
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::error::{Code, Details, ErrorBody};
+use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey, NoBody, Path};
 use crate::reply::{NoContent, Reply, Result};
 
 /// A contact channel under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneContactChannel)]
+#[schema(as = ContactChannelResponse)]
 pub(crate) struct ChannelBody {
     channel: ContactChannelView,
 }
@@ -23,16 +23,9 @@ impl From<ContactChannelView> for ChannelBody {
     }
 }
 
-/// Why a channel was not added.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ContactChannelConflict {
-    /// The original channel of a repeated idempotency key; unless it is gone since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    channel: Option<ContactChannelView>,
-    /// `idempotency_conflict`, `idempotency_key_reused`, or `conflict` if the contact was merged into `details.mergedInto`.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    details: Details,
+repeated! {
+    /// The channel that an idempotency key was used for.
+    ContactChannelConflict: channel of ContactChannelView
 }
 
 /// Add a channel to a contact
@@ -41,6 +34,7 @@ pub(crate) struct ContactChannelConflict {
     params(("id" = String, Path, description = "The contact.", example = "con_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
     responses(
         (status = 201, description = "The channel.", body = ChannelBody),
+        (status = 400, description = "The request is wrong, or the identifier is taken. Code: `duplicate_identifier`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before, or the contact was merged. Codes: `idempotency_conflict`, `idempotency_key_reused`, `conflict`.", body = ContactChannelConflict),
     ),
 )]

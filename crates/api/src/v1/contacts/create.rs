@@ -3,24 +3,14 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::contacts::{ContactView, CreateContact};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::error::{Code, Details, ErrorObject};
+use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// The contact that an idempotency key was used for.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ContactConflict {
-    /// The original contact, unless it was deleted since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    contact: Option<ContactView>,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    details: Details,
-    error: ErrorObject,
+repeated! {
+    /// The contact that an idempotency key was used for.
+    ContactConflict: contact of ContactView
 }
 
 /// Create a contact
@@ -34,6 +24,7 @@ pub(crate) struct ContactConflict {
             ("get" = (operation_id = "get_contact", parameters(("id" = "$response.body#/id")))),
             ("delete" = (operation_id = "delete_contact", parameters(("id" = "$response.body#/id")))),
         )),
+        (status = 400, description = "The request is wrong, or an identifier belongs to another contact. Code: `duplicate_identifier`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = ContactConflict),
     ),
 )]

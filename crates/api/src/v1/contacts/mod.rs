@@ -8,6 +8,7 @@ mod dismiss;
 mod get;
 mod list;
 mod merge;
+mod messages;
 mod update;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -20,6 +21,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(create::create_contact, list::list_contacts))
         .routes(routes!(get::get_contact, update::update_contact, delete::delete_contact))
         .routes(routes!(by_phone::get_contact_by_phone))
+        .routes(routes!(messages::list_contact_messages))
         .routes(routes!(merge::merge_contacts))
         .routes(routes!(dismiss::dismiss_merge_suggestion))
         .routes(routes!(channels::add_contact_channel))

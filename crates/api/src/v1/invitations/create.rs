@@ -3,31 +3,21 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::invitations::{CreateInvitation, InvitationView};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::InvitationBody;
-use crate::error::{Code, Details, ErrorBody, ErrorObject};
-use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::error::{ErrorBody, repeated};
+use crate::extract::{Auth, IdempotencyKey, OptionalBody};
 use crate::reply::{Reply, Result};
 
-/// The number is bound elsewhere, or the idempotency key was used before.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct InvitationConflict {
-    /// With an idempotency key that was used: the invitation that was made with it.
-    invitation: Option<InvitationView>,
-    /// `conflict` if the number is bound, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    message: String,
-    details: Details,
-    error: Option<ErrorObject>,
+repeated! {
+    /// The invitation that an idempotency key was used for.
+    InvitationConflict: invitation of InvitationView
 }
 
 /// Create an invitation
 ///
 /// Makes a link behind which a client sets up a sender: it gives name and email address, and proves its phone number by a code, or
-/// takes the number that you set aside. nuncio does not send the link; you do.
+/// takes the number that you set aside. nuncio does not send the link; you do. The body may be left out.
 #[utoipa::path(
     post, path = "/v1/invitations", tag = "Invitations", request_body = CreateInvitation, params(IdempotencyKey),
     responses(
@@ -43,7 +33,7 @@ pub(crate) async fn create_invitation(
     State(core): State<Core>,
     Auth(caller): Auth,
     IdempotencyKey(key): IdempotencyKey,
-    Body { value: asked, .. }: Body<CreateInvitation>,
+    OptionalBody(asked): OptionalBody<CreateInvitation>,
 ) -> Result<Reply<InvitationBody>> {
     Ok(Reply::created(core.create_invitation(&caller, asked, key.as_deref()).await?.into()))
 }

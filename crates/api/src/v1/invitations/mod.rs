@@ -22,7 +22,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 
 /// An invitation under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneInvitation)]
+#[schema(as = InvitationResponse)]
 pub(crate) struct InvitationBody {
     invitation: InvitationView,
 }

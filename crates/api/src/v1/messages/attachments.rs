@@ -7,13 +7,12 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use nuncio_core::Core;
 use nuncio_core::messages::AttachmentView;
-use nuncio_domain::{Error, limits};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::budget::{Lease, no_room};
 use crate::extract::{Auth, Path};
 use crate::reply::{Reply, Result};
-use crate::state::App;
 
 /// All attachments of a message.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,7 +28,7 @@ pub(crate) struct AttachmentList {
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "The attachments, in their order.", body = AttachmentList)),
 )]
-pub(crate) async fn list_attachments(
+pub(crate) async fn list_message_attachments(
     State(core): State<Core>,
     Auth(caller): Auth,
     Path(id): Path<String>,
@@ -38,13 +37,11 @@ pub(crate) async fn list_attachments(
 }
 
 /// `GET /attachments/{token}`. Its content is a stranger's: it is never shown in a page of ours.
-pub(crate) async fn download(State(app): State<App>, Path(token): Path<String>) -> Result<Response> {
-    let weight = app.core.attachment_weight(&token)?;
-    let mut lease = app.budget.lease();
-    if weight > limits::SPOOL_THRESHOLD_BYTES as u64 && !lease.grow_to_read(weight) {
-        return Err(Error::unavailable("too many large requests are under way; try again").into());
+pub(crate) async fn download(State(core): State<Core>, Path(token): Path<String>, lease: Lease) -> Result<Response> {
+    if !lease.grow_to_read(core.attachment_weight(&token)?) {
+        return Err(no_room().into());
     }
-    let download = app.core.download_attachment(&token).await?;
+    let download = core.download_attachment(&token).await?;
     let content_type = HeaderValue::from_str(&download.content_type);
     let disposition = HeaderValue::from_str(&format!("attachment; filename*=UTF-8''{}", percent_encoded(&download.filename)));
     let headers: [(HeaderName, HeaderValue); 4] = [

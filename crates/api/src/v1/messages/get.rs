@@ -1,11 +1,12 @@
 //! `GET /v1/messages/{id}`.
 
 use axum::extract::State;
+use nuncio_core::Core;
 
 use super::MessageBody;
+use crate::budget::Lease;
 use crate::extract::{Auth, Path};
 use crate::reply::{Reply, Result};
-use crate::state::App;
 
 /// Get a message
 ///
@@ -15,8 +16,12 @@ use crate::state::App;
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "The message.", body = MessageBody)),
 )]
-pub(crate) async fn get_message(State(app): State<App>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<MessageBody>> {
-    let mut lease = app.budget.lease();
-    let view = app.core.get_message(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
+pub(crate) async fn get_message(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    lease: Lease,
+) -> Result<Reply<MessageBody>> {
+    let view = core.get_message(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
     Ok(Reply::ok(view.into()))
 }

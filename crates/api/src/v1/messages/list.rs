@@ -14,8 +14,8 @@ page! {
 
 /// List messages
 ///
-/// Newest first. The filters `status` (other than `failed`), `channel`, `direction` and `metadata` need `to`, or a `since` within
-/// the last 7 days.
+/// Newest first. Indexes serve `to`, `contactId`, `idempotencyKey` and `status=failed`. With other filters a request looks at 10,000
+/// messages: its page may be short or empty and still have a `nextCursor`.
 #[utoipa::path(
     get, path = "/v1/messages", tag = "Messages", params(ListMessages),
     responses((status = 200, description = "A page of messages.", body = MessagePage)),

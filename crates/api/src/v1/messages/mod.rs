@@ -1,6 +1,7 @@
 //! Messages.
 
 mod attachments;
+mod batch;
 mod cancel;
 mod get;
 mod list;
@@ -10,7 +11,9 @@ mod resolve;
 mod send;
 
 pub(crate) use attachments::download;
+pub(crate) use list::MessagePage;
 use nuncio_core::messages::MessageView;
+pub(crate) use send::MessageConflict;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -21,18 +24,19 @@ use crate::state::App;
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
         .routes(routes!(send::send_message, list::list_messages))
+        .routes(routes!(batch::send_messages))
         .routes(routes!(get::get_message))
         .routes(routes!(cancel::cancel_message))
         .routes(routes!(resolve::resolve_message))
         .routes(routes!(react::react_to_message))
-        .routes(routes!(attachments::list_attachments))
-        .routes(routes!(receipts::list_receipts))
+        .routes(routes!(attachments::list_message_attachments))
+        .routes(routes!(receipts::list_message_receipts))
         .routes(routes!(receipts::list_stray_receipts))
 }
 
 /// A message under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneMessage)]
+#[schema(as = MessageResponse)]
 pub(crate) struct MessageBody {
     message: MessageView,
 }

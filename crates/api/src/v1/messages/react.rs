@@ -6,6 +6,7 @@ use nuncio_core::messages::React;
 
 use super::MessageBody;
 use super::send::MessageConflict;
+use crate::error::ErrorBody;
 use crate::extract::{Auth, Body, IdempotencyKey, Path};
 use crate::reply::{Reply, Result};
 
@@ -18,7 +19,10 @@ use crate::reply::{Reply, Result};
     params(("id" = String, Path, description = "The message to react to.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk"), IdempotencyKey),
     responses(
         (status = 202, description = "The reaction was accepted.", body = MessageBody),
+        (status = 400, description = "The request is wrong, or the reaction cannot go out. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`.", body = ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+        (status = 402, description = "The reaction may cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 507, description = "The environment's storage quota leaves no room for it. Code: `storage_quota_exceeded`.", body = ErrorBody),
     ),
 )]
 pub(crate) async fn react_to_message(

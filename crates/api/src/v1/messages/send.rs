@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::MessageBody;
-use crate::error::{Code, Details, ErrorObject};
+use crate::error::{ErrorBody, ErrorObject};
+use crate::error_details::{IdempotencyCode, NoDetails, whole_or_reference};
 use crate::extract::{Auth, Body, IdempotencyKey, Lenient, Query, ServiceSender};
 use crate::reply::{Reply, Result};
 
@@ -24,7 +25,7 @@ pub(crate) struct SendQuery {
 
 /// What would happen to a message.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OnePlan)]
+#[schema(as = MessagePlanResponse)]
 pub(crate) struct PlanBody {
     plan: Plan,
 }
@@ -33,11 +34,12 @@ pub(crate) struct PlanBody {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct MessageConflict {
     /// The original message.
+    #[schema(schema_with = whole_or_reference::<MessageView>)]
     message: MessageView,
     /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
+    #[schema(value_type = IdempotencyCode)]
     code: &'static str,
-    details: Details,
+    details: NoDetails,
     error: ErrorObject,
 }
 
@@ -55,9 +57,11 @@ pub(crate) struct MessageConflict {
             ("resolve" = (operation_id = "resolve_message", parameters(("id" = "$response.body#/message/id")))),
         )),
         (status = 200, description = "With `dryRun`: what would happen.", body = PlanBody),
+        (status = 400, description = "The request is wrong, or the message cannot go out this way. Codes: `whatsapp_window_closed`, `window_closed`, `sender_not_configured`, `template_not_approved`.", body = ErrorBody),
         (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = crate::error::ErrorBody),
         (status = 404, description = "There is no such sender or template in this world. Code: `not_found`.", body = crate::error::ErrorBody),
         (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = crate::error::ErrorBody),
     ),
 )]
 pub(crate) async fn send_message(

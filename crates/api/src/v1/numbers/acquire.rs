@@ -3,26 +3,15 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::numbers::{AcquireNumber, PhoneNumberView};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::PhoneNumberBody;
-use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// Somebody was faster, or the idempotency key was used before.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct PhoneNumberConflict {
-    /// With an idempotency key that was used: the number that was acquired with it, unless it was released since.
-    phone_number: Option<PhoneNumberView>,
-    /// `conflict` if the number is taken, `idempotency_conflict` if the request is a repeat, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    message: String,
-    details: Details,
-    error: Option<ErrorObject>,
+repeated! {
+    /// The phone number that an idempotency key was used for.
+    PhoneNumberConflict: phone_number of PhoneNumberView
 }
 
 /// Acquire a phone number

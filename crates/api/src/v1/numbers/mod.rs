@@ -25,7 +25,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// A phone number under its name.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[schema(as = OnePhoneNumber)]
+#[schema(as = PhoneNumberResponse)]
 pub(crate) struct PhoneNumberBody {
     phone_number: PhoneNumberView,
 }

@@ -3,28 +3,14 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::senders::{CreateSender, SenderView};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::error::{Code, Details, ErrorObject};
+use crate::error::repeated;
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// The phone number is another sender's, or the idempotency key was used before.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SenderConflict {
-    /// With an idempotency key that was used: the original sender, unless it was deleted since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sender: Option<SenderView>,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another,
-    /// `conflict` if the number is taken.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    /// In words.
-    message: String,
-    details: Details,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorObject>,
+repeated! {
+    /// The sender that an idempotency key was used for.
+    SenderConflict: sender of SenderView
 }
 
 /// Make a sender

@@ -22,6 +22,6 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(channels::request_sender_channel_code))
         .routes(routes!(channels::verify_sender_channel))
         .routes(routes!(profile::get_sender_profile, profile::update_sender_profile))
-        .routes(routes!(profile::set_sender_picture))
+        .routes(routes!(profile::set_sender_profile_picture))
         .routes(routes!(webhook::rotate_sender_webhook_secret))
 }

@@ -6,18 +6,20 @@ use nuncio_core::senders::{ProfileView, SetPicture, UpdateProfile};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::error::ErrorBody;
 use crate::extract::{Auth, Body, Path};
 use crate::reply::{Reply, Result};
 
 /// A business profile under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneProfile)]
+#[schema(as = BusinessProfileResponse)]
 pub(crate) struct ProfileBody {
     profile: ProfileView,
 }
 
 /// A business profile that was changed.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UpdatedBusinessProfile)]
 pub(crate) struct ChangedProfile {
     /// Always true; a failure answers with an error.
     success: bool,
@@ -36,7 +38,10 @@ impl From<ProfileView> for ChangedProfile {
 #[utoipa::path(
     get, path = "/v1/senders/{id}/profile", tag = "Senders",
     params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 200, description = "The business profile.", body = ProfileBody)),
+    responses(
+        (status = 200, description = "The business profile.", body = ProfileBody),
+        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
+    ),
 )]
 pub(crate) async fn get_sender_profile(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ProfileBody>> {
     Ok(Reply::ok(ProfileBody { profile: core.get_profile(&caller, &id).await? }))
@@ -48,7 +53,10 @@ pub(crate) async fn get_sender_profile(State(core): State<Core>, Auth(caller): A
 #[utoipa::path(
     patch, path = "/v1/senders/{id}/profile", tag = "Senders", request_body = UpdateProfile,
     params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 200, description = "The business profile as it is now.", body = ChangedProfile)),
+    responses(
+        (status = 200, description = "The business profile as it is now.", body = ChangedProfile),
+        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
+    ),
 )]
 pub(crate) async fn update_sender_profile(
     State(core): State<Core>,
@@ -65,9 +73,12 @@ pub(crate) async fn update_sender_profile(
 #[utoipa::path(
     post, path = "/v1/senders/{id}/profile/picture", tag = "Senders", request_body = SetPicture,
     params(("id" = String, Path, description = "The sender.", example = "snd_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 200, description = "The business profile as it is now.", body = ChangedProfile)),
+    responses(
+        (status = 200, description = "The business profile as it is now.", body = ChangedProfile),
+        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account. Code: `sender_not_configured`.", body = ErrorBody),
+    ),
 )]
-pub(crate) async fn set_sender_picture(
+pub(crate) async fn set_sender_profile_picture(
     State(core): State<Core>,
     Auth(caller): Auth,
     Path(id): Path<String>,

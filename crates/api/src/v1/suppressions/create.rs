@@ -3,24 +3,14 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::suppressions::{CreateSuppression, Suppressed, SuppressionView};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::error::{Code, Details, ErrorBody, ErrorObject};
+use crate::error::{ErrorBody, repeated};
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// The suppression that an idempotency key was used for.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SuppressionConflict {
-    /// The original suppression, unless it was lifted since.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    suppression: Option<SuppressionView>,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    details: Details,
-    error: ErrorObject,
+repeated! {
+    /// The suppression that an idempotency key was used for.
+    SuppressionConflict: suppression of SuppressionView
 }
 
 /// Suppress a recipient

@@ -3,27 +3,14 @@
 use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::templates::{CreateTemplate, TemplateView};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use crate::error::{Code, Details, ErrorObject};
+use crate::error::repeated;
 use crate::extract::{Auth, Body, IdempotencyKey};
 use crate::reply::{Reply, Result};
 
-/// Why a template was not made: the key was used before, and here is what for; or name and language are taken.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct TemplateConflict {
-    /// The original template, if the key was used before.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    template: Option<TemplateView>,
-    /// `idempotency_conflict` if the request is the same, `idempotency_key_reused` if it is another, `conflict` if the name is taken.
-    #[schema(value_type = Code)]
-    code: &'static str,
-    /// In words.
-    message: String,
-    details: Details,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorObject>,
+repeated! {
+    /// The template that an idempotency key was used for.
+    TemplateConflict: template of TemplateView
 }
 
 /// Make a template

@@ -4,6 +4,7 @@ use axum::extract::State;
 use nuncio_core::Core;
 use nuncio_core::templates::{SubmitTemplate, TemplateView};
 
+use crate::error::ErrorBody;
 use crate::extract::{Auth, Body, Path};
 use crate::reply::{Reply, Result};
 
@@ -13,7 +14,10 @@ use crate::reply::{Reply, Result};
 #[utoipa::path(
     post, path = "/v1/templates/{id}/submit", tag = "Templates", request_body = SubmitTemplate,
     params(("id" = String, Path, description = "The template.", example = "tpl_01hgw2bbg0e9tatjpp9vyrkcyk")),
-    responses((status = 202, description = "The template, pending.", body = TemplateView)),
+    responses(
+        (status = 202, description = "The template, pending.", body = TemplateView),
+        (status = 400, description = "The request is wrong, or the sender has no WhatsApp account that takes templates. Code: `sender_not_configured`.", body = ErrorBody),
+    ),
 )]
 pub(crate) async fn submit_template(
     State(core): State<Core>,

@@ -29,6 +29,7 @@ pub(crate) struct RotateSecret {
 
 /// A signing secret.
 #[derive(Serialize, ToSchema)]
+#[schema(as = WebhookSecret)]
 pub(crate) struct SecretBody {
     /// It is not shown again.
     #[schema(example = "<SIGNING_SECRET>")]

@@ -9,7 +9,7 @@ use crate::reply::{Reply, Result, page};
 
 page! {
     /// A page of deliveries.
-    DeliveryPage of DeliveryView
+    WebhookDeliveryPage of DeliveryView
 }
 
 /// List webhook deliveries
@@ -17,12 +17,12 @@ page! {
 /// Newest event first.
 #[utoipa::path(
     get, path = "/v1/webhooks/deliveries", tag = "Webhooks", params(ListDeliveries),
-    responses((status = 200, description = "A page of deliveries.", body = DeliveryPage)),
+    responses((status = 200, description = "A page of deliveries.", body = WebhookDeliveryPage)),
 )]
-pub(crate) async fn list_deliveries(
+pub(crate) async fn list_webhook_deliveries(
     State(core): State<Core>,
     Auth(caller): Auth,
     Query(list): Query<ListDeliveries>,
-) -> Result<Reply<DeliveryPage>> {
+) -> Result<Reply<WebhookDeliveryPage>> {
     Ok(Reply::ok(core.list_deliveries(&caller, &list).await?.into()))
 }

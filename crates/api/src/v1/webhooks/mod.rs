@@ -15,15 +15,16 @@ use crate::state::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
-        .routes(routes!(list::list_deliveries))
-        .routes(routes!(get::get_delivery))
-        .routes(routes!(replay::replay_delivery))
+        .routes(routes!(list::list_webhook_deliveries))
+        .routes(routes!(get::get_webhook_delivery))
+        .routes(routes!(replay::replay_webhook_delivery))
+        .routes(routes!(test::test_sender_webhook))
         .routes(routes!(test::test_webhook))
 }
 
 /// A delivery under its name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = OneDelivery)]
+#[schema(as = WebhookDeliveryResponse)]
 pub(crate) struct DeliveryBody {
     delivery: DeliveryView,
 }

@@ -14,7 +14,7 @@ use crate::reply::{Reply, Result};
     post, path = "/v1/webhooks/deliveries/{id}/replay", tag = "Webhooks", params(("id" = String, Path, description = "The delivery.")),
     responses((status = 202, description = "The delivery, about to be made.", body = DeliveryBody)),
 )]
-pub(crate) async fn replay_delivery(
+pub(crate) async fn replay_webhook_delivery(
     State(core): State<Core>,
     Auth(caller): Auth,
     Path(id): Path<String>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_channel::contract::{message, request};
 use nuncio_channel::{Account, Adapter, AdapterFactory, ProviderEvent, ReceiptTarget, SendRequest, Verdict};
-use nuncio_channel_sim::SimFactory;
+use nuncio_channel_sim::{RESUME_AFTER, SimFactory};
 use nuncio_domain::lifecycle::{Change, NodeId, ReceiptKind};
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, FieldError, MessageType, RequestedChannel};
@@ -68,6 +68,7 @@ impl World {
                 assert_eq!(*at, request.now.plus(after));
                 match kind {
                     ReceiptKind::Delivered => "delivered".to_owned(),
+                    ReceiptKind::Read => "read".to_owned(),
                     ReceiptKind::Failed(failure) => format!("failed {}", failure.code),
                     other => panic!("{other:?} is never told"),
                 }
@@ -75,59 +76,85 @@ impl World {
             ProviderEvent::Inbound(inbound) => {
                 assert_eq!((inbound.tenant, inbound.connection, inbound.channel), (tenant, self.account.id, request.channel));
                 assert_eq!((inbound.from.as_str(), inbound.at), (request.message.to.as_str(), request.now.plus(after)));
-                let id = message.to_string();
-                assert_eq!(inbound.provider_message_id, format!("sim_{}_{}_reply", &id["msg_".len()..], request.attempt));
+                let (id, nth) = (message.to_string(), if after == RESUME_AFTER { "2" } else { "" });
+                assert_eq!(inbound.provider_message_id, format!("sim_{}_{}_reply{nth}", &id["msg_".len()..], request.attempt));
                 format!("inbound {:?}", inbound.text)
             }
             ProviderEvent::Complaint { tenant: whose, message: which } => {
                 assert_eq!((*whose, *which), (tenant, message));
                 "complaint".to_owned()
             }
-            ProviderEvent::OptedOut(_) | ProviderEvent::Bounced { .. } => panic!("recipients opt out by their words"),
+            ProviderEvent::Bounced { tenant: whose, message: which } => {
+                assert_eq!((*whose, *which), (tenant, message));
+                "bounced".to_owned()
+            }
+            ProviderEvent::OptedOut(_) => panic!("recipients opt out by their words"),
             ProviderEvent::Part(_) => panic!("the sandbox sends whole messages"),
             ProviderEvent::TemplateDecided { .. } => panic!("a message decides about no template"),
         }
     }
 }
 
+const INVALID: &str = "rejected invalid_recipient \"simulated: there is no such recipient\"";
+const TIMED_OUT: &str = "deferred Message None undeliverable \"simulated: timed out\"";
+const THROTTLED: &str = "deferred Message Some(2s) rate_limited \"simulated: too many messages at once\"";
+const REPLIED: &str = "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"";
+const UNKNOWN: &str = "unknown unknown_outcome";
+const HELP: &str = "accepted; +0ms delivered; +100ms inbound \"HELP\"";
+const BLOCKED: &str = "rejected blocked_by_recipient \"simulated: the recipient has blocked the sender\"";
+const REFUSED: &str = "rejected content_rejected \"simulated: the content is not allowed\"";
+const LATE: &str = "accepted; +30000ms delivered";
+const CORRECTED: &str = "accepted; +0ms failed undeliverable; +30000ms delivered";
+
 /// The first and every later attempt to phone or chat number N of the table.
 fn numbered(n: u8, channel: Channel) -> (&'static str, &'static str) {
-    const INVALID: &str = "rejected invalid_recipient \"simulated: there is no such recipient\"";
-    const REFUSED: &str = "rejected undeliverable \"simulated: it could not be delivered\"";
+    const UNREACHABLE: &str = "rejected undeliverable \"simulated: it could not be delivered\"";
     const BOUNCED: &str = "accepted; +0ms failed undeliverable";
-    const REPLIED: &str = "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"";
     const STOPPED: &str = "accepted; +0ms delivered; +100ms inbound \"STOP\"";
+    const RESUMED: &str = "accepted; +0ms delivered; +100ms inbound \"STOP\"; +5000ms inbound \"START\"";
+    const READ: &str = "accepted; +0ms delivered; +100ms read";
     match n {
         1 => (INVALID, INVALID),
-        2 if channel.is_app() => (REFUSED, REFUSED),
+        2 if channel.is_app() => (UNREACHABLE, UNREACHABLE),
         2 => (BOUNCED, BOUNCED),
-        3 => ("deferred Message None undeliverable \"simulated: timed out\"", PLAIN),
-        4 => ("deferred Message Some(2s) rate_limited \"simulated: too many messages at once\"", PLAIN),
+        3 => (TIMED_OUT, PLAIN),
+        4 => (THROTTLED, PLAIN),
         5 => ("accepted", "accepted"),
         6 => (REPLIED, REPLIED),
         7 => (STOPPED, STOPPED),
-        8 => ("unknown unknown_outcome", PLAIN),
+        8 => (UNKNOWN, PLAIN),
+        10 if matches!(channel, Channel::Whatsapp | Channel::Instagram) => (READ, READ),
+        11 => (RESUMED, RESUMED),
+        12 => (HELP, HELP),
+        13 => (BLOCKED, BLOCKED),
+        14 => (REFUSED, REFUSED),
+        15 => (LATE, LATE),
+        16 => (CORRECTED, CORRECTED),
+        17 => (TIMED_OUT, TIMED_OUT),
         _ => (PLAIN, PLAIN),
     }
 }
 
-const EMAILS: [(&str, &str, &str); 9] = [
-    (
-        "invalid",
-        "rejected invalid_recipient \"simulated: there is no such recipient\"",
-        "rejected invalid_recipient \"simulated: there is no such recipient\"",
-    ),
-    ("bounce", "accepted; +0ms failed undeliverable", "accepted; +0ms failed undeliverable"),
-    ("delay", "accepted; +30000ms delivered", "accepted; +30000ms delivered"),
-    ("throttle", "deferred Message Some(2s) rate_limited \"simulated: too many messages at once\"", PLAIN),
+const EMAILS: [(&str, &str, &str); 16] = [
+    ("invalid", INVALID, INVALID),
+    ("bounce", "accepted; +0ms bounced; +0ms failed undeliverable", "accepted; +0ms bounced; +0ms failed undeliverable"),
+    ("timeout", TIMED_OUT, PLAIN),
+    ("throttle", THROTTLED, PLAIN),
     ("sent", "accepted", "accepted"),
-    (
-        "reply",
-        "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"",
-        "accepted; +0ms delivered; +100ms inbound \"Reply to: Hello\"",
-    ),
+    ("reply", REPLIED, REPLIED),
     ("unsubscribe", "accepted; +0ms delivered; +100ms inbound \"unsubscribe\"", "accepted; +0ms delivered; +100ms inbound \"unsubscribe\""),
-    ("unknown", "unknown unknown_outcome", PLAIN),
+    ("unknown", UNKNOWN, PLAIN),
+    (
+        "subscribe",
+        "accepted; +0ms delivered; +100ms inbound \"unsubscribe\"; +5000ms inbound \"subscribe\"",
+        "accepted; +0ms delivered; +100ms inbound \"unsubscribe\"; +5000ms inbound \"subscribe\"",
+    ),
+    ("help", HELP, HELP),
+    ("blocked", BLOCKED, BLOCKED),
+    ("rejected", REFUSED, REFUSED),
+    ("delay", LATE, LATE),
+    ("corrected", CORRECTED, CORRECTED),
+    ("expired", TIMED_OUT, TIMED_OUT),
     ("complaint", "accepted; +0ms delivered; +100ms complaint", "accepted; +0ms delivered; +100ms complaint"),
 ];
 
@@ -142,9 +169,9 @@ async fn expect(channel: Channel, to: &str, wanted: (&str, &str)) {
 #[tokio::test]
 async fn phones() {
     for channel in PHONES {
-        for n in 0..=9 {
+        for n in 0..=20 {
             for area in ["212", "500"] {
-                expect(channel, &format!("+1{area}555000{n}"), numbered(n, channel)).await;
+                expect(channel, &format!("+1{area}55500{n:02}"), numbered(n, channel)).await;
             }
         }
     }
@@ -153,8 +180,8 @@ async fn phones() {
 #[tokio::test]
 async fn chats() {
     for channel in CHATS {
-        for n in 0..=9 {
-            expect(channel, &format!("90000000{n}"), numbered(n, channel)).await;
+        for n in 0..=20 {
+            expect(channel, &format!("9000000{n:02}"), numbered(n, channel)).await;
         }
     }
 }
@@ -172,12 +199,12 @@ async fn emails() {
 #[tokio::test]
 async fn everyone_else_gets_everything() {
     for channel in PHONES {
-        for to in ["+34600111222", "+15005560001", "+1500555001", "+150055500011", "+25005550001", "900000001"] {
+        for to in ["+34600111222", "+15005560001", "+15005550101", "+1500555001", "+150055500011", "+25005550001", "900000001"] {
             expect(channel, to, (PLAIN, PLAIN)).await;
         }
     }
     for channel in CHATS {
-        for to in ["900000010", "90000001", "9000000001", "-900000001", "800000001", "+15005550001"] {
+        for to in ["900000101", "90000001", "9000000001", "-900000001", "800000001", "+15005550001"] {
             expect(channel, to, (PLAIN, PLAIN)).await;
         }
     }
@@ -188,6 +215,7 @@ async fn everyone_else_gets_everything() {
         "invalid@test",
         "invalid@atest",
         "bounces@example.org",
+        "read@example.org",
         "a+bounce@example.org",
     ];
     for to in emails {
@@ -213,6 +241,27 @@ async fn the_sms_after_an_undeliverable_whatsapp_arrives() {
     let mut resent = chosen.clone();
     resent.state.detail.attempts[0].channel = Channel::Sms;
     assert_eq!(world.attempt(&resent, Channel::Sms, 1).await, "accepted; +0ms failed undeliverable", "sms was chosen at once, and again");
+}
+
+#[tokio::test]
+async fn the_sms_after_a_refusal_by_a_messaging_app_arrives() {
+    for n in [13, 14, 16] {
+        let to = format!("+12125550{n:03}");
+        let world = World::of(Channel::Whatsapp);
+        let asked = world.message(&to);
+        assert_eq!(world.attempt(&asked, Channel::Whatsapp, 0).await, numbered(n, Channel::Whatsapp).0, "whatsapp was asked for");
+        assert_eq!(world.attempt(&asked, Channel::Sms, 1).await, PLAIN, "{to}");
+    }
+}
+
+#[tokio::test]
+async fn automatic_answers_are_not_answered() {
+    let world = World::of(Channel::Sms);
+    for n in [6, 7, 11, 12] {
+        let mut message = world.message(&format!("+12125550{n:03}"));
+        message.state.detail.compliance = true;
+        assert_eq!(world.attempt(&message, Channel::Sms, 0).await, PLAIN, "{n}");
+    }
 }
 
 #[tokio::test]

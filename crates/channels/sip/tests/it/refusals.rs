@@ -102,7 +102,7 @@ async fn what_the_check_says() {
 async fn a_session_tells_whether_the_trunk_is_there() {
     let mut carrier = Carrier::start(Script::new(Act::Silence)).await;
     let port = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let caller = Caller::new(carrier.port, json!({ "local_port": port }));
+    let caller = Caller::at(port, carrier.port, json!({}));
     let (ask, run) = caller.run();
     carrier.until("OPTIONS").await;
     ask.send(true).unwrap();
@@ -133,10 +133,10 @@ async fn a_session_tells_whether_the_trunk_is_there() {
 async fn a_fixed_port_is_no_hindrance_to_the_check() {
     let carrier = Carrier::start(Script::new(Act::Answer(Talk::listens()))).await;
     let taken = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let caller = Caller::new(carrier.port, json!({ "local_port": taken.local_addr().unwrap().port() }));
+    let caller = Caller::at(taken.local_addr().unwrap().port(), carrier.port, json!({}));
     let verdict = caller.send().await;
-    assert_eq!((short(&verdict).0, short(&verdict).3.contains("cannot be opened")), ("connection", true), "{verdict:?}");
-    let beside = Caller::new(carrier.port, json!({ "local_port": taken.local_addr().unwrap().port() }));
+    assert_eq!((short(&verdict).0, short(&verdict).3.contains("can be opened")), ("connection", true), "{verdict:?}");
+    let beside = Caller::at(taken.local_addr().unwrap().port(), carrier.port, json!({}));
     beside.adapter.check().await.unwrap();
 }
 
@@ -146,7 +146,7 @@ async fn a_fixed_port_is_no_hindrance_to_the_check() {
 async fn heavy_a_session_that_ended_after_a_call_holds_no_port() {
     let carrier = Carrier::start(Script::new(Act::Answer(Talk::listens()))).await;
     let port = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    let caller = Caller::new(carrier.port, json!({ "local_port": port }));
+    let caller = Caller::at(port, carrier.port, json!({}));
     assert_eq!(short(&caller.send().await).0, "accepted");
     drop(caller);
     let freed = async {

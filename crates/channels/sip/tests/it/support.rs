@@ -11,7 +11,7 @@ use nuncio_channel::contract::message;
 use nuncio_channel::{
     Account, Adapter, AdapterFactory as _, EventSink, ProviderEvent, Scope, SendRequest, Services, Unrecorded, Verdict, stop,
 };
-use nuncio_channel_sip::SipFactory;
+use nuncio_channel_sip::{Ports, SipFactory};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::message::Message;
 use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, Ids, Redacted, TenantId, Timestamp};
@@ -130,7 +130,12 @@ pub(crate) fn account(port: u16, more: Value) -> Account {
 
 pub(crate) fn factory() -> SipFactory {
     // Recordings come from servers on this machine.
-    SipFactory::new(Network::new(GuardPolicy::open()).expect("a way out"))
+    with_ports(Ports::default())
+}
+
+/// One that may use these ports of this machine.
+fn with_ports(ports: Ports) -> SipFactory {
+    SipFactory::new(Network::new(GuardPolicy::open()).expect("a way out"), ports)
 }
 
 /// An adapter and what it tells.
@@ -146,10 +151,20 @@ impl Caller {
         Self::of(&account(port, more))
     }
 
+    /// One whose operator gave it this UDP port for SIP.
+    pub(crate) fn at(local: u16, port: u16, more: Value) -> Self {
+        let ports = Ports { sip: (local, local), ..Ports::default() };
+        Self::from(&with_ports(ports), &account(port, more))
+    }
+
     pub(crate) fn of(account: &Account) -> Self {
+        Self::from(&factory(), account)
+    }
+
+    fn from(factory: &SipFactory, account: &Account) -> Self {
         let (services, sink, events) = services();
         let message = message(account, TO, 0);
-        Self { adapter: factory().open(account, &services).unwrap(), sink, events, message }
+        Self { adapter: factory.open(account, &services).unwrap(), sink, events, message }
     }
 
     /// Calls; the verdict must come within [`PATIENCE`].

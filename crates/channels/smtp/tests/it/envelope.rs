@@ -14,6 +14,7 @@ fn of_broadcast() -> Message {
         broadcast: "brd_01kahy0000e0000000000000ae".parse().unwrap(),
         contact: "bct_01kahy0000e0000000000000af".parse().unwrap(),
         no_receipts: false,
+        withdrawn: false,
     });
     message
 }

@@ -1,0 +1,27 @@
+//! `GET /v1/contacts/{id}/messages`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::messages::ListContactMessages;
+
+use crate::extract::{Auth, Path, Query};
+use crate::reply::{Reply, Result};
+use crate::v1::messages::MessagePage;
+
+/// Read a conversation
+///
+/// What was sent to a contact and what came from it, by all its channels, newest first. A contact that was merged into another one answers
+/// with the messages of that one.
+#[utoipa::path(
+    get, path = "/v1/contacts/{id}/messages", tag = "Contacts",
+    params(("id" = String, Path, description = "The contact."), ListContactMessages),
+    responses((status = 200, description = "A page of messages.", body = MessagePage)),
+)]
+pub(crate) async fn list_contact_messages(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Query(list): Query<ListContactMessages>,
+) -> Result<Reply<MessagePage>> {
+    Ok(Reply::ok(core.list_contact_messages(&caller, &id, &list).await?.into()))
+}

@@ -1,0 +1,141 @@
+//! `POST /v1/messages/batch`.
+
+use axum::extract::State;
+use futures::stream::{self, StreamExt as _};
+use nuncio_core::messages::{MessageView, SendMessage, SendOptions};
+use nuncio_core::{Caller, Core};
+use nuncio_domain::{Error, limits};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::error::Code;
+use crate::extract::{Auth, Body, IdempotencyKey, Lenient, ServiceSender, Validators};
+use crate::reply::{Reply, Result};
+use crate::state::App;
+
+/// Messages that are being accepted at the same moment, so that they share commits.
+const AT_ONCE: usize = 64;
+
+/// Messages to send.
+#[derive(ToSchema)]
+#[schema(as = SendMessages)]
+#[expect(dead_code, reason = "only its schema is used: each message is read by itself")]
+pub(crate) struct Documented {
+    #[schema(min_items = 1, max_items = 1000)]
+    messages: Vec<SendMessage>,
+}
+
+/// The same as it is read: what is wrong with one message must not refuse the others.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = UnreadMessages)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Unread {
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<Value>)]
+    messages: Vec<Value>,
+}
+
+/// What became of each message, in order.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchResults)]
+pub(crate) struct Results {
+    results: Vec<Outcome>,
+}
+
+/// What became of one message.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchResult)]
+#[serde(untagged)]
+pub(crate) enum Outcome {
+    Accepted(Box<Accepted>),
+    Refused(Refused),
+}
+
+/// A message that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchAccepted)]
+pub(crate) struct Accepted {
+    /// 202.
+    #[schema(minimum = 202, maximum = 202)]
+    status: u16,
+    message: MessageView,
+}
+
+/// A message that was refused. It is what `POST /v1/messages` answers, with the status.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchRefused)]
+pub(crate) struct Refused {
+    /// The status that `POST /v1/messages` answers with.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    #[schema(value_type = Code)]
+    code: &'static str,
+    /// What was wrong, in words; with 409 the original message.
+    message: Value,
+    #[schema(value_type = Object)]
+    details: Value,
+    /// `code` and the words once more, with 403 and 409.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    error: Option<Value>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        let (code, mut body) = (error.code(), error.to_body());
+        if code.status() >= 500 {
+            tracing::error!(?error, "a message of a batch failed");
+        }
+        let mut take = |name: &str| body.get_mut(name).map(Value::take);
+        Self {
+            status: code.status(),
+            code: code.as_str(),
+            message: take("message").unwrap_or_default(),
+            details: take("details").unwrap_or_default(),
+            error: take("error"),
+        }
+    }
+}
+
+async fn send(core: &Core, validators: &Validators, caller: &Caller, message: Value, options: SendOptions) -> Outcome {
+    let lenient = options.lenient;
+    let sent = async {
+        let json = serde_json::to_vec(&message).map_err(Error::internal)?;
+        drop(message);
+        core.send_message(caller, validators.parse_part(&json, lenient)?, options).await
+    };
+    match sent.await {
+        Ok(message) => Outcome::Accepted(Box::new(Accepted { status: 202, message })),
+        Err(error) => Outcome::Refused(error.into()),
+    }
+}
+
+/// Send several messages
+///
+/// Each message is accepted or refused by itself, as by `POST /v1/messages`; the results stand in the order of the messages. A batch has no
+/// idempotency key: each message may have its own `idempotencyKey`.
+#[utoipa::path(
+    post, path = "/v1/messages/batch", tag = "Messages", request_body = Documented, params(ServiceSender),
+    responses((status = 200, description = "What became of each message.", body = Results)),
+)]
+pub(crate) async fn send_messages(
+    State(core): State<Core>,
+    State(app): State<App>,
+    Auth(caller): Auth,
+    Lenient(lenient): Lenient,
+    IdempotencyKey(key): IdempotencyKey,
+    ServiceSender(sender): ServiceSender,
+    Body { value: Unread { messages }, .. }: Body<Unread, { limits::MESSAGE_BODY_BYTES }>,
+) -> Result<Reply<Results>> {
+    if key.is_some() {
+        let message = "a batch takes no key; give each message an idempotencyKey of its own";
+        return Err(Error::field("header.Idempotency-Key", message).into());
+    }
+    if !(1..=limits::BATCH).contains(&messages.len()) {
+        let message = format!("has {} items; must have 1 to {}", messages.len(), limits::BATCH);
+        return Err(Error::field("messages", message).into());
+    }
+    let options = SendOptions { sender, idempotency_key: None, lenient };
+    let sent = messages.into_iter().map(|message| send(&core, &app.validators, &caller, message, options.clone()));
+    Ok(Reply::ok(Results { results: stream::iter(sent).buffered(AT_ONCE).collect().await }))
+}

@@ -1,0 +1,31 @@
+//! `POST /v1/sandbox/inbound`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::sandbox::PlayInbound;
+
+use crate::error::ErrorBody;
+use crate::extract::{Auth, Body, IdempotencyKey};
+use crate::reply::{Reply, Result};
+use crate::v1::messages::{MessageBody, MessageConflict};
+
+/// Play a recipient
+///
+/// In the test environment only. A recipient writes, taps a button, reacts or reads, and everything follows as if the provider had reported
+/// it: the contact, STOP, START and HELP, events and webhooks. Returns the inbound message, or the message that was read.
+#[utoipa::path(
+    post, path = "/v1/sandbox/inbound", tag = "Sandbox", request_body = PlayInbound, params(IdempotencyKey),
+    responses(
+        (status = 202, description = "The inbound message, or the message that was read.", body = MessageBody),
+        (status = 404, description = "There is no such message in this environment. Code: `not_found`.", body = ErrorBody),
+        (status = 409, description = "The idempotency key was used before. Codes: `idempotency_conflict`, `idempotency_key_reused`.", body = MessageConflict),
+    ),
+)]
+pub(crate) async fn play_inbound(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    IdempotencyKey(key): IdempotencyKey,
+    Body { value, .. }: Body<PlayInbound>,
+) -> Result<Reply<MessageBody>> {
+    Ok(Reply::accepted(core.play_inbound(&caller, value, key.as_deref()).await?.into()))
+}

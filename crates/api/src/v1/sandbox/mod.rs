@@ -1,0 +1,12 @@
+//! What only test environments can do.
+
+mod inbound;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default().routes(routes!(inbound::play_inbound))
+}

@@ -1,0 +1,34 @@
+//! How many bytes of messages an environment may keep. Set by the operator; off until then.
+
+use nuncio_domain::{Error, ErrorCode, Result, TenantId};
+use nuncio_store::Storage;
+
+use crate::{Core, StoreResultExt as _};
+
+/// `507 storage_quota_exceeded`.
+pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {
+    let Storage { max_bytes, stored_bytes } = storage;
+    let message = format!(
+        "the environment stores {stored_bytes} of {max_bytes} bytes, and the message needs {required}; ask the operator for a larger quota"
+    );
+    Error::new(ErrorCode::StorageQuotaExceeded, message)
+        .with("storedBytes", stored_bytes.into())
+        .with("maxBytes", max_bytes.into())
+        .with("requiredBytes", required.into())
+}
+
+impl Core {
+    /// The storage quota of an environment and what it stores, if it has a quota.
+    pub async fn storage(&self, tenant: TenantId) -> Result<Option<Storage>> {
+        self.inner.store.read().await.or_fail()?.find_storage(tenant).await.or_fail()
+    }
+
+    /// Sets the storage quota of an environment, or removes it; returns what is in force then.
+    pub async fn limit_storage(&self, tenant: TenantId, max_bytes: Option<i64>) -> Result<Option<Storage>> {
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        tx.limit_storage(tenant, max_bytes).await.or_fail()?;
+        let storage = tx.find_storage(tenant).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        Ok(storage)
+    }
+}

@@ -1,0 +1,360 @@
+//! `POST /v1/sandbox/inbound`: a recipient writes, taps, reacts or reads, as if the provider had reported it.
+
+use nuncio_channel::{Inbound, ProviderEvent, ReceiptTarget};
+use nuncio_domain::address::{self, Parsed};
+use nuncio_domain::config::{Connection, Sender, World};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::ReceiptKind;
+use nuncio_domain::message::{Button, Content, Direction, Message, Row, Section, Status};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::template::ButtonType;
+use nuncio_domain::{
+    Channel, Environment, Error, ErrorCode, FieldError, MessageId, MessageType, Permission, Recipient, Result, SenderId, TemplateId,
+    TenantId, limits,
+};
+use nuncio_store::{Idempotency, MessageFilter, Operation};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::inbound::{self, Received};
+use crate::messages::{Faults, MessageView};
+use crate::{Caller, Core, StoreResultExt as _, once, rights, parse_id};
+
+/// Something that a recipient does in the sandbox. Exactly one of `text`, `buttonId`, `reaction` and `read` says what.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schema(as = SandboxInbound)]
+pub struct PlayInbound {
+    /// The channel: `sms`, `whatsapp`, `telegram`, `email` or `instagram`.
+    pub channel: Channel,
+    /// Who does it: a phone number, email address or numeric chat id, as the channel has them.
+    #[schema(min_length = 1, max_length = 320, example = "+34600111222")]
+    pub from: String,
+    /// The sender that they write to: its `phoneNumber`, a phone number that is assigned to it, or its id. The default sender when absent.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 320, example = "+12025550142")]
+    pub to: Option<String>,
+    /// They write this.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 10_000, example = "STOP")]
+    pub text: Option<String>,
+    /// They tap the button or the row of a list that has this id. Of a template, a quick reply: its text is its id.
+    #[serde(default)]
+    #[schema(min_length = 1, max_length = 256)]
+    pub button_id: Option<String>,
+    /// They react with this emoji; an empty one takes a reaction back.
+    #[serde(default)]
+    #[schema(max_length = 16, example = "👍")]
+    pub reaction: Option<String>,
+    /// They read this message. Only WhatsApp and Instagram report that.
+    #[serde(default)]
+    pub read: Option<String>,
+    /// The message that is tapped or reacted to; when absent, the newest that was sent to them by the channel, with `buttonId` the newest
+    /// that has such a button.
+    #[serde(default)]
+    pub message_id: Option<String>,
+}
+
+/// Phone numbers, addresses and ids.
+const IDENTIFIER: usize = 320;
+/// What somebody writes.
+const TEXT: usize = 10_000;
+/// An emoji.
+const REACTION: usize = 16;
+
+/// What a recipient does.
+enum Act {
+    Writes(String),
+    Taps(String),
+    Reacts(String),
+    Reads,
+}
+
+/// What can be tapped.
+enum Choice {
+    Button(Button),
+    Row(Row),
+}
+
+impl Choice {
+    fn id(&self) -> &str {
+        match self {
+            Self::Button(button) => &button.id,
+            Self::Row(row) => &row.id,
+        }
+    }
+
+    /// The title, and what a provider reports of a tap. Only WhatsApp tells rows from buttons.
+    fn tapped(self, channel: Channel) -> (String, Content) {
+        match self {
+            Self::Row(row) if channel == Channel::Whatsapp => {
+                let title = row.title.clone();
+                let section = Section { title: String::new(), rows: vec![row] };
+                (title, Content { sections: Some(vec![section]), ..Content::default() })
+            }
+            Self::Row(Row { id, title, .. }) | Self::Button(Button { id, title }) => {
+                let button = Button { id, title: title.clone() };
+                (title, Content { buttons: Some(vec![button]), ..Content::default() })
+            }
+        }
+    }
+}
+
+/// Where it happens.
+struct Scene<'a> {
+    sender: &'a Sender,
+    connection: &'a Connection,
+    /// The sender's number that was written to, if it was named.
+    number: Option<String>,
+    from: Recipient,
+    /// The message that is read, tapped or reacted to, if it was named.
+    named: Option<Message>,
+}
+
+impl Scene<'_> {
+    /// Fails unless the recipient has the message that `field` names, from the sender and by the channel.
+    fn check_named(&self, field: &str) -> Result<()> {
+        let Some(message) = &self.named else { return Ok(()) };
+        let (from, channel) = (&self.from.identifier, self.connection.channel);
+        let theirs = message.direction == Direction::Outbound && message.to == *from && message.state.route.channel == channel;
+        if !theirs || message.sender != self.sender.id {
+            let what = format!("{} did not go to {from} by {channel} from the sender {}", message.id, self.sender.id);
+            return Err(Error::field(field, what));
+        }
+        if !THERE.contains(&message.state.status) {
+            let what = format!("{from} does not have the message {}", message.id);
+            return Err(Error::wrong_state(what, message.state.status.as_str(), &THERE.map(Status::as_str)));
+        }
+        Ok(())
+    }
+}
+
+/// The statuses of a message that its recipient has.
+const THERE: [Status; 3] = [Status::Sent, Status::Delivered, Status::Read];
+
+impl Core {
+    /// Has a recipient do something. A message that comes of it goes the way of all inbound messages, a receipt that of all receipts.
+    /// Returns the inbound message, or the message that was read.
+    pub async fn play_inbound(&self, caller: &Caller, command: PlayInbound, header: Option<&str>) -> Result<MessageView> {
+        caller.require(Permission::MessagesSend)?;
+        if caller.environment == Environment::Live {
+            let message = "this is a live key, and nothing is simulated in the live environment; use a svc_test_ key";
+            return Err(Error::new(ErrorCode::InvalidRequest, message));
+        }
+        let key = once::key(None, header)?;
+        let (from, act) = read(&command)?;
+        let world = self.world(caller.tenant).await?;
+        let named = self.named(caller.tenant, &command).await?;
+        let scene = self.scene(&world, &command, from, named).await?;
+        let asked = PlayInbound { from: scene.from.identifier.clone(), to: Some(scene.sender.id.to_string()), ..command };
+        let guard = self.guard(caller.tenant, Operation::PlayInbound, key, &asked);
+        let (text, message_type, content, replies_to) = match act {
+            Act::Reads => return self.play_read(caller, &scene, guard).await,
+            Act::Writes(text) => (text, MessageType::Text, None, None),
+            Act::Taps(id) => {
+                let (message, title, content) = self.tapped(caller.tenant, &scene, &id).await?;
+                (title, MessageType::Text, Some(content), reference(&message))
+            }
+            Act::Reacts(emoji) => {
+                let reference = reference(&self.reacted_to(caller.tenant, &scene).await?);
+                let content = Content { emoji: Some(emoji), react_to_message_id: reference.clone(), ..Content::default() };
+                (String::new(), MessageType::Reaction, Some(content), reference)
+            }
+        };
+        let ids = self.ids();
+        let place = (caller.tenant, scene.connection.id, scene.connection.channel);
+        let id = ids.next::<MessageId>().to_string().replacen(MessageId::PREFIX, "sim", 1);
+        let written = Inbound::text(place, id, scene.from.identifier, text, ids.clock.now());
+        let inbound = Inbound { to: scene.number, message_type, content: content.map(Box::new), replies_to, ..written };
+        match inbound::receive_once(&*self.inner.store, ids, &self.inner.marks, inbound, guard.as_ref()).await.or_fail()? {
+            Received::Written(id) => {
+                self.inner.outbound.told(caller.tenant);
+                self.message(caller, id).await
+            }
+            Received::Repeated(repeat) => Err(self.played_before(caller, repeat).await?),
+            Received::Dropped => Err(Error::unavailable("the sender changed at this moment; try again")),
+        }
+    }
+
+    /// The message that `read` or `messageId` names.
+    async fn named(&self, tenant: TenantId, command: &PlayInbound) -> Result<Option<Message>> {
+        let Some(id) = command.read.as_deref().or(command.message_id.as_deref()) else { return Ok(None) };
+        let id: MessageId = parse_id(id, "message")?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let message = tx.lookup_messages(tenant, &[id]).await.or_fail()?.pop();
+        message.ok_or_else(|| Error::not_found("message")).map(Some)
+    }
+
+    /// To which sender it happens, and by which connection.
+    async fn scene<'a>(&self, world: &'a World, command: &PlayInbound, from: Recipient, named: Option<Message>) -> Result<Scene<'a>> {
+        let (sender, number) = match (command.to.as_deref(), &named) {
+            (Some(to), _) => (self.written_to(world, to).await?, address::phone(to).ok()),
+            (None, Some(message)) => (world.sender(message.sender), None),
+            (None, None) => (world.default_sender(), None),
+        };
+        let Some(sender) = sender else {
+            let message = "is no sender of this environment; give a sender's phoneNumber, a phone number that is assigned to it, or its id";
+            return Err(Error::field("to", format!("{:?} {message}", command.to.as_deref().unwrap_or_default())));
+        };
+        let connection = world.connections.iter().find(|c| c.sender == sender.id && c.channel == command.channel).ok_or_else(|| {
+            let message = format!("the sender {} has no connected channel {}", sender.id, command.channel);
+            Error::new(ErrorCode::SenderNotConfigured, message)
+        })?;
+        let scene = Scene { sender, connection, number, from, named };
+        scene.check_named(if command.read.is_some() { "read" } else { "messageId" })?;
+        Ok(scene)
+    }
+
+    async fn written_to<'a>(&self, world: &'a World, to: &str) -> Result<Option<&'a Sender>> {
+        let own = world.senders.iter().find(|sender| sender.phone_number == to || to.parse::<SenderId>().is_ok_and(|id| sender.id == id));
+        if own.is_some() || address::phone(to).is_err() {
+            return Ok(own);
+        }
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let Some((_, Some(held))) = tx.find_inventory_number(world.tenant, to).await.or_fail()? else { return Ok(None) };
+        let number = tx.find_number(world.tenant, held).await.or_fail()?;
+        Ok(number.and_then(|number| number.sender).and_then(|id| world.sender(id)))
+    }
+
+    /// The button or row with this id in a message that the recipient has: the message, the title, and what providers report of a tap.
+    async fn tapped(&self, tenant: TenantId, scene: &Scene<'_>, id: &str) -> Result<(Message, String, Content)> {
+        let mut known = Vec::new();
+        for message in self.had(tenant, scene).await? {
+            for choice in self.choices(tenant, &message).await? {
+                if choice.id() == id {
+                    let (title, content) = choice.tapped(scene.connection.channel);
+                    return Ok((message, title, content));
+                }
+                known.push(choice.id().to_owned());
+            }
+        }
+        known.truncate(limits::FAULTS);
+        let has = if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
+        let (from, channel) = (&scene.from.identifier, scene.connection.channel);
+        Err(Error::field("buttonId", format!("no message that {from} has by {channel} has a button or row {id:?}; {has}")))
+    }
+
+    /// What can be tapped in a message.
+    async fn choices(&self, tenant: TenantId, message: &Message) -> Result<Vec<Choice>> {
+        let Some(content) = message.request.content.as_deref() else { return Ok(Vec::new()) };
+        if message.message_type == MessageType::Template && message.state.route.channel == Channel::Whatsapp {
+            let Some(Ok(id)) = content.template_id.as_deref().map(str::parse::<TemplateId>) else { return Ok(Vec::new()) };
+            let template = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+            let buttons = template.map(|template| template.content.buttons).unwrap_or_default().into_iter();
+            let replies = buttons.filter(|button| button.kind == ButtonType::QuickReply);
+            return Ok(replies.map(|button| Choice::Button(Button { id: button.text.clone(), title: button.text })).collect());
+        }
+        let rows = content.sections.iter().flatten().flat_map(|section| section.rows.iter().cloned().map(Choice::Row));
+        Ok(content.buttons.iter().flatten().cloned().map(Choice::Button).chain(rows).collect())
+    }
+
+    async fn reacted_to(&self, tenant: TenantId, scene: &Scene<'_>) -> Result<Message> {
+        let newest = self.had(tenant, scene).await?.into_iter().next();
+        newest.ok_or_else(|| {
+            let (from, channel) = (&scene.from.identifier, scene.connection.channel);
+            Error::field("reaction", format!("nothing was sent to {from} by {channel} that could be reacted to; send a message first"))
+        })
+    }
+
+    /// The message that is named, or those of the sender that the recipient has by the channel, newest first.
+    async fn had(&self, tenant: TenantId, scene: &Scene<'_>) -> Result<Vec<Message>> {
+        if let Some(named) = &scene.named {
+            return Ok(vec![named.clone()]);
+        }
+        let filter = MessageFilter {
+            to: Some(scene.from.identifier.clone()),
+            channel: vec![scene.connection.channel],
+            direction: Some(Direction::Outbound),
+            ..MessageFilter::default()
+        };
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await.or_fail()?;
+        Ok(newest.items.into_iter().filter(|m| m.sender == scene.sender.id && THERE.contains(&m.state.status)).collect())
+    }
+
+    /// Reading twice changes nothing, so the key is taken after the receipt: should that fail, the request can be made again.
+    async fn play_read(&self, caller: &Caller, scene: &Scene<'_>, guard: Option<Idempotency>) -> Result<MessageView> {
+        let Some(message) = &scene.named else { return Err(Error::not_found("message")) };
+        self.claim_read(caller, message.id, guard.as_ref(), false).await?;
+        let (tenant, connection) = (caller.tenant, message.state.route.connection);
+        let target = ReceiptTarget::Attempt { tenant, message: message.id, attempt: None, connection };
+        let event = ProviderEvent::Receipt { target, kind: ReceiptKind::Read, at: self.ids().clock.now(), raw: None };
+        let recorded = self.inner.services.events.record(event).await;
+        recorded.map_err(|_| Error::unavailable("the receipt could not be written; try again"))?;
+        self.claim_read(caller, message.id, guard.as_ref(), true).await?;
+        self.message(caller, message.id).await
+    }
+
+    /// Fails when the key was used; takes it if `keeps`.
+    async fn claim_read(&self, caller: &Caller, id: MessageId, guard: Option<&Idempotency>, keeps: bool) -> Result<()> {
+        if guard.is_none() {
+            return Ok(());
+        }
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let purge_after = self.ids().clock.now().plus(limits::IDEMPOTENCY_RETENTION);
+        if let Some(repeat) = once::claim(&mut *tx, caller.tenant, guard, id.uuid(), purge_after).await? {
+            drop(tx);
+            return Err(self.played_before(caller, repeat).await?);
+        }
+        if keeps { tx.commit().await.or_fail() } else { Ok(()) }
+    }
+
+    async fn played_before(&self, caller: &Caller, repeat: once::Repeat) -> Result<Error> {
+        let original = self.message(caller, MessageId::from_uuid(repeat.original)).await?;
+        Ok(once::conflict(caller, rights::MESSAGE, &original, repeat.same_request))
+    }
+}
+
+/// Who does what. All faults at once.
+fn read(command: &PlayInbound) -> Result<(Recipient, Act)> {
+    let mut errors = Vec::new();
+    let mut faults = Faults { errors: &mut errors };
+    for (path, text, least, most) in [
+        ("from", Some(&command.from), 1, IDENTIFIER),
+        ("to", command.to.as_ref(), 1, IDENTIFIER),
+        ("text", command.text.as_ref(), 1, TEXT),
+        ("buttonId", command.button_id.as_ref(), 1, limits::BUTTON_ID),
+        ("reaction", command.reaction.as_ref(), 0, REACTION),
+    ] {
+        faults.length(path, text.map(String::as_str), least, most);
+    }
+    let channel = command.channel;
+    if !channel.has_answers() {
+        errors.push(FieldError::new("channel", format!("{channel} brings no answers; use sms, whatsapp, telegram, email or instagram")));
+    }
+    let from = Parsed::parse(&command.from).and_then(|parsed| Recipient::on(&parsed, channel));
+    let from = from.map_err(|error| errors.push(FieldError::new("from", error.to_string()))).ok();
+    let acts = [
+        ("text", command.text.clone().map(Act::Writes)),
+        ("buttonId", command.button_id.clone().map(Act::Taps)),
+        ("reaction", command.reaction.clone().map(Act::Reacts)),
+        ("read", command.read.as_ref().map(|_| Act::Reads)),
+    ];
+    let given: Vec<_> = acts.into_iter().filter_map(|(name, act)| Some((name, act?))).collect();
+    for (name, _) in given.iter().skip(1) {
+        errors.push(FieldError::new(*name, format!("cannot be given with {}; give one of text, buttonId, reaction and read", given[0].0)));
+    }
+    let (name, act) = given.into_iter().next().map_or(("text", None), |(name, act)| (name, Some(act)));
+    match &act {
+        None => errors.push(FieldError::new("text", "is missing; give one of text, buttonId, reaction and read")),
+        Some(Act::Taps(_) | Act::Reacts(_)) if channel.has_answers() && !channel.is_app() => {
+            errors.push(FieldError::new(name, format!("{channel} has no such thing; whatsapp, telegram and instagram have")));
+        }
+        Some(Act::Reads) if channel.has_answers() && !channel.has_read_receipts() => {
+            errors.push(FieldError::new(name, format!("{channel} does not report that a message was read; whatsapp and instagram do")));
+        }
+        Some(Act::Writes(_) | Act::Reads) if command.message_id.is_some() => {
+            errors.push(FieldError::new("messageId", "goes with buttonId and reaction only"));
+        }
+        Some(_) => {}
+    }
+    match (from, act) {
+        (Some(from), Some(act)) if errors.is_empty() => Ok((from, act)),
+        _ => Err(Error::invalid(errors)),
+    }
+}
+
+/// The provider's id of a message's newest attempt.
+fn reference(message: &Message) -> Option<String> {
+    message.state.detail.attempts.last().and_then(|attempt| attempt.provider_message_id.clone())
+}

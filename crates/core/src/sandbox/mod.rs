@@ -1,0 +1,5 @@
+//! What only test environments can do.
+
+mod inbound;
+
+pub use inbound::PlayInbound;

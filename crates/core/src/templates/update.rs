@@ -1,0 +1,69 @@
+//! `PATCH /v1/templates/{id}`.
+
+use nuncio_domain::template::{Content, Status, Template};
+use nuncio_domain::{Error, Permission, Result};
+
+use super::command::{CreateTemplate, UpdateTemplate};
+use super::view::TemplateView;
+use super::{check, manage, submit};
+use crate::{Caller, Core, parse_id};
+
+impl Core {
+    /// Changes what a template says. An approved one becomes a draft; messages are made from what was approved until WhatsApp approves the
+    /// new version.
+    pub async fn update_template(&self, caller: &Caller, id: &str, command: UpdateTemplate) -> Result<TemplateView> {
+        caller.require(Permission::TemplatesWrite)?;
+        let id = parse_id(id, "template")?;
+        let now = self.ids().clock.now();
+        let changed = submit::change(&*self.inner.store, caller.tenant, id, now, |template| edit(template, &command)).await?;
+        match changed {
+            Some(template) => Ok(TemplateView::from(&template)),
+            None => Ok(TemplateView::from(&self.find_template(caller.tenant, id).await?)),
+        }
+    }
+}
+
+/// Applies the change; returns whether there was one.
+fn edit(template: &mut Template, change: &UpdateTemplate) -> Result<bool> {
+    if template.status == Status::Pending {
+        let message = "WhatsApp is looking at the template; change it when its status is no longer pending";
+        return Err(Error::wrong_state(message, template.status.as_str(), &["draft", "rejected", "approved"]));
+    }
+    let before = template.content.clone();
+    let whole = change.applied(template);
+    let faults = check::check(&whole);
+    if !faults.is_empty() {
+        return Err(Error::invalid(faults));
+    }
+    let used = check::used(&whole);
+    let kept = same(&before.variables, &used).then(|| before.variables.clone());
+    let variables = whole.variables.clone().or(kept).unwrap_or(used);
+    let new = known(&before, manage::said(CreateTemplate { variables: Some(variables), ..whole }));
+    if new == before {
+        return Ok(false);
+    }
+    let approved = if template.status == Status::Approved { Some(Box::new(before)) } else { before.approved };
+    template.content = Content { revision: new.revision + 1, approved, provider_id: None, rejection_reason: None, ..new };
+    template.status = Status::Draft;
+    Ok(true)
+}
+
+/// What a template says now, with what is known of its versions and submissions.
+fn known(before: &Content, now: Content) -> Content {
+    let Content { revision, submitted_at, sender, connection, .. } = *before;
+    Content {
+        revision,
+        submitted_at,
+        sender,
+        connection,
+        approved: before.approved.clone(),
+        submitted_as: before.submitted_as.clone(),
+        provider_id: before.provider_id.clone(),
+        rejection_reason: before.rejection_reason.clone(),
+        ..now
+    }
+}
+
+fn same(ours: &[String], theirs: &[String]) -> bool {
+    ours.len() == theirs.len() && ours.iter().all(|name| theirs.contains(name))
+}

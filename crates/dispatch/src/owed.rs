@@ -1,0 +1,99 @@
+//! Receipts that providers inside the process owed when a node ended.
+//!
+//! A real provider tells again, or tells another node. One that lives in the process forgets with it what it was about to tell, so after a
+//! start, and after the end of another node, it is asked again about every message that waits for a receipt of it, each once: the newest
+//! first, some pages a second. A receipt that comes twice changes nothing.
+
+use std::sync::Arc;
+
+use nuncio_channel::SendRequest;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Wait;
+use nuncio_domain::message::{AttemptStatus, Message};
+use nuncio_domain::{MessageId, Timestamp};
+use nuncio_store::{DueMessage, Result};
+use parking_lot::Mutex;
+
+use crate::Shared;
+use crate::nodes::SHARDS;
+
+/// Messages of one page, and pages of one look.
+const PAGE: u32 = 500;
+const PAGES: usize = 4;
+
+/// Where the walk through them is.
+#[derive(Debug, Default)]
+pub(crate) struct Owed(Mutex<Walk>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Walk {
+    /// How often it was begun.
+    number: u64,
+    /// What comes next: a shard, and a deadline and message in it, the newest first. None when it is over.
+    next: Option<(i16, (Timestamp, MessageId))>,
+}
+
+/// Where the messages of a shard begin.
+fn start_of(shard: i16) -> (i16, (Timestamp, MessageId)) {
+    (shard, (Timestamp::from_millis(i64::MAX), MessageId::from_uuid(uuid::Uuid::max())))
+}
+
+impl Owed {
+    /// Begins to ask, from the first message.
+    pub(crate) fn begin(&self) {
+        let mut walk = self.0.lock();
+        *walk = Walk { number: walk.number + 1, next: Some(start_of(0)) };
+    }
+
+    /// Goes on, unless it began once more meanwhile.
+    fn go_on(&self, walk: Walk) {
+        let mut known = self.0.lock();
+        if known.number == walk.number {
+            *known = walk;
+        }
+    }
+}
+
+impl Shared {
+    /// Asks about some messages; answers whether there was any.
+    pub(crate) async fn ask_for_owed(self: &Arc<Self>) -> Result<bool> {
+        let kinds: Vec<&str> = self.registry.iter().filter(|factory| factory.forgets_receipts()).map(|factory| factory.kind()).collect();
+        let (mut walk, mut pages, mut asked) = (*self.owed.0.lock(), 0, false);
+        while let Some((shard, before)) = walk.next.filter(|_| pages < PAGES && !self.is_stopping()) {
+            let page = self.store.read().await?.messages_awaiting_receipts(shard, before, PAGE).await?;
+            pages += usize::from(!page.is_empty());
+            for (message, _) in page.iter().filter(|(_, kind)| kinds.contains(&kind.as_str())) {
+                self.ask_for_receipt(message).await?;
+                asked = true;
+            }
+            walk.next = match page.last().map(|(message, _)| (message.wait, message.id)) {
+                Some((Some(Wait::Receipt { deadline }), id)) => Some((shard, (deadline, id))),
+                _ if kinds.is_empty() || shard + 1 >= SHARDS => None,
+                _ => Some(start_of(shard + 1)),
+            };
+            self.owed.go_on(walk);
+        }
+        Ok(asked)
+    }
+
+    async fn ask_for_receipt(self: &Arc<Self>, message: &DueMessage) -> Result<()> {
+        let found = self.store.read().await?.lookup_messages(message.tenant, &[message.id]).await?.pop();
+        let Some(found) = found.filter(|found| matches!(found.state.wait, Wait::Receipt { .. })) else { return Ok(()) };
+        let taken = found.state.detail.attempts.iter().enumerate().filter(|(_, attempt)| attempt.status == AttemptStatus::Accepted);
+        for (index, attempt) in taken {
+            let Some(lane) = self.find_lane(message.tenant, attempt.connection).await? else { continue };
+            let Ok(adapter) = &lane.adapter else { continue };
+            let message = as_of(&found, index);
+            let request = SendRequest { message: &message, attempt: index, channel: attempt.channel, attachments: &[], now: attempt.started_at };
+            adapter.tell_again(&request).await;
+        }
+        Ok(())
+    }
+}
+
+/// A message as it was when this attempt was made.
+fn as_of(message: &Message, attempt: usize) -> Message {
+    let mut message = message.clone();
+    message.state.detail.attempts.truncate(attempt + 1);
+    message
+}

@@ -1,0 +1,121 @@
+//! `POST /v1/messages/batch`: many messages in one request.
+
+use nuncio_domain::Environment;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+const PATH: &str = "/v1/messages/batch";
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+async fn batch(app: &TestApp, messages: Value) -> Vec<Value> {
+    let answer = app.post(PATH, json!({"messages": messages})).await.expect(200).json();
+    answer["results"].as_array().expect("results").clone()
+}
+
+fn statuses(results: &[Value]) -> Vec<u64> {
+    results.iter().map(|result| result["status"].as_u64().expect("a status")).collect()
+}
+
+// holds: messages.batch
+#[tokio::test]
+async fn each_message_is_accepted_or_refused_by_itself() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let messages = json!([
+            {"to": "+34600111222", "text": "first"},
+            {"to": "nobody", "text": "x"},
+            {"to": "+34600111222", "text": "x", "typo": 1, "validitySeconds": 5},
+            "no object",
+            {"to": "ada@example.com", "text": "x"},
+            {"to": "+34600111333", "messageType": "template", "content": {"templateId": "tpl_00000000000000000000000000"}},
+            {"to": "ada@example.com", "text": "last", "subject": "s"},
+        ]);
+        let results = batch(&app, messages.clone()).await;
+        assert_eq!(statuses(&results), [202, 400, 400, 400, 400, 404, 202], "{results:?}");
+        app.drain().await;
+        for (n, words) in [(0, "first"), (6, "last")] {
+            let message = &results[n]["message"];
+            assert_eq!(text(&message["text"]), words);
+            assert_eq!(app.message(text(&message["id"])).await["status"], "delivered");
+        }
+        // Each is what POST /v1/messages answers.
+        for (n, message) in messages.as_array().expect("messages").iter().enumerate().filter(|(n, _)| ![0, 6].contains(n)) {
+            let mut alone = app.post("/v1/messages", message.clone()).await.json();
+            alone["status"] = results[n]["status"].clone();
+            assert_eq!(results[n], alone, "{message}");
+        }
+        let all = app.get("/v1/messages?limit=100").await.expect(200).json();
+        assert_eq!(all["items"].as_array().map(Vec::len), Some(2));
+    }
+}
+
+// holds: messages.batch
+#[tokio::test]
+async fn results_stand_in_the_order_of_a_thousand_messages() {
+    let app = TestApp::start().await;
+    let messages: Vec<_> = (0..1_000).map(|n| json!({"to": format!("+34600{n:06}"), "text": n.to_string()})).collect();
+    let results = batch(&app, json!(messages)).await;
+    let texts: Vec<_> = results.iter().map(|result| text(&result["message"]["text"]).to_owned()).collect();
+    assert_eq!(texts, (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>());
+}
+
+// holds: messages.batch
+#[tokio::test]
+async fn each_message_has_its_own_key() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let keyed = |key: &str, text: &str| json!({"to": "+34600111222", "text": text, "idempotencyKey": key});
+        let first = batch(&app, json!([keyed("a", "1"), keyed("b", "2")])).await;
+        assert_eq!(statuses(&first), [202, 202]);
+        let again = batch(&app, json!([keyed("a", "1"), keyed("b", "other"), keyed("c", "3"), keyed("c", "3")])).await;
+        let (mut seen, codes) = (statuses(&again), [&again[0]["code"], &again[1]["code"]]);
+        seen[2..].sort_unstable(); // of two at once either may be first
+        assert_eq!((seen, codes), (vec![409, 409, 202, 409], [&json!("idempotency_conflict"), &json!("idempotency_key_reused")]));
+        for n in [0, 1] {
+            assert_eq!(again[n]["message"]["id"], first[n]["message"]["id"], "the original");
+            assert_eq!(again[n]["error"]["code"], again[n]["code"]);
+        }
+        let auth = format!("Bearer {}", app.test_key);
+        let body = json!({"messages": [{"to": "+34600111222", "text": "x"}]});
+        let headers = [("authorization", auth.as_str()), ("idempotency-key", "k")];
+        let refused = app.send("POST", PATH, &headers, Some(body)).await.expect(400).json();
+        assert_eq!(refused["details"]["errors"][0]["path"], "header.Idempotency-Key");
+        assert_eq!(app.get("/v1/messages?limit=100").await.json()["items"].as_array().map(Vec::len), Some(3));
+    }
+}
+
+#[tokio::test]
+async fn headers_are_for_all_messages() {
+    let app = TestApp::start().await;
+    let desk = app.post("/v1/senders", json!({"name": "Desk"})).await.expect(201).json()["id"].clone();
+    let auth = format!("Bearer {}", app.test_key);
+    let body = json!({"messages": [{"to": "+34600111222", "text": "x", "typo": 1}, {"to": "+34600111333", "text": "y"}]});
+    let headers = [("authorization", auth.as_str()), ("service-sender", text(&desk)), ("prefer", "handling=lenient")];
+    let results = app.send("POST", PATH, &headers, Some(body)).await.expect(200).json()["results"].clone();
+    for result in results.as_array().expect("results") {
+        assert_eq!((&result["status"], &result["message"]["senderId"]), (&json!(202), &desk));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_batch_is_refused_as_a_whole() {
+    let app = TestApp::start().await;
+    let many = vec![json!({"to": "+34600111222", "text": "x"}); 1_001];
+    for (body, path) in [
+        (json!({"messages": []}), "messages"),
+        (json!({"messages": many}), "messages"),
+        (json!({"messages": {"to": "+34600111222"}}), "messages"),
+        (json!({"messages": [{"to": "+34600111222", "text": "x"}], "dryRun": true}), "dryRun"),
+        (json!({}), "messages"),
+    ] {
+        let answer = app.post(PATH, body).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], path, "{answer}");
+    }
+    let key = app.key(Environment::Test, &["messages:read"]).await;
+    let body = json!({"messages": [{"to": "+34600111222", "text": "x"}]});
+    app.send("POST", PATH, &[("authorization", &format!("Bearer {key}"))], Some(body)).await.expect(403);
+    assert_eq!(app.get("/v1/messages").await.json()["items"], json!([]));
+}

@@ -1,0 +1,266 @@
+//! A pause pauses: what no provider has goes back to the broadcast, and everything goes out once after the resume.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nuncio_domain::Micros;
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+use crate::broadcasts::{SECOND, act, add, contacts, counts, finish, get, phones, recount, status, text};
+use crate::money::{accounts, with_prices};
+
+/// What a text costs to a Spanish phone.
+const SPAIN: i64 = 35_000;
+const WHOLE: usize = 200;
+
+/// The default sender of the test world sends SMS at this rate.
+async fn throttle(app: &TestApp, messages_per_second: f64, burst: u32) {
+    let world = app.node.core.world(app.tenant()).await.expect("the test world");
+    let sender = world.default_sender().expect("a sender").id;
+    let put = json!({"kind": "sim", "throttle": {"messagesPerSecond": messages_per_second, "burst": burst}});
+    app.request("PUT", &format!("/v1/senders/{sender}/channels/sms"), Some(put)).await.expect(200);
+}
+
+/// A world with prices, whose sender is throttled, and a broadcast that goes out there.
+async fn throttled(backend: Backend) -> (TestApp, String) {
+    let app = with_prices(backend).await;
+    app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
+    app.node.core.add_money(app.tenant(), Micros(WHOLE as i64 * SPAIN), None).await.expect("a deposit");
+    throttle(&app, 10.0, 10).await;
+    let id = text(&app).await;
+    add(&app, &id, phones(WHOLE)).await;
+    act(&app, &id, "send").await.expect(202);
+    app.drain().await;
+    app.advance(SECOND).await;
+    (app, id)
+}
+
+/// All messages, newest first.
+async fn all_messages(app: &TestApp) -> Vec<Value> {
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = app.get(&format!("/v1/messages?limit=100{cursor}")).await.expect(200).json();
+        all.extend(page["items"].as_array().expect("items").clone());
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return all,
+        }
+    }
+}
+
+/// How often each recipient was handed to a provider.
+async fn handed(app: &TestApp) -> BTreeMap<String, usize> {
+    let mut handed = BTreeMap::new();
+    for message in all_messages(app).await {
+        let attempts = app.message(message["id"].as_str().expect("an id")).await["attempts"].as_array().map_or(0, Vec::len);
+        if attempts > 0 {
+            *handed.entry(message["to"].as_str().expect("a recipient").to_owned()).or_default() += attempts;
+        }
+    }
+    handed
+}
+
+/// What is set aside for the broadcast is what its messages still may cost, and nothing is lost or made.
+async fn check_money(app: &TestApp, broadcast: &Value) {
+    let balance = accounts(app).await;
+    let number = |name: &str| (broadcast[name].as_f64().unwrap_or_default() * 1e6).round() as i64;
+    assert_eq!((balance.reserved.0, balance.spent.0), (number("reservedAmount"), number("actualCost")));
+    assert_eq!(balance.available.0 + balance.reserved.0 + balance.spent.0, WHOLE as i64 * SPAIN);
+}
+
+// holds: broadcasts.pause, broadcasts.counters, broadcasts.reserved
+#[tokio::test]
+async fn a_throttled_broadcast_stops_at_the_pause_and_reaches_everybody_once_after_the_resume() {
+    for backend in Backend::all() {
+        let (app, id) = throttled(backend).await;
+        for round in 0..2 {
+            let before = handed(&app).await;
+            assert!(before.len() >= 20 + 20 * round && before.len() < WHOLE, "the test must pause in the middle: {}", before.len());
+            let answer = act(&app, &id, "pause").await.expect(200).json()["broadcast"].clone();
+            counts(&answer);
+            for _ in 0..30 {
+                app.advance(SECOND).await;
+            }
+            assert_eq!(handed(&app).await, before, "nothing is handed to a provider after the pause");
+            let paused = get(&app, &id).await;
+            let sent = before.len() as i64;
+            assert_eq!(
+                (paused["status"].as_str(), counts(&paused)),
+                (Some("paused"), [WHOLE as i64, WHOLE as i64 - sent, 0, sent, 0, 0])
+            );
+            let waiting = contacts(&app, &id, "&status=pending").await;
+            assert_eq!(waiting.len(), WHOLE - before.len(), "what waited is back among the recipients");
+            assert!(waiting.iter().all(|contact| contact.get("messageId").is_none_or(Value::is_null)), "{waiting:?}");
+            recount(&app, &id).await;
+            check_money(&app, &paused).await;
+            assert_eq!(accounts(&app).await.reserved.0, (WHOLE as i64 - sent) * SPAIN);
+            act(&app, &id, "resume").await.expect(200);
+            for _ in 0..2 {
+                app.advance(SECOND).await;
+                counts(&get(&app, &id).await);
+            }
+        }
+        for _ in 0..20 {
+            app.advance(SECOND).await;
+        }
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!((broadcast["status"].as_str(), counts(&broadcast)), (Some("completed"), [200, 0, 0, 200, 0, 0]));
+        let handed = handed(&app).await;
+        assert_eq!((handed.len(), handed.values().max()), (WHOLE, Some(&1)), "everybody once");
+        check_money(&app, &broadcast).await;
+        assert_eq!(accounts(&app).await.spent.0, WHOLE as i64 * SPAIN);
+        recount(&app, &id).await;
+        for message in all_messages(&app).await {
+            assert!(matches!(message["status"].as_str(), Some("delivered" | "cancelled")), "{message}");
+        }
+    }
+}
+
+// holds: broadcasts.cancel, broadcasts.counters, broadcasts.reserved
+#[tokio::test]
+async fn a_throttled_broadcast_stops_at_the_cancel() {
+    for backend in Backend::all() {
+        for paused in [false, true] {
+            let (app, id) = throttled(backend).await;
+            let before = handed(&app).await;
+            if paused {
+                // Nothing has been taken back yet: the pause is as old as the cancel.
+                act(&app, &id, "pause").await.expect(200);
+            }
+            act(&app, &id, "cancel").await.expect(200);
+            for _ in 0..30 {
+                app.advance(SECOND).await;
+            }
+            assert_eq!(handed(&app).await, before);
+            let cancelled = get(&app, &id).await;
+            let sent = before.len() as i64;
+            assert_eq!(counts(&cancelled), [WHOLE as i64, 0, 0, sent, 0, WHOLE as i64 - sent]);
+            check_money(&app, &cancelled).await;
+            assert_eq!(accounts(&app).await.reserved, Micros(0));
+            recount(&app, &id).await;
+            assert_eq!(app.store().read().await.expect("a reader").count_unguarded_messages().await.expect("a count"), 0);
+        }
+    }
+}
+
+/// What waits for its next attempt when the pause comes, or comes back after it.
+// holds: broadcasts.pause
+#[tokio::test]
+async fn retries_stop_at_a_pause_too() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = text(&app).await;
+        add(&app, &id, (200..230).map(|area| format!("+1{area}5550004")).chain(["+12125550008".to_owned()])).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        let before = handed(&app).await;
+        assert_eq!(before.values().sum::<usize>(), 31, "each was told to come back, or is unknown");
+        act(&app, &id, "pause").await.expect(200);
+        app.advance(10 * SECOND).await;
+        assert_eq!(handed(&app).await, before);
+        assert_eq!(counts(&get(&app, &id).await), [31, 30, 1, 0, 0, 0], "what may have gone out waits for a person, as always");
+        recount(&app, &id).await;
+        act(&app, &id, "resume").await.expect(200);
+        app.drain().await;
+        app.advance(10 * SECOND).await;
+        assert_eq!(counts(&get(&app, &id).await), [31, 0, 1, 30, 0, 0]);
+        recount(&app, &id).await;
+    }
+}
+
+/// A provider has had one attempt of these: they wait, and go on as the same message.
+// holds: broadcasts.pause, broadcasts.cancel
+#[tokio::test]
+async fn a_fallback_waits_for_the_resume_and_ends_with_a_cancel() {
+    for verb in ["resume", "cancel"] {
+        for backend in Backend::all() {
+            let app = TestApp::on(backend).await;
+            let body = json!({"name": "News", "channel": "whatsapp", "text": "Hello from Acme"});
+            let id = crate::broadcasts::draft(&app, body).await;
+            add(&app, &id, ["+12125550005".to_owned()]).await;
+            act(&app, &id, "send").await.expect(202);
+            app.drain().await;
+            assert_eq!(counts(&get(&app, &id).await), [1, 0, 1, 0, 0, 0]);
+            let message = contacts(&app, &id, "").await[0]["messageId"].as_str().expect("a message").to_owned();
+            act(&app, &id, "pause").await.expect(200);
+            app.drain().await;
+            fail(&app, &message).await;
+            app.advance(60 * SECOND).await;
+            let attempts = async || app.message(&message).await["attempts"].as_array().map_or(0, Vec::len);
+            assert_eq!((attempts().await, counts(&get(&app, &id).await)), (1, [1, 0, 1, 0, 0, 0]));
+            act(&app, &id, verb).await.expect(200);
+            app.drain().await;
+            app.advance(60 * SECOND).await;
+            recount(&app, &id).await;
+            let ended = get(&app, &id).await;
+            match verb {
+                "resume" => assert_eq!((attempts().await, counts(&ended)[2]), (2, 1), "the text takes the message, and says nothing more"),
+                _ => assert_eq!((attempts().await, counts(&ended)), (1, [1, 0, 0, 0, 1, 0])),
+            }
+        }
+    }
+}
+
+/// The provider tells late that the newest attempt did not arrive.
+async fn fail(app: &TestApp, message: &str) {
+    use nuncio_domain::lifecycle::{ReceiptKind, Step};
+    use nuncio_domain::message::{Failure, FailureCode};
+    let now = app.node.core.ids().clock.now();
+    let kind = ReceiptKind::Failed(Failure::own(FailureCode::Undeliverable, "x"));
+    let step = Step::Receipt { attempt: None, part: 0, kind, at: now };
+    let message = message.parse().expect("an id");
+    app.store().transition(nuncio_store::Transition::new(app.tenant(), message, step, now)).await.expect("a receipt");
+}
+
+/// The hints of a paused broadcast use up nothing of what the throttle allows.
+#[tokio::test]
+async fn a_pause_leaves_the_throttle_to_others() {
+    let (app, id) = throttled(Backend::Sqlite).await;
+    let other = text(&app).await;
+    add(&app, &other, (0..10).map(|n| format!("+3461000000{n}"))).await;
+    app.node.core.add_money(app.tenant(), Micros(10 * SPAIN), None).await.expect("a deposit");
+    act(&app, &id, "pause").await.expect(200);
+    act(&app, &other, "send").await.expect(202);
+    app.drain().await;
+    app.advance(SECOND).await;
+    app.advance(SECOND).await;
+    assert_eq!(counts(&get(&app, &other).await)[3], 10, "all of them go out in the second that they take");
+    assert_eq!(status(&app, &id).await, "paused");
+}
+
+/// Another node has messages of the broadcast in its own lanes.
+// holds: broadcasts.pause
+#[tokio::test]
+async fn every_node_obeys_a_pause_at_once() {
+    for backend in Backend::all().into_iter().filter(|backend| *backend == Backend::Postgres) {
+        let (app, id) = throttled(backend).await;
+        let other = app.another_node().await;
+        other.dispatch.start().await.expect("the node enters");
+        // What waits is due for anyone by now, and the other node is the first to look.
+        app.clock.advance(Duration::from_secs(6));
+        other.dispatch.drain().await.expect("dispatch");
+        let before = handed(&app).await;
+        assert!(before.len() > 20 && before.len() < WHOLE, "the other node takes part: {}", before.len());
+        act(&app, &id, "pause").await.expect(200);
+        for _ in 0..3 {
+            app.clock.advance(SECOND);
+            other.dispatch.drain().await.expect("dispatch");
+        }
+        assert_eq!(handed(&app).await, before);
+        let sent = before.len() as i64;
+        assert_eq!(counts(&get(&app, &id).await), [WHOLE as i64, WHOLE as i64 - sent, 0, sent, 0, 0]);
+        act(&app, &id, "resume").await.expect(200);
+        for _ in 0..25 {
+            app.clock.advance(SECOND);
+            other.dispatch.drain().await.expect("dispatch");
+            app.drain().await;
+        }
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [WHOLE as i64, 0, 0, WHOLE as i64, 0, 0]);
+        let handed = handed(&app).await;
+        assert_eq!((handed.len(), handed.values().max()), (WHOLE, Some(&1)), "everybody once");
+        recount(&app, &id).await;
+    }
+}

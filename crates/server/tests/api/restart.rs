@@ -1,0 +1,65 @@
+//! How a node ends and another begins: it stays away once it signed off, and what it owed is made up for.
+
+use std::time::Duration;
+
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_node_that_signed_off_does_not_come_back() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        app.node.dispatch.stop(Duration::ZERO).await;
+        // Its loops may have one more round before they see the sign.
+        for _ in 0..3 {
+            app.clock.advance(Duration::from_secs(2));
+            app.node.dispatch.tick().await.expect("dispatch");
+        }
+        let nodes = app.store().read().await.expect("a reader").list_nodes().await.expect("nodes");
+        assert_eq!(nodes.iter().map(|node| node.dead).collect::<Vec<_>>(), [true], "{nodes:?}");
+    }
+}
+
+/// Others may declare it dead while it waits for its last attempts.
+#[tokio::test]
+async fn a_node_that_is_declared_dead_while_it_stops_does_not_register_again() {
+    let app = TestApp::start().await;
+    // It sees that it is to stop before its next beat, and is not through yet.
+    app.sql("UPDATE nodes SET dead = 1").await;
+    app.clock.advance(Duration::from_secs(2));
+    app.node.dispatch.stop(Duration::ZERO).await;
+    app.clock.advance(Duration::from_secs(2));
+    app.node.dispatch.tick().await.expect("dispatch");
+    let nodes = app.store().read().await.expect("a reader").list_nodes().await.expect("nodes");
+    assert_eq!(nodes.iter().map(|node| node.dead).collect::<Vec<_>>(), [true], "{nodes:?}");
+}
+
+#[tokio::test]
+async fn receipts_that_the_simulator_owed_come_after_a_restart() {
+    for backend in Backend::all() {
+        let mut app = TestApp::on(backend).await;
+        let mut late = Vec::new();
+        for n in 0..3 {
+            late.push(app.send_message(json!({"to": format!("delay+{n}@example.com"), "subject": "s", "text": "x"})).await);
+        }
+        let silent = app.send_message(json!({"to": "+12125550005", "text": "x"})).await;
+        app.drain().await;
+        // The second one dies as well before it could tell.
+        for _ in 0..2 {
+            app.crash().await;
+            app.drain().await;
+            app.clock.advance(Duration::from_secs(1));
+        }
+        let status = async |app: &TestApp, id: &str| app.message(id).await["status"].as_str().expect("a status").to_owned();
+        assert_eq!(status(&app, &late[0]).await, "sent");
+        app.advance(Duration::from_secs(31)).await;
+        for id in &late {
+            let message = app.message(id).await;
+            assert_eq!((message["status"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("delivered"), Some(1)), "{message}");
+            let events = app.store().read().await.expect("a reader").list_message_events(app.tenant(), id.parse().expect("an id")).await;
+            let told: Vec<_> = events.expect("events").iter().flat_map(|event| &event.changes).map(|c| c.status.as_str()).collect();
+            assert_eq!(told, ["queued", "sending", "sent", "delivered"], "each once");
+        }
+        assert_eq!(status(&app, &silent).await, "sent", "it owes nothing");
+    }
+}

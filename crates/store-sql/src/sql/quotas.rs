@@ -1,0 +1,63 @@
+//! How many bytes of messages a world keeps, where that is limited.
+
+use async_trait::async_trait;
+use nuncio_domain::TenantId;
+use nuncio_store::{QuotaRepo, Result, Storage};
+
+use super::SqlTx;
+use crate::SqlxResult as _;
+
+/// Chunks that no message points to are purged without being counted.
+const COUNT: &str = "SELECT CAST(COALESCE((SELECT SUM(OCTET_LENGTH(request)) FROM messages WHERE tenant_id = $1), 0) \
+     + COALESCE((SELECT SUM(OCTET_LENGTH(s.data)) FROM spool_chunks s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.message_id \
+     WHERE s.tenant_id = $1), 0) AS BIGINT)";
+
+#[async_trait]
+impl QuotaRepo for SqlTx {
+    async fn limit_storage(&mut self, tenant: TenantId, max_bytes: Option<i64>) -> Result<()> {
+        let Some(max_bytes) = max_bytes else {
+            let gone = sqlx::query("DELETE FROM storage_quotas WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await;
+            return gone.or_end(self).map(drop);
+        };
+        let changed = sqlx::query("UPDATE storage_quotas SET max_bytes = $2 WHERE tenant_id = $1")
+            .bind(tenant.0)
+            .bind(max_bytes)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        if changed.rows_affected() == 1 {
+            return Ok(());
+        }
+        let (stored,): (i64,) = sqlx::query_as(COUNT).bind(tenant.0).fetch_one(self.conn()).await.or_end(self)?;
+        sqlx::query("INSERT INTO storage_quotas (tenant_id, max_bytes, stored_bytes) VALUES ($1, $2, $3)")
+            .bind(tenant.0)
+            .bind(max_bytes)
+            .bind(stored)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_storage(&mut self, tenant: TenantId) -> Result<Option<Storage>> {
+        let row: Option<(i64, i64)> = sqlx::query_as("SELECT max_bytes, stored_bytes FROM storage_quotas WHERE tenant_id = $1")
+            .bind(tenant.0)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(row.map(|(max_bytes, stored_bytes)| Storage { max_bytes, stored_bytes }))
+    }
+}
+
+impl SqlTx {
+    /// Counts what is written or erased beside the hot path.
+    pub(super) async fn count_stored(&mut self, tenant: i64, bytes: i64) -> Result<()> {
+        sqlx::query("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1")
+            .bind(tenant)
+            .bind(bytes)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(())
+    }
+}
