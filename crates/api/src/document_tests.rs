@@ -143,6 +143,9 @@ fn only_requests_and_fields_that_are_always_there_may_be_null() {
 
 /// The strings below a schema that have no longest form.
 fn endless(document: &Value, schema: &Value, at: &str, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
+    if !schema.is_object() {
+        return;
+    }
     if let Some(name) = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
         if seen.insert(name.to_owned()) {
             endless(document, &document["components"]["schemas"][name], name, seen, found);
