@@ -92,7 +92,7 @@ fn time(at: Timestamp) -> String {
 async fn every_list_takes_a_span_of_time() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        app.clock.advance(Duration::from_secs(3_600));
+        app.advance(Duration::from_secs(3_600)).await;
         let begin = app.node.core.ids().clock.now();
         let furnished = furnish(&app).await;
         app.clock.advance(Duration::from_millis(1));
@@ -249,6 +249,7 @@ async fn a_conversation_is_read() {
             expected.push(app.send_message(json!({"to": "+34600111222", "text": n.to_string()})).await);
             app.clock.advance(Duration::from_millis(1));
             write(&app, Channel::Whatsapp, "+34600111222", "an answer", None).await;
+            app.clock.advance(Duration::from_millis(1));
         }
         let contact = text(&app.message(&expected[0]).await["contactId"]).to_owned();
         app.send_message(json!({"to": "+34600111333", "text": "to somebody else"})).await;
