@@ -32,21 +32,24 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
     ("CreateInvitation", "Invitation", &["expiresInDays=expiresAt"]),
     ("CreateSuppression", "Suppression", &[]),
     ("PutWebhook", "Webhook", &[]),
-    ("AcquireNumber", "PhoneNumber", &[]),
-    ("UpdateNumber", "PhoneNumber", &[]),
+    ("AcquirePhoneNumber", "PhoneNumber", &[]),
+    ("UpdatePhoneNumber", "PhoneNumber", &[]),
     ("UpdateProfile", "BusinessProfile", &[]),
 ];
 
 /// Requests that write nothing that stays, or that name what they act on.
 const ACTIONS: &[&str] = &[
     "AddBroadcastContacts",
+    "EnterCode",
     "IntrospectEmail",
     "IntrospectPhone",
     "MergeContacts",
-    "React",
+    "ReactToMessage",
     "ResolveMessage",
     "RotateSecret",
-    "SetPicture",
+    "SandboxInbound",
+    "SendMessages",
+    "SetProfilePicture",
 ];
 
 async fn document(app: &TestApp) -> Value {

@@ -159,6 +159,7 @@ fn helper(method: &str) -> &str {
         "log_deliveries" => "log",
         "insert_inbound" => "receive",
         "find_mailbox" => "holder",
+        "limit_storage" => "limit",
         method => method,
     }
 }

@@ -42,7 +42,7 @@ fn large(h: &Harness, to: &Recipient) -> Accept {
 pub(crate) async fn a_quota_counts_what_is_stored_and_refuses_the_rest(h: &Harness) {
     h.accept(h.item(&phone(1))).await;
     let first = h.accept(large(h, &phone(1))).await;
-    assert_eq!(storage(h).await, None, "off until it is set");
+    assert_eq!(h.read().await.find_storage(h.world.tenant).await.unwrap(), None, "off until it is set");
     let before = counted(h).await;
     limit(h, Some(before + 2_000_000)).await;
     assert_eq!(check(h).await, before);

@@ -109,8 +109,7 @@ pub(crate) fn speaker() -> String {
 /// An account at the trunk on `port`.
 pub(crate) fn account(port: u16, more: Value) -> Account {
     let mut settings = object(json!({
-        "host": "127.0.0.1", "port": port, "username": "acme", "timeout_seconds": 5, "listen_seconds": 0, "tts_command": speaker(),
-        "rtp_port_low": 30_000, "rtp_port_high": 39_999
+        "host": "127.0.0.1", "port": port, "username": "acme", "timeout_seconds": 5, "listen_seconds": 0, "tts_command": speaker()
     }));
     settings.extend(object(more));
     settings.retain(|_, value| !value.is_null());
@@ -128,9 +127,12 @@ pub(crate) fn account(port: u16, more: Value) -> Account {
     }
 }
 
+/// Enough for all tests at once.
+const RTP: (u16, u16) = (30_000, 39_999);
+
 pub(crate) fn factory() -> SipFactory {
     // Recordings come from servers on this machine.
-    with_ports(Ports::default())
+    with_ports(Ports { rtp: RTP, ..Ports::default() })
 }
 
 /// One that may use these ports of this machine.
@@ -153,7 +155,7 @@ impl Caller {
 
     /// One whose operator gave it this UDP port for SIP.
     pub(crate) fn at(local: u16, port: u16, more: Value) -> Self {
-        let ports = Ports { sip: (local, local), ..Ports::default() };
+        let ports = Ports { sip: (local, local), rtp: RTP };
         Self::from(&with_ports(ports), &account(port, more))
     }
 
