@@ -99,7 +99,9 @@ async fn lists_show_the_beginning_of_a_very_long_text() {
 
 #[tokio::test]
 async fn reading_a_very_long_text_takes_part_of_the_budget() {
-    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 4 * 1024 * 1024, ..Options::default() }).await;
+    // Three times what a text and HTML may have, of which one owner gets two thirds; and a little for an answer.
+    let words = limits::EMAIL_TEXT_BYTES + limits::EMAIL_HTML_BYTES;
+    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: words * 9 / 2 + 600_000, ..Options::default() }).await;
     let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": "x".repeat(400_000)})).await;
     let (path, auth) = (format!("/v1/messages/{id}"), format!("Bearer {}", app.test_key));
     let held = app.open("GET", &path, &[("authorization", &auth)], Vec::new()).await;
