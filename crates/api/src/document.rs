@@ -20,10 +20,10 @@ use utoipa::{PartialSchema as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::error::{Code, ErrorBody};
-use crate::{error_schemas, event_schemas, examples, named_objects};
 use crate::operations::OPERATIONS;
 use crate::state::App;
 use crate::v1;
+use crate::{error_schemas, event_schemas, examples, named_objects};
 
 const DESCRIPTION: &str = "Send messages over SMS, WhatsApp, Telegram, email, Instagram and voice, and learn what became of them.
 
@@ -141,9 +141,9 @@ fn components() -> Components {
     components.headers.extend(HEADERS.iter().map(|(name, kind, text)| ((*name).to_owned(), RefOr::T(header(name, kind, text)))));
     let shared = error_schemas::common().map(|code| (error_schemas::response_name(code), vec![code]));
     let shared = shared.chain([(INVALID_BODY, INVALID_BODY_CODES.to_vec())]);
-    components
-        .responses
-        .extend(shared.map(|(name, codes)| (name.to_owned(), RefOr::T(error_response(codes[0].status(), &summaries(&codes), &codes, None)))));
+    components.responses.extend(
+        shared.map(|(name, codes)| (name.to_owned(), RefOr::T(error_response(codes[0].status(), &summaries(&codes), &codes, None)))),
+    );
     components
 }
 
@@ -205,7 +205,8 @@ fn complete_errors(responses: &mut BTreeMap<String, RefOr<Response>>, common: im
     let mut declared = BTreeMap::new();
     for (status, response) in responses.iter() {
         let (Ok(status @ 400..), RefOr::T(response)) = (status.parse::<u16>(), response) else { continue };
-        let schema = response.content.get(JSON).and_then(|content| if let RefOr::T(content) = content { content.schema.clone() } else { None });
+        let schema =
+            response.content.get(JSON).and_then(|content| if let RefOr::T(content) = content { content.schema.clone() } else { None });
         let repeated = schema.filter(|schema| !matches!(schema, RefOr::Ref(to) if to.ref_location.ends_with("/Error")));
         let mut named = named_codes(&response.description, status);
         if named.is_empty() {
@@ -255,7 +256,7 @@ fn add_headers(response: &mut Response, status: u16) {
         let applies = match *name {
             "X-Request-Id" => true,
             "Retry-After" => matches!(status, 429 | 503),
-            "X-Should-Retry" => (400..500).contains(&status) && !matches!(status, 408 | 429),
+            "X-Should-Retry" => (400..500).contains(&status) && !matches!(status, 408 | 429) || status == 507,
             "WWW-Authenticate" => status == 401,
             _ => status != 401, // without a key there is no world to count for
         };
@@ -325,6 +326,9 @@ fn end_strings(schema: &mut RefOr<Schema>) {
                 object.max_length.get_or_insert(limits::STRING);
             }
             object.properties.values_mut().for_each(end_strings);
+            if let Some(Schema::Object(names)) = object.property_names.as_deref_mut() {
+                names.max_length.get_or_insert(limits::STRING);
+            }
             if let Some(AdditionalProperties::RefOr(values)) = object.additional_properties.as_deref_mut() {
                 end_strings(values);
             }

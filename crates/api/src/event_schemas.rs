@@ -89,8 +89,8 @@ mod data {
     #[derive(ToSchema)]
     #[schema(rename_all = "camelCase")]
     pub(super) struct TestedWebhook {
-        /// The sender that it belongs to.
-        sender_id: String,
+        /// The sender that it belongs to; absent if it is the environment's own.
+        sender_id: Option<String>,
     }
 
     /// The resource, which the API key may not read.
@@ -221,7 +221,8 @@ fn event(kind: EventType, summary: &str, data: &str) -> Schema {
 /// An event of the log about a resource that the API key may not read. Whoever reads the log may read messages.
 fn restricted() -> Schema {
     let RefOr::T(Schema::Object(mut object)) = EventView::schema() else { return Object::default().into() };
-    object.description = Some("An event about a resource that the API key may not read: id and status only. Webhooks carry whole resources.".to_owned());
+    object.description =
+        Some("An event about a resource that the API key may not read: id and status only. Webhooks carry whole resources.".to_owned());
     let messages = data::MessageEventData::name();
     let kinds = EventType::ALL.iter().filter(|kind| describe(**kind).2 != messages).map(|kind| kind.as_str());
     object.properties.insert("type".to_owned(), ObjectBuilder::new().schema_type(Type::String).enum_values(Some(kinds)).into());

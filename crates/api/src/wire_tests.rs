@@ -46,8 +46,7 @@ async fn what_is_left_of_a_body_is_read_if_it_is_little() {
             body.frame().await.expect("a piece").expect("read");
         }
         drop(body);
-        let left = rest.lock().take();
-        left
+        rest.lock().take()
     };
     assert!(left(body(&["a", "b"]), 0).await.is_some());
     let rest = left(body(&["a", "b"]), 1).await.expect("one piece");

@@ -120,7 +120,8 @@ impl Core {
         let mut tx = self.change_world(tenant).await?;
         let (connection, inbound) = inbound_of(&mut *tx, tenant, sender, channel).await?;
         if !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Operator).await? {
-            let message = format!("mail to {} comes to another connection that the operator set up; remove that one first", inbound.address);
+            let message =
+                format!("mail to {} comes to another connection that the operator set up; remove that one first", inbound.address);
             return Err(Error::new(ErrorCode::Conflict, message));
         }
         self.commit_change(tenant, tx).await?;
@@ -178,12 +179,7 @@ impl Core {
 }
 
 /// Claims an address, and logs who loses it.
-pub(crate) async fn take(
-    tx: &mut dyn Tx,
-    (tenant, connection): (TenantId, ConnectionId),
-    address: &str,
-    proof: Proof,
-) -> Result<bool> {
+pub(crate) async fn take(tx: &mut dyn Tx, (tenant, connection): (TenantId, ConnectionId), address: &str, proof: Proof) -> Result<bool> {
     let before = tx.find_mailbox(address).await.or_fail()?;
     let is_done = tx.claim_mailbox(tenant, connection, address, proof).await.or_fail()?;
     if let Some(loser) = before.filter(|before| is_done && (before.tenant, before.connection) != (tenant, connection)) {

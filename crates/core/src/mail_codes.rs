@@ -10,9 +10,7 @@ use nuncio_domain::config::Connection;
 use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::mailbox::{Proof, Status as Inbound};
 use nuncio_domain::message::{Direction, Message, Status};
-use nuncio_domain::{
-    Channel, Error, ErrorCode, MessageType, Permission, Redacted, RequestedChannel, Result, TenantId, Timestamp, limits,
-};
+use nuncio_domain::{Channel, Error, ErrorCode, MessageType, Permission, Redacted, RequestedChannel, Result, TenantId, Timestamp, limits};
 use nuncio_store::MailCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
@@ -83,7 +81,8 @@ impl Core {
             Claimed::Pending => {}
         }
         let Some(relay) = self.inner.code_relay.get() else {
-            let message = format!("this server mails no codes; ask its operator to give the domain {} to your project", domain_of(&address));
+            let message =
+                format!("this server mails no codes; ask its operator to give the domain {} to your project", domain_of(&address));
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         };
         let now = self.ids().clock.now();
@@ -139,8 +138,8 @@ impl Core {
         }
         // The domain may have been given to another project since the code was mailed.
         let owner = tx.find_mail_domain(domain_of(&inbound.address)).await.or_fail()?;
-        let is_taken = owner.is_some_and(|owner| owner != project)
-            || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
+        let is_taken =
+            owner.is_some_and(|owner| owner != project) || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
         self.commit_change(tenant, tx).await?;
         if is_taken {
             return Err(taken(&inbound.address));

@@ -84,7 +84,8 @@ impl Shared {
             let Some(lane) = self.find_lane(message.tenant, attempt.connection).await? else { continue };
             let Ok(adapter) = &lane.adapter else { continue };
             let message = as_of(&found, index);
-            let request = SendRequest { message: &message, attempt: index, channel: attempt.channel, attachments: &[], now: attempt.started_at };
+            let request =
+                SendRequest { message: &message, attempt: index, channel: attempt.channel, attachments: &[], now: attempt.started_at };
             adapter.tell_again(&request).await;
         }
         Ok(())

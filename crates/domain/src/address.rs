@@ -148,7 +148,7 @@ fn digits(text: &str) -> Option<String> {
 
 /// The E.164 form of country code and number, perhaps with a trunk prefix between them: `+44 (0)20 …`.
 fn international(digits: &str) -> Option<String> {
-    let number = PHONE_NUMBER_UTIL.parse(&format!("+{}", digits.trim_start_matches(['+', '0'])), None).ok()?;
+    let number = PHONE_NUMBER_UTIL.parse(format!("+{}", digits.trim_start_matches(['+', '0'])), None).ok()?;
     strict_phone(&PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164)).ok()
 }
 

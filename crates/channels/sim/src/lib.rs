@@ -179,7 +179,8 @@ impl Adapter for Sim {
     }
 }
 
-/// Approves every template but those with `reject` in their name or body, and says so at once. It never decides on those with `pending`.
+/// Approves every template but those with `reject` in their name or body, and says so at once. It never decides on
+/// those with `pending` in their name.
 #[async_trait]
 impl TemplateApi for Sim {
     async fn submit(&self, template: &Template) -> Result<String, Failure> {
@@ -200,7 +201,7 @@ fn decide(template: &Template) -> Decision {
     if asks_for("reject") {
         return Decision::Rejected { reason: "simulated: the name or body asks for it".to_owned() };
     }
-    if asks_for("pending") { Decision::Pending } else { Decision::Approved }
+    if template.name.to_lowercase().contains("pending") { Decision::Pending } else { Decision::Approved }
 }
 
 impl Sim {

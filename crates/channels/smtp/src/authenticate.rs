@@ -75,7 +75,10 @@ pub struct Authenticator {
 
 impl fmt::Debug for Authenticator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authenticator").field("trusted_server", &self.trusted_server).field("rejects", &self.rejects).finish_non_exhaustive()
+        f.debug_struct("Authenticator")
+            .field("trusted_server", &self.trusted_server)
+            .field("rejects", &self.rejects)
+            .finish_non_exhaustive()
     }
 }
 
@@ -131,13 +134,8 @@ impl Authenticator {
             _ => SpfOutput::new(mail_from.to_owned()),
         };
         let dkim = self.dns.verify_dkim(budget.with(message)).await;
-        let asked = DmarcParameters {
-            message,
-            dkim_output: &dkim,
-            dkim2_output: None,
-            rfc5321_mail_from_domain: mail_from,
-            spf_output: &spf,
-        };
+        let asked =
+            DmarcParameters { message, dkim_output: &dkim, dkim2_output: None, rfc5321_mail_from_domain: mail_from, spf_output: &spf };
         let dmarc = self.dns.verify_dmarc(budget.with(asked)).await;
         if budget.is_spent() {
             return Checked::all(Is::PermError);

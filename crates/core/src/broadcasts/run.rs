@@ -108,7 +108,9 @@ impl Core {
                 .into_iter()
                 .map(|(_, id)| {
                     let (core, tenant, now) = (self.clone(), broadcast.tenant, self.ids().clock.now());
-                    tokio::spawn(async move { core.inner.store.transition(Transition::new(tenant, id, Step::Withdraw { halt: None }, now)).await })
+                    tokio::spawn(async move {
+                        core.inner.store.transition(Transition::new(tenant, id, Step::Withdraw { halt: None }, now)).await
+                    })
                 })
                 .collect();
             for step in steps {

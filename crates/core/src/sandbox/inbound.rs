@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::inbound::{self, Received};
+use crate::messages::content::emoji;
 use crate::messages::{Faults, MessageView};
-use crate::{Caller, Core, StoreResultExt as _, once, rights, parse_id};
+use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// Something that a recipient does in the sandbox. Exactly one of `text`, `buttonId`, `reaction` and `read` says what.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -59,8 +60,6 @@ pub struct PlayInbound {
 const IDENTIFIER: usize = 320;
 /// What somebody writes.
 const TEXT: usize = 10_000;
-/// An emoji.
-const REACTION: usize = 16;
 
 /// What a recipient does.
 enum Act {
@@ -265,11 +264,12 @@ impl Core {
             to: Some(scene.from.identifier.clone()),
             channel: vec![scene.connection.channel],
             direction: Some(Direction::Outbound),
+            sender: Some(scene.sender.id),
             ..MessageFilter::default()
         };
         let mut tx = self.inner.store.read().await.or_fail()?;
         let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await.or_fail()?;
-        Ok(newest.items.into_iter().filter(|m| m.sender == scene.sender.id && THERE.contains(&m.state.status)).collect())
+        Ok(newest.items.into_iter().filter(|m| THERE.contains(&m.state.status)).collect())
     }
 
     /// Reading twice changes nothing, so the key is taken after the receipt: should that fail, the request can be made again.
@@ -314,9 +314,11 @@ fn read(command: &PlayInbound) -> Result<(Recipient, Act)> {
         ("to", command.to.as_ref(), 1, IDENTIFIER),
         ("text", command.text.as_ref(), 1, TEXT),
         ("buttonId", command.button_id.as_ref(), 1, limits::BUTTON_ID),
-        ("reaction", command.reaction.as_ref(), 0, REACTION),
     ] {
         faults.length(path, text.map(String::as_str), least, most);
+    }
+    if let Some(reaction) = &command.reaction {
+        emoji("reaction", reaction, &mut errors);
     }
     let channel = command.channel;
     if !channel.has_answers() {

@@ -239,8 +239,8 @@ impl Core {
             return Err(Error::wrong_state(message, "inactive", &["active"]));
         }
         let mut data = Map::new();
-        let of = sender.map_or(Value::Null, |id| Value::from(id.to_string()));
-        data.insert("webhook".to_owned(), Value::from_iter([("senderId", of)]));
+        let of = sender.map(|id| ("senderId", Value::from(id.to_string())));
+        data.insert("webhook".to_owned(), Value::from_iter(of));
         let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await.or_fail()?;

@@ -99,7 +99,7 @@ async fn lists_show_the_beginning_of_a_very_long_text() {
 
 #[tokio::test]
 async fn reading_a_very_long_text_takes_part_of_the_budget() {
-    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 2 * 1024 * 1024, ..Options::default() }).await;
+    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 3 * 1024 * 1024, ..Options::default() }).await;
     let id = app.send_message(json!({"to": "a@example.org", "subject": "long", "text": "x".repeat(400_000)})).await;
     let (path, auth) = (format!("/v1/messages/{id}"), format!("Bearer {}", app.test_key));
     let held = app.open("GET", &path, &[("authorization", &auth)], Vec::new()).await;

@@ -85,10 +85,7 @@ async fn a_throttled_broadcast_stops_at_the_pause_and_reaches_everybody_once_aft
             assert_eq!(handed(&app).await, before, "nothing is handed to a provider after the pause");
             let paused = get(&app, &id).await;
             let sent = before.len() as i64;
-            assert_eq!(
-                (paused["status"].as_str(), counts(&paused)),
-                (Some("paused"), [WHOLE as i64, WHOLE as i64 - sent, 0, sent, 0, 0])
-            );
+            assert_eq!((paused["status"].as_str(), counts(&paused)), (Some("paused"), [WHOLE as i64, WHOLE as i64 - sent, 0, sent, 0, 0]));
             let waiting = contacts(&app, &id, "&status=pending").await;
             assert_eq!(waiting.len(), WHOLE - before.len(), "what waited is back among the recipients");
             assert!(waiting.iter().all(|contact| contact.get("messageId").is_none_or(Value::is_null)), "{waiting:?}");

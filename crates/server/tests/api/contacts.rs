@@ -120,7 +120,7 @@ async fn a_contact_is_made_read_changed_and_listed() {
         for (body, fault) in [
             (json!({"displayName": null}), ("displayName", "is null; must be a string")),
             (json!({"metadata": null}), ("metadata", "is null; must be an object")),
-            (json!({"displayName": "x".repeat(201)}), ("displayName", "has 201 characters; must have 0 to 200")),
+            (json!({"displayName": "x".repeat(201)}), ("displayName", "has 201 characters; must have at most 200")),
             (
                 json!({"defaultChannel": "voice"}),
                 ("defaultChannel", "the contact has no channel voice; it has sms, whatsapp, telegram, email"),

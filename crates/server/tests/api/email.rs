@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use nuncio::config::EmailConfig;
 use nuncio::post_room::PostRoom;
@@ -148,7 +149,9 @@ impl House {
             None => self.bring(from, to, mail).await,
         };
         assert_eq!(answer, TAKEN, "{mail}");
-        self.received().await[0]["authentication"].clone()
+        let newest = self.received().await[0]["authentication"].clone();
+        self.app.clock.advance(Duration::from_millis(1)); // the next one is newer
+        newest
     }
 }
 
@@ -161,8 +164,7 @@ async fn bring(address: SocketAddr, opening: &[&str], from: &str, to: &str, mail
     let mut last = String::new();
     let mail = mail.replace("\r\n", "\n").replace('\n', "\r\n");
     let opening = opening.iter().map(|command| format!("{command}\r\n"));
-    let delivery =
-        [format!("MAIL FROM:<{from}>\r\n"), format!("RCPT TO:<{to}>\r\n"), "DATA\r\n".to_owned(), format!("{mail}\r\n.\r\n")];
+    let delivery = [format!("MAIL FROM:<{from}>\r\n"), format!("RCPT TO:<{to}>\r\n"), "DATA\r\n".to_owned(), format!("{mail}\r\n.\r\n")];
     for say in std::iter::once(String::new()).chain(opening).chain(delivery) {
         stream.get_mut().write_all(say.as_bytes()).await.expect("written");
         last.clear();
@@ -345,7 +347,8 @@ async fn stop_and_start_are_heard_in_emails_that_prove_their_writer() {
     for backend in Backend::all() {
         let house = House::open(backend, relay().await).await;
         house.receive_email(true).await;
-        let write = |number: u8, text: &str| format!("From: Ada <ada@example.net>\nSubject: Re: s\nMessage-ID: <{number}@example.net>\n\n{text}\n");
+        let write =
+            |number: u8, text: &str| format!("From: Ada <ada@example.net>\nSubject: Re: s\nMessage-ID: <{number}@example.net>\n\n{text}\n");
         let bring = async |mail: &str| assert_eq!(house.bring("ada@example.net", "hello@example.org", mail).await, TAKEN);
         let verified = async || {
             let contacts = house.items("/v1/contacts").await;
@@ -415,9 +418,27 @@ async fn what_proves_the_writer_of_a_mail() {
         ("signed by the domain above", None, ada, signed_by("example.net", &write("ada@mail.example.net")), "none", "pass", "pass", true),
         ("signed by another domain", None, ada, signed_by("other.example", &write(ada)), "none", "pass", "fail", false),
         ("changed", None, ada, signed_by("example.net", &write(ada)).replace("hello\r\n", "bye\r\n"), "none", "fail", "fail", false),
-        ("head changed", None, ada, signed_by("example.net", &write(ada)).replace("From: ada@", "From: bob@"), "none", "fail", "fail", false),
+        (
+            "head changed",
+            None,
+            ada,
+            signed_by("example.net", &write(ada)).replace("From: ada@", "From: bob@"),
+            "none",
+            "fail",
+            "fail",
+            false,
+        ),
         ("two writers", None, ada, twice(signed_by("example.net", &write(ada))), "permerror", "permerror", "permerror", false),
-        ("two writers in a field", None, ada, signed_by("example.net", &write("ada@example.net, bob@example.net")), "permerror", "permerror", "permerror", false),
+        (
+            "two writers in a field",
+            None,
+            ada,
+            signed_by("example.net", &write("ada@example.net, bob@example.net")),
+            "permerror",
+            "permerror",
+            "permerror",
+            false,
+        ),
         ("from its server", good, ada, write(ada), "pass", "none", "pass", true),
         ("from elsewhere", evil, ada, write(ada), "fail", "none", "fail", false),
         ("from nobody knows where", None, ada, write(ada), "none", "none", "fail", false),
@@ -425,9 +446,27 @@ async fn what_proves_the_writer_of_a_mail() {
         ("from the server of another domain", good, plain, write(ada), "pass", "none", "fail", false),
         ("signed, without DMARC", None, plain, signed_by("plain.example", &write(plain)), "none", "pass", "none", true),
         ("from its server, without DMARC", good, plain, write(plain), "pass", "none", "none", true),
-        ("signed by a subdomain, without DMARC", None, plain, signed_by("s.plain.example", &write(plain)), "none", "permerror", "none", false),
+        (
+            "signed by a subdomain, without DMARC",
+            None,
+            plain,
+            signed_by("s.plain.example", &write(plain)),
+            "none",
+            "permerror",
+            "none",
+            false,
+        ),
         ("neither, without DMARC", evil, plain, write(plain), "neutral", "none", "none", false),
-        ("DNS fails", None, "a@broken.example", signed_by("broken.example", &write("a@broken.example")), "none", "temperror", "temperror", false),
+        (
+            "DNS fails",
+            None,
+            "a@broken.example",
+            signed_by("broken.example", &write("a@broken.example")),
+            "none",
+            "temperror",
+            "temperror",
+            false,
+        ),
     ] {
         let from = if proven { "authenticated" } else { "unauthenticated" };
         let expected = json!({"spf": spf, "dkim": dkim, "dmarc": dmarc, "from": from});
@@ -437,7 +476,8 @@ async fn what_proves_the_writer_of_a_mail() {
 
 #[tokio::test]
 async fn what_other_servers_found_counts_for_the_named_one_only() {
-    let result = "Authentication-Results: mx.example.org; spf=pass smtp.mailfrom=ada@example.net; dkim=none; dmarc=pass header.from=example.net\n";
+    let result =
+        "Authentication-Results: mx.example.org; spf=pass smtp.mailfrom=ada@example.net; dkim=none; dmarc=pass header.from=example.net\n";
     let mail = |number: u8| format!("{result}From: ada@example.net\nMessage-ID: <{number}@example.net>\n\nhello\n");
     for (authserv_id, expected) in [("", "unauthenticated"), ("mx.example.com", "unauthenticated"), ("mx.example.org", "authenticated")] {
         let config = EmailConfig { authserv_id: authserv_id.to_owned(), ..EmailConfig::default() };
@@ -455,7 +495,9 @@ async fn what_dmarc_asks_to_refuse_is_refused_if_the_operator_says_so() {
         let house = House::with(Backend::Sqlite, relay().await, EmailConfig { reject_dmarc, ..EmailConfig::default() }).await;
         house.receive_email(true).await;
         assert_eq!(house.bring("ada@example.net", "hello@example.org", forged).await, answer);
-        for (domain, from) in [("example.net", "ada@example.net"), ("plain.example", "ada@other.example"), ("broken.example", "a@broken.example")] {
+        for (domain, from) in
+            [("example.net", "ada@example.net"), ("plain.example", "ada@other.example"), ("broken.example", "a@broken.example")]
+        {
             let mail = signed_by(domain, &format!("From: {from}\nMessage-ID: <{domain}>\n\nhello\n"));
             assert_eq!(house.bring(from, "hello@example.org", &mail).await, TAKEN, "{domain}");
         }

@@ -411,7 +411,7 @@ async fn forms_of_other_pages_are_refused() {
     }
     let mut large = own.clone();
     large.push(field("x", &"x".repeat(20_000)));
-    client.post(&large).await.expect(403);
+    client.post(&large).await.expect(413);
     assert_eq!(client.state().await["status"], "pending");
     app.raw("POST", &client.path, &[form_type, ("sec-fetch-site", "same-origin")], body).await.expect(303);
     assert_eq!(client.state().await["status"], "in_progress");

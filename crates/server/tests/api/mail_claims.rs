@@ -242,7 +242,8 @@ async fn a_code_that_came_by_mail_claims_an_address() {
 #[tokio::test]
 async fn codes_are_few() {
     let (port, mut caught) = catching_relay().await;
-    let config = EmailConfig { code_relay: format!("127.0.0.1:{port}"), code_from: "nuncio@example.org".to_owned(), ..EmailConfig::default() };
+    let config =
+        EmailConfig { code_relay: format!("127.0.0.1:{port}"), code_from: "nuncio@example.org".to_owned(), ..EmailConfig::default() };
     let town = Town::open(Backend::Sqlite, config).await;
     let first = &town.first;
     assert_eq!(town.put(first, &first.sender, ADDRESS).await.0, 201);
@@ -319,7 +320,11 @@ async fn what_the_operator_says_goes_before_a_code() {
         // The operator vouches for one address.
         town.house.app.clock.advance(Duration::from_secs(60));
         claim_by_code(&mut caught).await;
-        let verify = |of: &Tenant| Command::ConnectionsVerify { env: Environment::Live, sender: Some(of.sender.clone()), channel: "email".to_owned() };
+        let verify = |of: &Tenant| Command::ConnectionsVerify {
+            env: Environment::Live,
+            sender: Some(of.sender.clone()),
+            channel: "email".to_owned(),
+        };
         town.command(&owner.project, verify(owner)).await.expect("vouched");
         assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
         assert!(town.command(&first.project, verify(first)).await.is_err(), "not for two");

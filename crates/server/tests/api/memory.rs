@@ -152,7 +152,10 @@ async fn large_messages_that_are_due_at_once_take_turns_and_small_ones_pass() {
             until(&app, || scale.taken("large") == 24 && scale.taken("huge") == 1).await;
             app.drain().await;
             let most = scale.0.most.load(Ordering::SeqCst);
-            assert!((2 * LARGE..=2 * BUDGET).contains(&most), "some go side by side, and what is larger than everything goes alone: {most}");
+            assert!(
+                (2 * LARGE..=2 * BUDGET).contains(&most),
+                "some go side by side, and what is larger than everything goes alone: {most}"
+            );
             assert_eq!(app.store().read().await.expect("a reader").count_unguarded_messages().await.expect("a count"), 0);
         }
     }

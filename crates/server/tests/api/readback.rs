@@ -21,7 +21,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
     ),
     ("CreateContact", "Contact", &[]),
     ("UpdateContact", "Contact", &[]),
-    ("ContactChannelIn", "ContactChannel", &[]),
+    ("NewContactChannel", "ContactChannel", &[]),
     ("UpdateContactChannel", "ContactChannel", &[]),
     ("CreateSender", "Sender", &["setAsDefault=isDefault", "webhookUrl=webhook", "webhookEvents=webhook"]),
     ("UpdateSender", "Sender", &["setAsDefault=isDefault", "webhookUrl=webhook", "webhookEvents=webhook", "webhookActive=webhook"]),

@@ -55,7 +55,11 @@ async fn receipts_that_the_simulator_owed_come_after_a_restart() {
         app.advance(Duration::from_secs(31)).await;
         for id in &late {
             let message = app.message(id).await;
-            assert_eq!((message["status"].as_str(), message["attempts"].as_array().map(Vec::len)), (Some("delivered"), Some(1)), "{message}");
+            assert_eq!(
+                (message["status"].as_str(), message["attempts"].as_array().map(Vec::len)),
+                (Some("delivered"), Some(1)),
+                "{message}"
+            );
             let events = app.store().read().await.expect("a reader").list_message_events(app.tenant(), id.parse().expect("an id")).await;
             let told: Vec<_> = events.expect("events").iter().flat_map(|event| &event.changes).map(|c| c.status.as_str()).collect();
             assert_eq!(told, ["queued", "sending", "sent", "delivered"], "each once");

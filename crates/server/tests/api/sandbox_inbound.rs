@@ -243,11 +243,11 @@ async fn it_comes_to_the_sender_that_is_written_to() {
     app.drain().await;
     let id = &sent["message"]["id"];
     play(&app, json!({"channel": "whatsapp", "from": NUMBER, "read": id})).await;
-    let reaction = json!({"channel": "whatsapp", "from": NUMBER, "reaction": "x", "messageId": id});
+    let reaction = json!({"channel": "whatsapp", "from": NUMBER, "reaction": "👍", "messageId": id});
     assert_eq!(play(&app, reaction).await["senderId"], desk);
     assert_eq!(refused(&app, json!({"channel": "whatsapp", "from": NUMBER, "to": default, "read": id})).await, ["read"]);
     assert_eq!(
-        refused(&app, json!({"channel": "whatsapp", "from": NUMBER, "reaction": "x"})).await,
+        refused(&app, json!({"channel": "whatsapp", "from": NUMBER, "reaction": "👍"})).await,
         ["reaction"],
         "the default sender sent nothing"
     );
@@ -279,20 +279,20 @@ async fn every_fault_is_named() {
     };
     for (fields, paths) in [
         (json!({}), vec!["text"]),
-        (json!({"text": "x", "reaction": "x"}), vec!["reaction"]),
-        (json!({"text": "x", "buttonId": "x", "reaction": "x", "read": "x"}), vec!["buttonId", "reaction", "read"]),
+        (json!({"text": "x", "reaction": "👍"}), vec!["reaction"]),
+        (json!({"text": "x", "buttonId": "x", "reaction": "👍", "read": "x"}), vec!["buttonId", "reaction", "read"]),
         (json!({"text": "x", "from": "4711"}), vec!["from"]),
         (json!({"text": "x", "from": "nobody", "channel": "telegram"}), vec!["from"]),
         (json!({"text": "x", "channel": "sms_oneway"}), vec!["channel"]),
         (json!({"channel": "voice", "from": "ada@gmail.com"}), vec!["channel", "from", "text"]),
         (json!({"buttonId": "x", "channel": "sms"}), vec!["buttonId"]),
-        (json!({"reaction": "x", "channel": "email", "from": "ada@gmail.com"}), vec!["reaction"]),
+        (json!({"reaction": "👍", "channel": "email", "from": "ada@gmail.com"}), vec!["reaction"]),
         (json!({"text": "x", "messageId": "msg_00000000000000000000000000"}), vec!["messageId"]),
         (json!({"text": "", "extra": 1}), vec!["extra", "text"]),
         (json!({"text": "", "to": ""}), vec!["text", "to"]),
         (json!({"text": "x".repeat(10_001)}), vec!["text"]),
         (json!({"buttonId": "x".repeat(257)}), vec!["buttonId"]),
-        (json!({"reaction": "x".repeat(17)}), vec!["reaction"]),
+        (json!({"reaction": "yes"}), vec!["reaction"]),
     ] {
         let mut found = refused(&app, with(fields.clone())).await;
         let mut paths = paths;

@@ -24,7 +24,8 @@ async fn heavy_client_python() {
     let python = peer_python();
     let generator = python.with_file_name("openapi-python-client");
     let config = repository().join("peers/clients/python.yml");
-    let arguments = ["generate", "--path", "openapi.json", "--meta", "none", "--output-path", "nuncio_client", "--fail-on-warning", "--config"];
+    let arguments =
+        ["generate", "--path", "openapi.json", "--meta", "none", "--output-path", "nuncio_client", "--fail-on-warning", "--config"];
     let path = [python.parent().expect("a folder").to_owned()];
     test.run(&generator, arguments.map(OsStr::new).into_iter().chain([config.as_os_str()]), &path).await;
     test.copy("peers/clients/client.py", "client.py");

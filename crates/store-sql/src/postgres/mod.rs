@@ -36,12 +36,12 @@ mod numbers;
 mod people;
 #[path = "../sql/prices.rs"]
 mod prices;
-#[path = "../sql/quotas.rs"]
-mod quotas;
 #[path = "../sql/profiles.rs"]
 mod profiles;
 #[path = "../sql/query.rs"]
 mod query;
+#[path = "../sql/quotas.rs"]
+mod quotas;
 #[path = "../sql/reassembly.rs"]
 mod reassembly;
 #[path = "../sql/receipts.rs"]

@@ -140,11 +140,8 @@ impl MailboxRepo for SqlTx {
             .fetch_all(self.conn())
             .await
             .or_end(self)?;
-        let read = |(domain, project, at)| MailDomain {
-            domain,
-            project: ProjectId::from_uuid(project),
-            created_at: Timestamp::from_millis(at),
-        };
+        let read =
+            |(domain, project, at)| MailDomain { domain, project: ProjectId::from_uuid(project), created_at: Timestamp::from_millis(at) };
         Ok(rows.into_iter().map(read).collect())
     }
 

@@ -141,7 +141,7 @@ pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
         let mut outline = message.clone();
         outline.request.forget_bulk();
         assert!(listed.items == [outline.clone()], "list");
-        let metadata = [("size".to_owned(), bytes.to_string().into())].into_iter().collect();
+        let metadata = [("size".to_owned(), bytes.to_string())].into_iter().collect();
         let filter = MessageFilter { metadata, ..MessageFilter::default() };
         let listed = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
         assert!(listed.items == [outline], "list by metadata");

@@ -18,8 +18,9 @@ use crate::state::App;
 const AT_ONCE: usize = 64;
 
 /// Messages to send.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[schema(as = SendMessages)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used: each message is read by itself")]
 pub(crate) struct Documented {
     #[schema(min_items = 1, max_items = 1000)]

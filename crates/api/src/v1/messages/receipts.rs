@@ -29,7 +29,11 @@ pub(crate) struct StrayReceiptList {
     params(("id" = String, Path, description = "The message.", example = "msg_01hgw2bbg0e9tatjpp9vyrkcyk")),
     responses((status = 200, description = "The receipts.", body = ReceiptList)),
 )]
-pub(crate) async fn list_message_receipts(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ReceiptList>> {
+pub(crate) async fn list_message_receipts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+) -> Result<Reply<ReceiptList>> {
     Ok(Reply::ok(ReceiptList { items: core.list_receipts(&caller, &id).await? }))
 }
 

@@ -12,6 +12,10 @@ use crate::reply::{Reply, Result};
     get, path = "/v1/webhooks/deliveries/{id}", tag = "Webhooks", params(("id" = String, Path, description = "The delivery.")),
     responses((status = 200, description = "The delivery.", body = DeliveryBody)),
 )]
-pub(crate) async fn get_webhook_delivery(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<DeliveryBody>> {
+pub(crate) async fn get_webhook_delivery(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+) -> Result<Reply<DeliveryBody>> {
     Ok(Reply::ok(core.get_delivery(&caller, &id).await?.into()))
 }
