@@ -9,9 +9,7 @@ use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::{Change, Wait};
 use nuncio_domain::message::{Message, Status};
-use nuncio_domain::{
-    ContactId, Environment, EventId, FieldError, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp, limits,
-};
+use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{LogEntry, Position, Told, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -141,13 +141,7 @@ pub trait DeliveryRepo {
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>>;
 
     /// Up to `limit` rows of a world's log before `before`, newest first; of one resource, if given.
-    async fn list_log(
-        &mut self,
-        tenant: TenantId,
-        resource: Option<Uuid>,
-        before: Option<Position>,
-        limit: u32,
-    ) -> Result<Vec<LogEntry>>;
+    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>>;
 
     /// The place of a world's log behind the rows that were written before `at`, as far as clocks agree. Costs a look for each halving of
     /// the log.

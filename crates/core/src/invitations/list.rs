@@ -50,7 +50,8 @@ impl Core {
         let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &part, errors)?;
         let now = self.ids().clock.now();
-        let page = self.inner.store.read().await.or_fail()?.list_invitations(caller.tenant, &statuses, now, listing.page).await.or_fail()?;
+        let page =
+            self.inner.store.read().await.or_fail()?.list_invitations(caller.tenant, &statuses, now, listing.page).await.or_fail()?;
         let items = page.items.iter().map(|invitation| self.invitation_view(caller.tenant, invitation)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }

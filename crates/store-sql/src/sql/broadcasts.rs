@@ -63,7 +63,11 @@ fn columns(html: &str) -> String {
 }
 
 /// One stream for each of `statuses`, as an index has them, or one for all.
-fn by_status(column: &'static str, statuses: Vec<i16>, of: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static) -> Vec<Condition> {
+fn by_status(
+    column: &'static str,
+    statuses: Vec<i16>,
+    of: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
+) -> Vec<Condition> {
     if statuses.is_empty() {
         return vec![Box::new(of)];
     }
@@ -189,7 +193,12 @@ impl BroadcastRepo for SqlTx {
 
     async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>> {
         let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(columns("b.html")).push(" FROM broadcasts b WHERE b.tenant_id = ").push_bind(tenant.0).push(" AND b.id = ").push_bind(id.uuid());
+        query
+            .push(columns("b.html"))
+            .push(" FROM broadcasts b WHERE b.tenant_id = ")
+            .push_bind(tenant.0)
+            .push(" AND b.id = ")
+            .push_bind(id.uuid());
         let row: Option<BroadcastRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
         row.map(BroadcastRow::decode).transpose()
     }
@@ -287,8 +296,7 @@ impl BroadcastRepo for SqlTx {
         let streams = by_status("c.status", numbers(status.iter().map(|s| s.number())), move |query| {
             query.push("c.tenant_id = ").push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
         });
-        let columns =
-            "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, m.detail, m.updated_at AS changed_at";
+        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, m.detail, m.updated_at AS changed_at";
         let table = "broadcast_contacts c LEFT JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id";
         let page = self.page(List { columns, table, id: "c.id", streams, filter: None }, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })

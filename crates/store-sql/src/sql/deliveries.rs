@@ -94,13 +94,7 @@ impl DeliveryRepo for SqlTx {
         rows.into_iter().map(entry).collect()
     }
 
-    async fn list_log(
-        &mut self,
-        tenant: TenantId,
-        resource: Option<Uuid>,
-        before: Option<Position>,
-        limit: u32,
-    ) -> Result<Vec<LogEntry>> {
+    async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
         let mut query = QueryBuilder::<Db>::new(LOG);
         query.push_bind(tenant.0);
         // The plus keeps the index of the whole log out: a resource has few rows.

@@ -8,8 +8,8 @@ use nuncio_domain::{Micros, PhoneNumberId, SenderId, TenantId, Timestamp};
 use nuncio_store::{DirectoryRepo as _, NumberRepo, Result};
 use uuid::Uuid;
 
-use super::query::{List, any_of, of_world};
 use super::SqlTx;
+use super::query::{List, any_of, of_world};
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 

@@ -78,7 +78,9 @@ pub(crate) async fn the_log_is_read_in_commit_order(h: &Harness) {
 pub(crate) async fn the_log_is_searched_by_time_and_resource(h: &Harness) {
     let tenant = h.world.tenant;
     let at = |n: u64| START.plus(Duration::from_secs(10 * n));
-    assert!(h.read().await.list_log(tenant, None, Some(h.read().await.log_place(tenant, at(1)).await.unwrap()), 9).await.unwrap().is_empty());
+    assert!(
+        h.read().await.list_log(tenant, None, Some(h.read().await.log_place(tenant, at(1)).await.unwrap()), 9).await.unwrap().is_empty()
+    );
     for n in 0..20_u64 {
         let event =
             |n: u64| NewEvent { kind: ResourceKind::Contact, resource: Uuid::from_u128(n.into()), sequence: 1, occurrences: Vec::new() };

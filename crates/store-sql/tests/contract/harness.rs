@@ -293,7 +293,8 @@ impl Harness {
             Backend::Sqlite => format!("SELECT name FROM pragma_table_info('{table}')"),
             Backend::Postgres => format!("SELECT CAST(column_name AS TEXT) FROM information_schema.columns WHERE table_name = '{table}'"),
         };
-        let columns: Vec<String> = self.sql(&columns).await.into_iter().flatten().flatten().filter(|c| c != "entry" || table != "events").collect();
+        let columns: Vec<String> =
+            self.sql(&columns).await.into_iter().flatten().flatten().filter(|c| c != "entry" || table != "events").collect();
         let millis = after.millis() + 1;
         let new_id = match self.backend {
             Backend::Sqlite => format!("unhex(printf('%012x7000%016x', {millis}, n.i))"),

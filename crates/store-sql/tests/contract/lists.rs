@@ -230,7 +230,11 @@ pub(crate) async fn a_filter_without_an_index_looks_at_so_many_rows(h: &Harness)
     assert_eq!((found.items.len(), found.next), (1, None), "a span of time is not looked through from its end");
     let sent = MessageFilter { channel: vec![Channel::Sms], ..MessageFilter::default() };
     let found = h.read().await.list_messages(h.world.tenant, &sent, PageRequest::newest(7)).await.unwrap();
-    assert_eq!((found.items.len(), found.next), (7, found.items.last().map(|m| m.id.uuid())), "a page that is full goes on behind its last");
+    assert_eq!(
+        (found.items.len(), found.next),
+        (7, found.items.last().map(|m| m.id.uuid())),
+        "a page that is full goes on behind its last"
+    );
 }
 
 pub(crate) async fn every_list_with_such_a_filter_goes_on(h: &Harness) {
