@@ -69,6 +69,7 @@ mod data {
     pub(super) struct ContactMergedEventData {
         contact: ContactView,
         /// The contact that was merged into it.
+        #[schema(example = "con_01hgw2bbg0e9tatjpp9vyrkcyk")]
         merged_from: String,
     }
 
