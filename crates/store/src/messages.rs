@@ -81,8 +81,11 @@ pub trait MessageRepo {
     /// Every node that makes attempts, whether it is known or not.
     async fn owners(&mut self) -> Result<Vec<NodeId>>;
 
-    /// Up to `limit` messages of all worlds in a shard that wait for an attempt which is due at `from` or later, soonest due first.
-    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Up to `limit` messages of all tenants in a shard that wait for an attempt, soonest due first.
+    async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>>;
+
+    /// Looks at up to `limit` rows of the agenda that are due, and deletes those whose messages have all moved on. Returns how many.
+    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
@@ -101,6 +104,7 @@ pub trait MessageRepo {
     /// many. Costs as much as was written in that time.
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64>;
 
-    /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many.
+    /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many. Keys of unfinished messages, and of those that
+    /// ended less than [`limits::IDEMPOTENCY_RETENTION`](nuncio_domain::limits::IDEMPOTENCY_RETENTION) ago, stay.
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 }

@@ -111,32 +111,18 @@ CREATE TABLE idempotency_keys (
     key         TEXT COLLATE "C" NOT NULL,
     fingerprint BYTEA NOT NULL,
     resource_id UUID NOT NULL,
-    purge_after BIGINT,
+    check_at    BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, operation, key)
 );
 
-CREATE INDEX idempotency_keys_purge_idx ON idempotency_keys (purge_after) WHERE purge_after IS NOT NULL;
+CREATE INDEX idempotency_keys_check_idx ON idempotency_keys (check_at);
 
--- The queue is this table. `wait` says what an unfinished message waits for: 0 nothing (it is final), 1 an attempt,
--- 2 its owner, 3 a receipt, 4 a person. `due_at` is set for 1, 3 and 4, `owner` for 2.
+-- What a caller asked for, or a person wrote. Written once; only an erasure changes it.
 CREATE TABLE messages (
     tenant_id       BIGINT NOT NULL,
     id              UUID NOT NULL,
-    shard           SMALLINT NOT NULL,
-    status          SMALLINT NOT NULL,
-    wait            SMALLINT NOT NULL,
-    held            SMALLINT NOT NULL,
-    due_at          BIGINT,
-    owner           BIGINT,
-    fence           BIGINT NOT NULL,
-    version         BIGINT NOT NULL,
-    expires_at      BIGINT NOT NULL,
-    updated_at      BIGINT NOT NULL,
     direction       SMALLINT NOT NULL,
     message_type    SMALLINT NOT NULL,
-    channel         SMALLINT NOT NULL,
-    connection_id   UUID NOT NULL,
-    provider        TEXT COLLATE "C" NOT NULL,
     sender_id       UUID NOT NULL,
     address_id      UUID NOT NULL,
     recipient       TEXT COLLATE "C" NOT NULL,
@@ -144,31 +130,88 @@ CREATE TABLE messages (
     idempotency_key TEXT COLLATE "C",
     spooled         INTEGER NOT NULL,
     request         TEXT COLLATE "C" NOT NULL,
-    detail          TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant_id, id)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+);
 
--- Partial, so that no plan can take it for a lookup by (tenant_id, id): on an empty table both look alike, and plans are kept.
-CREATE INDEX messages_recipient_idx ON messages (tenant_id, recipient, id) WHERE recipient <> '';
-CREATE INDEX messages_due_idx ON messages (shard, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX messages_owner_idx ON messages (owner) WHERE owner IS NOT NULL;
-CREATE INDEX messages_failed_idx ON messages (tenant_id, id) WHERE status = 5;
-CREATE INDEX messages_held_idx ON messages (tenant_id, id) WHERE wait = 4;
+CREATE INDEX messages_address_idx ON messages (tenant_id, address_id, id);
 
--- What one commit changed about one resource. `position` and `entry` order rows by commit.
-CREATE TABLE events (
-    position    BIGINT NOT NULL, -- pg_current_xact_id(); complete below pg_snapshot_xmin(pg_current_snapshot())
+-- The part of a message that changes. It has no index but its key, so that changing it moves no index entries. `wait` says what an
+-- unfinished message waits for: 0 nothing (it is final), 1 an attempt, 2 its owner, 3 a receipt, 4 a person. `due_at` is set for 1, 3 and 4,
+-- `owner` for 2. `revision` is raised by each write. `agenda` is the agenda row that guards the message, `history` refers to its entries in
+-- the log.
+CREATE TABLE states (
+    tenant_id     BIGINT NOT NULL,
+    id            UUID NOT NULL,
+    status        SMALLINT NOT NULL,
+    wait          SMALLINT NOT NULL,
+    held          SMALLINT NOT NULL,
+    due_at        BIGINT,
+    owner         BIGINT,
+    fence         BIGINT NOT NULL,
+    version       BIGINT NOT NULL,
+    revision      BIGINT NOT NULL,
+    expires_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL,
+    channel       SMALLINT NOT NULL,
+    connection_id UUID NOT NULL,
+    agenda        BIGINT,
+    provider      TEXT COLLATE "C" NOT NULL,
+    detail        TEXT COLLATE "C" NOT NULL,
+    history       BYTEA NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) WITH (fillfactor = 50);
+
+-- Messages that failed (kind 1) and messages that are held (kind 2): few, and looked for.
+CREATE TABLE flagged (
+    tenant_id BIGINT NOT NULL,
+    kind      SMALLINT NOT NULL,
+    id        UUID NOT NULL,
+    PRIMARY KEY (tenant_id, kind, id)
+);
+
+-- Which messages to look at again: a row per batch of them. Either `owner` makes an attempt of each, or the first of them is due at
+-- `due_at`. `ids` holds 16 bytes a message. A row is a hint; `states` decides.
+CREATE TABLE agenda (
+    tenant_id     BIGINT NOT NULL,
+    id            BIGINT NOT NULL,
+    shard         SMALLINT NOT NULL,
+    owner         BIGINT,
+    due_at        BIGINT,
+    connection_id UUID,
+    expires_at    BIGINT NOT NULL,
+    ids           BYTEA NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+);
+
+CREATE INDEX agenda_due_idx ON agenda (shard, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX agenda_owner_idx ON agenda (owner) WHERE owner IS NOT NULL;
+
+-- What happened: a row per tenant and transaction. `position` counts without a gap, in the order of commits. `entries` is a JSON array of
+-- [kind, resource, sequence, time, changes].
+CREATE TABLE log (
+    tenant_id   BIGINT NOT NULL,
+    position    BIGINT NOT NULL,
+    batch       BIGINT NOT NULL,
+    recorded_at BIGINT NOT NULL,
+    entries     TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tenant_id, position),
+    UNIQUE (tenant_id, batch)
+);
+
+-- The newest position in the log of a tenant.
+CREATE TABLE log_heads (
+    tenant_id BIGINT NOT NULL PRIMARY KEY,
+    position  BIGINT NOT NULL
+);
+
+-- Where the log tells of a resource other than a message.
+CREATE TABLE resource_log (
     tenant_id   BIGINT NOT NULL,
     resource_id UUID NOT NULL,
     sequence    BIGINT NOT NULL,
-    recorded_at BIGINT NOT NULL,
-    kind        SMALLINT NOT NULL DEFAULT 1,
-    changes     TEXT COLLATE "C" NOT NULL,
-    entry       BIGINT NOT NULL GENERATED BY DEFAULT AS IDENTITY,
+    batch       BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, resource_id, sequence)
 );
-
-CREATE INDEX events_log_idx ON events (tenant_id, position, entry);
 
 -- Parts of requests too large for a row of the hot path, written and synced before the message is accepted.
 CREATE TABLE spool_chunks (

@@ -111,32 +111,18 @@ CREATE TABLE idempotency_keys (
     key         TEXT NOT NULL,
     fingerprint BLOB NOT NULL,
     resource_id BLOB NOT NULL,
-    purge_after INTEGER,
+    check_at    INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, operation, key)
 ) STRICT;
 
-CREATE INDEX idempotency_keys_purge_idx ON idempotency_keys (purge_after) WHERE purge_after IS NOT NULL;
+CREATE INDEX idempotency_keys_check_idx ON idempotency_keys (check_at);
 
--- The queue is this table. `wait` says what an unfinished message waits for: 0 nothing (it is final), 1 an attempt,
--- 2 its owner, 3 a receipt, 4 a person. `due_at` is set for 1, 3 and 4, `owner` for 2.
+-- What a caller asked for, or a person wrote. Written once; only an erasure changes it.
 CREATE TABLE messages (
     tenant_id       INTEGER NOT NULL,
     id              BLOB NOT NULL,
-    shard           INTEGER NOT NULL,
-    status          INTEGER NOT NULL,
-    wait            INTEGER NOT NULL,
-    held            INTEGER NOT NULL,
-    due_at          INTEGER,
-    owner           INTEGER,
-    fence           INTEGER NOT NULL,
-    version         INTEGER NOT NULL,
-    expires_at      INTEGER NOT NULL,
-    updated_at      INTEGER NOT NULL,
     direction       INTEGER NOT NULL,
     message_type    INTEGER NOT NULL,
-    channel         INTEGER NOT NULL,
-    connection_id   BLOB NOT NULL,
-    provider        TEXT NOT NULL,
     sender_id       BLOB NOT NULL,
     address_id      BLOB NOT NULL,
     recipient       TEXT NOT NULL,
@@ -144,31 +130,88 @@ CREATE TABLE messages (
     idempotency_key TEXT,
     spooled         INTEGER NOT NULL,
     request         TEXT NOT NULL,
-    detail          TEXT NOT NULL,
     PRIMARY KEY (tenant_id, id)
 ) STRICT;
 
--- Partial, so that no plan can take it for a lookup by (tenant_id, id): on an empty table both look alike, and plans are kept.
-CREATE INDEX messages_recipient_idx ON messages (tenant_id, recipient, id) WHERE recipient <> '';
-CREATE INDEX messages_due_idx ON messages (shard, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX messages_owner_idx ON messages (owner) WHERE owner IS NOT NULL;
-CREATE INDEX messages_failed_idx ON messages (tenant_id, id) WHERE status = 5;
-CREATE INDEX messages_held_idx ON messages (tenant_id, id) WHERE wait = 4;
+CREATE INDEX messages_address_idx ON messages (tenant_id, address_id, id);
 
--- What one commit changed about one resource. `position` and `entry` order rows by commit.
-CREATE TABLE events (
-    position    INTEGER PRIMARY KEY, -- SQLite has one writer: rows are numbered in commit order
+-- The part of a message that changes. It has no index but its key, so that changing it moves no index entries. `wait` says what an
+-- unfinished message waits for: 0 nothing (it is final), 1 an attempt, 2 its owner, 3 a receipt, 4 a person. `due_at` is set for 1, 3 and 4,
+-- `owner` for 2. `revision` is raised by each write. `agenda` is the agenda row that guards the message, `history` refers to its entries in
+-- the log.
+CREATE TABLE states (
+    tenant_id     INTEGER NOT NULL,
+    id            BLOB NOT NULL,
+    status        INTEGER NOT NULL,
+    wait          INTEGER NOT NULL,
+    held          INTEGER NOT NULL,
+    due_at        INTEGER,
+    owner         INTEGER,
+    fence         INTEGER NOT NULL,
+    version       INTEGER NOT NULL,
+    revision      INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    channel       INTEGER NOT NULL,
+    connection_id BLOB NOT NULL,
+    agenda        INTEGER,
+    provider      TEXT NOT NULL,
+    detail        TEXT NOT NULL,
+    history       BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- Messages that failed (kind 1) and messages that are held (kind 2): few, and looked for.
+CREATE TABLE flagged (
+    tenant_id INTEGER NOT NULL,
+    kind      INTEGER NOT NULL,
+    id        BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, kind, id)
+) STRICT, WITHOUT ROWID;
+
+-- Which messages to look at again: a row per batch of them. Either `owner` makes an attempt of each, or the first of them is due at
+-- `due_at`. `ids` holds 16 bytes a message. A row is a hint; `states` decides.
+CREATE TABLE agenda (
+    tenant_id     INTEGER NOT NULL,
+    id            INTEGER NOT NULL,
+    shard         INTEGER NOT NULL,
+    owner         INTEGER,
+    due_at        INTEGER,
+    connection_id BLOB,
+    expires_at    INTEGER NOT NULL,
+    ids           BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX agenda_due_idx ON agenda (shard, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX agenda_owner_idx ON agenda (owner) WHERE owner IS NOT NULL;
+
+-- What happened: a row per tenant and transaction. `position` counts without a gap, in the order of commits. `entries` is a JSON array of
+-- [kind, resource, sequence, time, changes].
+CREATE TABLE log (
+    tenant_id   INTEGER NOT NULL,
+    position    INTEGER NOT NULL,
+    batch       INTEGER NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    entries     TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, position),
+    UNIQUE (tenant_id, batch)
+) STRICT, WITHOUT ROWID;
+
+-- The newest position in the log of a tenant.
+CREATE TABLE log_heads (
+    tenant_id INTEGER NOT NULL PRIMARY KEY,
+    position  INTEGER NOT NULL
+) STRICT;
+
+-- Where the log tells of a resource other than a message.
+CREATE TABLE resource_log (
     tenant_id   INTEGER NOT NULL,
     resource_id BLOB NOT NULL,
     sequence    INTEGER NOT NULL,
-    recorded_at INTEGER NOT NULL,
-    kind        INTEGER NOT NULL DEFAULT 1,
-    changes     TEXT NOT NULL,
-    entry       INTEGER NOT NULL DEFAULT 0, -- PostgreSQL orders the rows of one transaction by it
-    UNIQUE (tenant_id, resource_id, sequence)
-) STRICT;
-
-CREATE INDEX events_log_idx ON events (tenant_id, position, entry);
+    batch       INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, resource_id, sequence)
+) STRICT, WITHOUT ROWID;
 
 -- Parts of requests too large for a row of the hot path, written and synced before the message is accepted.
 CREATE TABLE spool_chunks (

@@ -42,6 +42,3 @@ CREATE TABLE erasures (
     erased_at  INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, address_id)
 ) STRICT;
-
--- What an address wrote. Messages to it are found by their recipient.
-CREATE INDEX messages_inbound_idx ON messages (tenant_id, address_id, id) WHERE direction = 2;

@@ -1,36 +1,58 @@
 //! Reading messages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::NodeId;
-use nuncio_domain::message::Message;
+use nuncio_domain::message::{Message, Status};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, ContactId, MessageId, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{DueMessage, MessageFilter, MessageRepo, Operation, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::query::{newest_first, push_any};
+use super::query::{newest_first_by, push_any};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
-use crate::hot::unspool;
+use crate::agenda::members;
+use crate::message_batch::unspool;
 use crate::row::{DueRow, MessageRow, due_columns};
 
-/// Every column of a [`MessageRow`].
-pub(super) const COLUMNS: &str = "tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
-     status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail";
+/// A query for every column of a [`MessageRow`].
+macro_rules! select_messages {
+    () => {
+        "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, m.idempotency_key, \
+         m.spooled, m.request, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, s.channel, \
+         s.connection_id, s.provider, s.detail FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id"
+    };
+}
 
-const LOOKUP: &str = "SELECT tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
-     status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail \
-     FROM messages WHERE tenant_id = $1 AND id = $2";
+/// The same for messages that are in a list of rare ones.
+const SELECT_FLAGGED: &str = "SELECT m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, \
+     m.idempotency_key, m.spooled, m.request, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, \
+     s.channel, s.connection_id, s.provider, s.detail FROM flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id \
+     JOIN states s ON s.tenant_id = f.tenant_id AND s.id = f.id";
+
+/// Agenda rows that are read at once.
+const AGENDA_ROWS: usize = 16;
+/// Agenda rows that one look expands at most.
+const AGENDA_LOOK: usize = 4_096;
+
+/// A row of the agenda, as it is read.
+#[derive(sqlx::FromRow)]
+struct AgendaRow {
+    tenant_id: i64,
+    id: i64,
+    due_at: Option<i64>,
+    ids: Vec<u8>,
+}
 
 #[async_trait]
 impl MessageRepo for SqlTx {
     async fn lookup_message(&mut self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
         let row: Option<MessageRow> =
-            sqlx::query_as(LOOKUP).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
+            sqlx::query_as(concat!(select_messages!(), " WHERE m.tenant_id = $1 AND m.id = $2")).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
         match row {
             Some(row) => self.whole(row).await.map(Some),
             None => Ok(None),
@@ -41,9 +63,9 @@ impl MessageRepo for SqlTx {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);
-        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+        let mut query = QueryBuilder::<Db>::new(select_messages!());
+        query.push(" WHERE m.tenant_id = ").push_bind(tenant.0);
+        dialect::push_in(&mut query, "m.id", ids.iter().map(|id| id.uuid()));
         let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let mut items = Vec::with_capacity(rows.len());
         for row in rows {
@@ -53,32 +75,35 @@ impl MessageRepo for SqlTx {
     }
 
     async fn list_messages(&mut self, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
-        let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM messages WHERE tenant_id = ").push_bind(tenant.0);
+        let failed = filter.status == [Status::Failed];
+        let mut query = QueryBuilder::<Db>::new(if failed { SELECT_FLAGGED } else { select_messages!() });
+        query.push(if failed { " WHERE f.kind = 1 AND f.tenant_id = " } else { " WHERE m.tenant_id = " }).push_bind(tenant.0);
+        let id = if failed { "f.id" } else { "m.id" };
         if let Some(key) = &filter.idempotency_key {
-            query.push(" AND id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
+            query.push(" AND m.id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
             query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key).push(")");
         }
         if let Some(to) = &filter.to {
-            query.push(" AND recipient <> '' AND recipient = ").push_bind(to);
+            query.push(" AND m.address_id IN (SELECT id FROM addresses WHERE tenant_id = ").push_bind(tenant.0);
+            query.push(" AND kind IN (1, 2, 3, 4) AND identifier = ").push_bind(to).push(") AND m.recipient = ").push_bind(to);
         }
         // Identifiers begin with their time: a span of time is a span of the key.
         if let Some(since) = filter.since {
-            query.push(" AND id >= ").push_bind(uuid_floor(since));
+            query.push(format!(" AND {id} >= ")).push_bind(uuid_floor(since));
         }
         if let Some(until) = filter.until {
-            query.push(" AND id < ").push_bind(uuid_floor(until));
+            query.push(format!(" AND {id} < ")).push_bind(uuid_floor(until));
         }
         if let Some(direction) = filter.direction {
-            query.push(" AND direction = ").push_bind(direction.number());
+            query.push(" AND m.direction = ").push_bind(direction.number());
         }
-        push_any(&mut query, " AND status IN (", filter.status.iter().map(|s| s.number()));
-        push_any(&mut query, " AND channel IN (", filter.channel.iter().map(|c| c.number()));
+        push_any(&mut query, " AND s.status IN (", filter.status.iter().map(|s| s.number()));
+        push_any(&mut query, " AND s.channel IN (", filter.channel.iter().map(|c| c.number()));
         for (key, value) in &filter.metadata {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             dialect::push_metadata(&mut query, key, &text);
         }
-        newest_first(&mut query, page);
+        newest_first_by(&mut query, id, page);
         let rows: Vec<MessageRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let page = Page::from_rows(rows, page.limit, |row| row.fixed.id);
         let mut items = Vec::with_capacity(page.items.len());
@@ -111,35 +136,97 @@ impl MessageRepo for SqlTx {
     }
 
     async fn due_messages(&mut self, shards: &[i16], skip: &[ConnectionId], now: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
-        let skip: Vec<Uuid> = skip.iter().map(|c| c.uuid()).collect();
-        let rows: Vec<DueRow> = dialect::due(self.conn(), shards, &skip, now.millis(), i64::from(limit)).await.or_end(self)?;
-        Ok(rows.into_iter().map(DueRow::decode).collect())
+        let rests = |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
+        let (mut found, mut seen, mut after) = (Vec::new(), 0, None::<(i64, i64, i64)>);
+        while found.len() < limit as usize && seen < AGENDA_LOOK {
+            let mut query = QueryBuilder::<Db>::new("SELECT tenant_id, id, due_at, ids FROM agenda WHERE due_at IS NOT NULL AND due_at <= ");
+            query.push_bind(now.millis());
+            dialect::push_shards(&mut query, shards);
+            if !skip.is_empty() {
+                query.push(" AND (connection_id IS NULL OR expires_at <= ").push_bind(now.millis()).push(" OR connection_id NOT IN (");
+                let mut list = query.separated(", ");
+                for connection in skip {
+                    list.push_bind(connection.uuid());
+                }
+                query.push("))");
+            }
+            if let Some((due, tenant, id)) = after {
+                query.push(" AND (due_at, tenant_id, id) > (").push_bind(due).push(", ").push_bind(tenant).push(", ").push_bind(id).push(")");
+            }
+            query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
+            let rows: Vec<AgendaRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+            let Some(last) = rows.last() else { break };
+            after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
+            seen += rows.len();
+            let live = self.guarded_by(&rows).await?;
+            found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
+            if rows.len() < AGENDA_ROWS {
+                break;
+            }
+        }
+        found.sort_by_key(|row| row.due_at);
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
     }
 
     async fn messages_owned_by(&mut self, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> = sqlx::query_as(concat!("SELECT ", due_columns!(), " FROM messages WHERE owner = $1 LIMIT $2"))
+        let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
+        while found.len() < limit as usize {
+            let rows: Vec<AgendaRow> = sqlx::query_as(
+                "SELECT tenant_id, id, due_at, ids FROM agenda WHERE owner = $1 AND (tenant_id, id) > ($2, $3) ORDER BY tenant_id, id LIMIT $4",
+            )
             .bind(node.0)
-            .bind(i64::from(limit))
+            .bind(after.0)
+            .bind(after.1)
+            .bind(AGENDA_ROWS as i64)
             .fetch_all(self.conn())
             .await
             .or_end(self)?;
-        Ok(rows.into_iter().map(DueRow::decode).collect())
+            let Some(last) = rows.last() else { break };
+            after = (last.tenant_id, last.id);
+            found.extend(self.guarded_by(&rows).await?);
+        }
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
     }
 
     async fn owners(&mut self) -> Result<Vec<NodeId>> {
         let rows: Vec<(i64,)> =
-            sqlx::query_as("SELECT DISTINCT owner FROM messages WHERE owner IS NOT NULL").fetch_all(self.conn()).await.or_end(self)?;
+            sqlx::query_as("SELECT DISTINCT owner FROM agenda WHERE owner IS NOT NULL").fetch_all(self.conn()).await.or_end(self)?;
         Ok(rows.into_iter().map(|(id,)| NodeId(id)).collect())
     }
 
-    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>> {
+    async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
+        let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN, i64::MIN));
+        while found.len() < limit as usize {
+            let rows: Vec<AgendaRow> = sqlx::query_as(
+                "SELECT tenant_id, id, due_at, ids FROM agenda WHERE shard = $1 AND due_at IS NOT NULL AND connection_id IS NOT NULL \
+                 AND (due_at, tenant_id, id) > ($2, $3, $4) ORDER BY due_at, tenant_id, id LIMIT $5",
+            )
+            .bind(shard)
+            .bind(after.0)
+            .bind(after.1)
+            .bind(after.2)
+            .bind(AGENDA_ROWS as i64)
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+            let Some(last) = rows.last() else { break };
+            after = (last.due_at.unwrap_or_default(), last.tenant_id, last.id);
+            found.extend(self.guarded_by(&rows).await?.into_iter().filter(|row| row.wait == 1));
+        }
+        found.sort_by_key(|row| row.due_at);
+        found.truncate(limit as usize);
+        Ok(found.into_iter().map(DueRow::decode).collect())
+    }
+
+    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
         let rows: Vec<DueRow> = sqlx::query_as(concat!(
             "SELECT ",
             due_columns!(),
-            " FROM messages WHERE shard = $1 AND due_at >= $2 AND wait = 1 ORDER BY due_at LIMIT $3"
+            " FROM states s WHERE EXISTS (SELECT 1 FROM flagged f WHERE f.kind = 2 AND f.tenant_id = s.tenant_id AND f.id = s.id) \
+             ORDER BY tenant_id, id LIMIT $1"
         ))
-        .bind(shard)
-        .bind(from.millis())
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await
@@ -147,49 +234,64 @@ impl MessageRepo for SqlTx {
         Ok(rows.into_iter().map(DueRow::decode).collect())
     }
 
-    async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
-        let rows: Vec<DueRow> =
-            sqlx::query_as(concat!("SELECT ", due_columns!(), " FROM messages WHERE wait = 4 ORDER BY tenant_id, id LIMIT $1"))
-                .bind(i64::from(limit))
-                .fetch_all(self.conn())
-                .await
-                .store()?;
-        Ok(rows.into_iter().map(DueRow::decode).collect())
+    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
+        let rows: Vec<AgendaRow> = sqlx::query_as(
+            "SELECT tenant_id, id, due_at, ids FROM agenda WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at, tenant_id, id LIMIT $2",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        self.delete_stale(&rows).await
     }
 
     async fn has_queued_messages(&mut self, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
-        let found: (i64,) = match since {
+        if let Some(since) = since {
             // A span of the key.
-            Some(since) => {
-                sqlx::query_as(
-                    "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT 1 FROM messages WHERE tenant_id = $1 AND id >= $3 AND sender_id = $2 \
-                     AND wait IN (1, 2, 4) LIMIT 1) q",
-                )
-                .bind(tenant.0)
-                .bind(sender.uuid())
-                .bind(uuid_floor(since))
-                .fetch_one(self.conn())
-                .await
-            }
-            // By the two partial indexes of what is unfinished; the plus keeps SQLite from reading the whole world by its key instead.
-            None => sqlx::query_as(
-                "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT 1 FROM messages WHERE shard >= 0 AND due_at IS NOT NULL AND +tenant_id = $1 \
-                     AND sender_id = $2 AND wait IN (1, 4) UNION ALL SELECT 1 FROM messages WHERE owner IS NOT NULL AND +tenant_id = $1 \
-                     AND sender_id = $2 LIMIT 1) q",
+            let found: (i64,) = sqlx::query_as(
+                "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT 1 FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
+                 WHERE m.tenant_id = $1 AND m.id >= $3 AND m.sender_id = $2 AND s.wait IN (1, 2, 4) LIMIT 1) q",
             )
             .bind(tenant.0)
             .bind(sender.uuid())
+            .bind(uuid_floor(since))
             .fetch_one(self.conn())
-            .await,
+            .await
+            .or_end(self)?;
+            return Ok(found.0 > 0);
         }
-        .or_end(self)?;
-        Ok(found.0 > 0)
+        let mut after = i64::MIN;
+        loop {
+            let rows: Vec<AgendaRow> =
+                sqlx::query_as("SELECT tenant_id, id, due_at, ids FROM agenda WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3")
+                    .bind(tenant.0)
+                    .bind(after)
+                    .bind(AGENDA_ROWS as i64)
+                    .fetch_all(self.conn())
+                    .await
+                    .or_end(self)?;
+            let Some(last) = rows.last() else { return Ok(false) };
+            after = last.id;
+            let live = self.guarded_by(&rows).await?;
+            let waiting: Vec<Uuid> = live.iter().filter(|row| matches!(row.wait, 1 | 2 | 4)).map(|row| row.id).collect();
+            if waiting.is_empty() {
+                continue;
+            }
+            let mut query = QueryBuilder::<Db>::new("SELECT CAST(COUNT(*) AS BIGINT) FROM messages WHERE tenant_id = ");
+            query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(sender.uuid());
+            dialect::push_in(&mut query, "id", waiting);
+            let (found,): (i64,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
+            if found > 0 {
+                return Ok(true);
+            }
+        }
     }
 
     async fn count_unguarded_messages(&mut self) -> Result<i64> {
-        let (count,): (i64,) = sqlx::query_as(
-            "SELECT CAST(COUNT(*) AS BIGINT) FROM messages m WHERE NOT ( \
-               (wait = 0 AND due_at IS NULL AND owner IS NULL AND status IN (4, 5, 6, 7, 8, 9)) \
+        let (mut count,): (i64,) = sqlx::query_as(
+            "SELECT CAST(COUNT(*) AS BIGINT) FROM states m WHERE NOT ( \
+               (wait = 0 AND due_at IS NULL AND owner IS NULL AND agenda IS NULL AND status IN (4, 5, 6, 7, 8, 9)) \
                OR (wait IN (1, 3) AND due_at IS NOT NULL AND owner IS NULL) \
                OR (wait = 4 AND due_at IS NOT NULL AND owner IS NULL AND held <> 0) \
                OR (wait = 2 AND due_at IS NULL AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = m.owner AND n.dead = 0)))",
@@ -197,6 +299,20 @@ impl MessageRepo for SqlTx {
         .fetch_one(self.conn())
         .await
         .or_end(self)?;
+        // What the agenda says of each: the owner of its row, or the moment at which the row is looked at.
+        let mut agenda: HashMap<(i64, i64, Uuid), (Option<i64>, Option<i64>)> = HashMap::new();
+        let rows: Vec<(i64, i64, Option<i64>, Option<i64>, Vec<u8>)> =
+            sqlx::query_as("SELECT tenant_id, id, owner, due_at, ids FROM agenda").fetch_all(self.conn()).await.or_end(self)?;
+        for (tenant, id, owner, due_at, ids) in rows {
+            agenda.extend(members(&ids)?.into_iter().map(|member| ((tenant, id, member), (owner, due_at))));
+        }
+        let unfinished: Vec<DueRow> =
+            sqlx::query_as(concat!("SELECT ", due_columns!(), " FROM states WHERE wait <> 0")).fetch_all(self.conn()).await.or_end(self)?;
+        for row in unfinished {
+            let guard = row.agenda.and_then(|id| agenda.get(&(row.tenant_id, id, row.id)));
+            let guarded = guard.is_some_and(|(owner, due)| *owner == row.owner && (due.is_none() && row.due_at.is_none() || *due <= row.due_at && due.is_some()));
+            count += i64::from(!guarded);
+        }
         Ok(count)
     }
 
@@ -228,12 +344,34 @@ impl MessageRepo for SqlTx {
     }
 
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
-        let done = sqlx::query(
-            "DELETE FROM idempotency_keys WHERE (tenant_id, operation, key) IN \
-             (SELECT tenant_id, operation, key FROM idempotency_keys WHERE purge_after IS NOT NULL AND purge_after <= $1 LIMIT $2)",
+        let retention = limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
+        let [send, react] = Operation::OF_MESSAGES.map(Operation::number);
+        // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over.
+        sqlx::query(
+            "UPDATE idempotency_keys SET check_at = (SELECT CASE WHEN s.wait = 0 THEN s.updated_at + $3 ELSE $1 + $3 END FROM states s \
+             WHERE s.tenant_id = idempotency_keys.tenant_id AND s.id = idempotency_keys.resource_id) \
+             WHERE (tenant_id, operation, key) IN (SELECT k.tenant_id, k.operation, k.key FROM idempotency_keys k \
+               JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id \
+               WHERE k.check_at <= $1 AND k.operation IN ($4, $5) AND (s.wait <> 0 OR s.updated_at + $3 > $1) LIMIT $2)",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
+        .bind(retention)
+        .bind(send)
+        .bind(react)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        let done = sqlx::query(
+            "DELETE FROM idempotency_keys WHERE (tenant_id, operation, key) IN (SELECT k.tenant_id, k.operation, k.key FROM idempotency_keys k \
+             WHERE k.check_at <= $1 AND NOT (k.operation IN ($3, $4) AND EXISTS (SELECT 1 FROM states s WHERE s.tenant_id = k.tenant_id \
+               AND s.id = k.resource_id AND (s.wait <> 0 OR s.updated_at + $5 > $1))) LIMIT $2)",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .bind(send)
+        .bind(react)
+        .bind(retention)
         .execute(self.conn())
         .await
         .or_end(self)?;
@@ -242,6 +380,62 @@ impl MessageRepo for SqlTx {
 }
 
 impl SqlTx {
+    /// The messages that these agenda rows still guard.
+    async fn guarded_by(&mut self, rows: &[AgendaRow]) -> Result<Vec<DueRow>> {
+        let mut tenants: BTreeMap<i64, (Vec<i64>, Vec<Uuid>)> = BTreeMap::new();
+        for row in rows {
+            let (agenda, ids) = tenants.entry(row.tenant_id).or_default();
+            agenda.push(row.id);
+            ids.extend(members(&row.ids)?);
+        }
+        let mut found = Vec::new();
+        for (tenant, (agenda, ids)) in tenants {
+            for part in ids.chunks(1_024) {
+                let mut query = QueryBuilder::<Db>::new(concat!("SELECT ", due_columns!(), " FROM states WHERE tenant_id = "));
+                query.push_bind(tenant);
+                dialect::push_in(&mut query, "id", part.iter().copied());
+                query.push(" AND agenda IN (");
+                let mut list = query.separated(", ");
+                for row in &agenda {
+                    list.push_bind(*row);
+                }
+                query.push(")");
+                let rows: Vec<DueRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+                found.extend(rows);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Deletes the agenda rows among these that guard no message any more. A row never gets new messages, so it stays stale.
+    async fn delete_stale(&mut self, rows: &[AgendaRow]) -> Result<u64> {
+        let live: BTreeSet<(i64, Option<i64>)> = self.guarded_by(rows).await?.into_iter().map(|row| (row.tenant_id, row.agenda)).collect();
+        let mut deleted = 0;
+        for row in rows.iter().filter(|row| !live.contains(&(row.tenant_id, Some(row.id)))) {
+            let done = sqlx::query("DELETE FROM agenda WHERE tenant_id = $1 AND id = $2")
+                .bind(row.tenant_id)
+                .bind(row.id)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+            deleted += done.rows_affected();
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes the stale agenda rows of an owner.
+    pub(super) async fn prune_agenda_of(&mut self, node: NodeId) -> Result<()> {
+        let rows: Vec<AgendaRow> = sqlx::query_as("SELECT tenant_id, id, due_at, ids FROM agenda WHERE owner = $1 ORDER BY tenant_id, id")
+            .bind(node.0)
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+        for part in rows.chunks(AGENDA_ROWS) {
+            self.delete_stale(part).await?;
+        }
+        Ok(())
+    }
+
     /// What the row says without its chunks. Rows of versions before kept nothing but the metadata there.
     async fn outline(&mut self, row: MessageRow) -> Result<Message> {
         let mut message = match row.fixed.spooled {

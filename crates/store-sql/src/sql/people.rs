@@ -377,8 +377,8 @@ impl SqlTx {
             return Ok(());
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT a.id, (SELECT m.channel FROM messages m WHERE m.tenant_id = a.tenant_id AND m.recipient <> '' \
-             AND m.recipient = a.identifier ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
+            "SELECT a.id, (SELECT s.channel FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
+             WHERE m.tenant_id = a.tenant_id AND m.address_id = a.id ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "a.id", addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));

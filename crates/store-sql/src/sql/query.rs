@@ -8,10 +8,15 @@ use super::Db;
 
 /// The rest of a query for one page, newest first: one row more than fits tells whether there is a next.
 pub(super) fn newest_first(query: &mut QueryBuilder<Db>, page: PageRequest) {
+    newest_first_by(query, "id", page);
+}
+
+/// The same by the identifier in this column.
+pub(super) fn newest_first_by(query: &mut QueryBuilder<Db>, id: &str, page: PageRequest) {
     if let Some(before) = page.before {
-        query.push(" AND id < ").push_bind(before);
+        query.push(format!(" AND {id} < ")).push_bind(before);
     }
-    query.push(" ORDER BY id DESC LIMIT ").push_bind(i64::from(page.limit) + 1);
+    query.push(format!(" ORDER BY {id} DESC LIMIT ")).push_bind(i64::from(page.limit) + 1);
 }
 
 /// `clause`, which ends with `IN (`, for these numbers; nothing for none.

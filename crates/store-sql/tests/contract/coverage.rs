@@ -32,6 +32,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("contacts_come_in_the_order_of_messages", &["contacts_of_messages"]),
     ("what_is_due_comes_longest_due_first", &["due_messages"]),
     ("what_waits_is_walked_by_when_it_is_due", &["waiting_messages"]),
+    ("an_agenda_row_goes_with_its_last_message", &["prune_agenda"]),
     ("a_row_that_nobody_guards_is_found", &["count_unguarded_messages"]),
     ("chunks_that_no_message_uses_are_swept", &["insert_spool_chunk", "purge_orphaned_spool"]),
     ("a_project_has_two_worlds", &["insert_project", "list_projects", "load_world"]),

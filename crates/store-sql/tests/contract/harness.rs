@@ -272,15 +272,6 @@ impl Harness {
         }
     }
 
-    /// Waits until no transaction is running that ran when this was called, on the whole server: until then PostgreSQL holds back what
-    /// the event log tells.
-    pub(crate) async fn quiet(&self) {
-        if self.backend == Backend::Postgres {
-            let next = self.number("SELECT CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT)").await;
-            while self.number("SELECT CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT)").await < next {}
-        }
-    }
-
     /// The number that a query answers.
     pub(crate) async fn number(&self, sql: &str) -> i64 {
         self.sql(sql).await[0][0].as_ref().unwrap().parse().unwrap()
