@@ -46,7 +46,9 @@ pub enum Parsed {
 #[error("{0}")]
 pub struct InvalidRecipient(String);
 
-const EXPECTED: &str = "an E.164 phone number such as +34600111222, an email address, or a numeric chat id";
+const RECIPIENT: &str = "an E.164 phone number such as +34600111222, an email address, or a numeric chat id";
+const PHONE: &str = "an E.164 phone number such as +34600111222";
+const EMAIL: &str = "an email address such as ada@example.org";
 
 impl Parsed {
     /// Reads what a caller wrote as a recipient.
@@ -59,17 +61,20 @@ impl Parsed {
         }
         let digits = text.strip_prefix('-').unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-            return text.parse::<i64>().map(|id| Self::Digits(id.to_string())).map_err(|_| invalid(text, "is too long for a chat id"));
+            return text
+                .parse::<i64>()
+                .map(|id| Self::Digits(id.to_string()))
+                .map_err(|_| invalid(text, "is too long for a chat id", RECIPIENT));
         }
         Err(match meant(text) {
             Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
-            None => invalid(text, "is no recipient"),
+            None => invalid(text, "is no recipient", RECIPIENT),
         })
     }
 }
 
-fn invalid(text: &str, what: &str) -> InvalidRecipient {
-    InvalidRecipient(format!("{:?} {what}; expected {EXPECTED}", shown(text)))
+fn invalid(text: &str, what: &str, expected: &str) -> InvalidRecipient {
+    InvalidRecipient(format!("{:?} {what}; expected {expected}", shown(text)))
 }
 
 fn shown(text: &str) -> String {
@@ -88,12 +93,12 @@ pub fn phone(text: &str) -> Result<String, InvalidRecipient> {
 fn strict_phone(text: &str) -> Result<String, InvalidRecipient> {
     let digits = text.strip_prefix('+').unwrap_or_default();
     if !(5..=15).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) || digits.starts_with('0') {
-        return Err(invalid(text, "is not a phone number: + and 5 to 15 digits, country code first"));
+        return Err(invalid(text, "is not a phone number: + and 5 to 15 digits, country code first", PHONE));
     }
-    let number = PHONE_NUMBER_UTIL.parse(text, None).map_err(|_| invalid(text, "has no known country code"))?;
+    let number = PHONE_NUMBER_UTIL.parse(text, None).map_err(|_| invalid(text, "has no known country code", PHONE))?;
     let e164 = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164);
     if e164 != text {
-        return Err(invalid(text, "is not in E.164 form"));
+        return Err(invalid(text, "is not in E.164 form", PHONE));
     }
     Ok(text.to_owned())
 }
@@ -258,7 +263,7 @@ pub fn phone_plan(e164: &str) -> PhonePlan {
 
 /// Reads an email address (RFC 5321 mailbox, at most 254 octets, no quoted local part); its domain is lower-cased.
 pub fn email(text: &str) -> Result<String, InvalidRecipient> {
-    let wrong = || invalid(text, "is not an email address");
+    let wrong = || invalid(text, "is not an email address", EMAIL);
     if text.len() > 254 || text.contains('"') || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(wrong());
     }
@@ -298,6 +303,20 @@ impl fmt::Display for Recipient {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_say_what_would_be_right_at_their_place() {
+        let told = |error: InvalidRecipient| error.to_string();
+        assert!(told(Parsed::parse("nobody").expect_err("no recipient")).ends_with(RECIPIENT));
+        for error in [phone("nobody"), phone("+999123456"), Parsed::parse("+1").map(|_| String::new())] {
+            let told = told(error.expect_err("no phone number"));
+            assert!(told.ends_with(PHONE), "{told}");
+        }
+        for error in [email("nobody"), Parsed::parse("a@b@c").map(|_| String::new())] {
+            let told = told(error.expect_err("no email address"));
+            assert!(told.ends_with(EMAIL), "{told}");
+        }
+    }
 
     #[test]
     fn phones() {

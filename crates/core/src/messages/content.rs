@@ -42,20 +42,23 @@ pub(crate) fn check(message_type: MessageType, content: &mut Option<Box<Content>
             ));
         }
     }
-    let Some(content) = content else { return };
+    let Some(given) = content else { return };
     for name in present {
         if required.iter().flat_map(|g| g.split('|')).chain(optional.iter().copied()).any(|used| used == name) {
             continue;
         }
         if lenient {
-            content.clear(name);
+            given.clear(name);
         } else {
             errors.push(FieldError::new(format!("content.{name}"), format!("messageType {message_type} does not use this field")));
         }
     }
-    values(content, errors);
+    values(given, errors);
     if message_type == MessageType::Reaction {
-        emoji("content.emoji", content.emoji.as_deref().unwrap_or_default(), errors);
+        emoji("content.emoji", given.emoji.as_deref().unwrap_or_default(), errors);
+    }
+    if given.present().is_empty() {
+        *content = None;
     }
 }
 
