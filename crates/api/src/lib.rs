@@ -18,6 +18,8 @@ mod named_objects;
 mod node;
 mod operations;
 mod providers;
+mod reads;
+mod refusals;
 mod reply;
 mod shell;
 mod state;

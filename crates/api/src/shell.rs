@@ -1,9 +1,9 @@
 //! What happens around every handler.
 //!
 //! In this order: the request gets an id; if it is for an operation, its key is looked up, a token of its world is taken, and
-//! permission, `Accept` and query are checked; its body is put under the budget; the handler runs, and a panic of it becomes a 500;
-//! what is left of the body is read or the connection closed; headers are set, and a failure is logged with the request's id. All of it
-//! is one layer: each further one would cost every request an allocation.
+//! permission, `Accept` and query are checked; if it reads, it gets a place among the reads of its world; its body is put under the
+//! budget; the handler runs, and a panic of it becomes a 500; what is left of the body is read or the connection closed; headers are set,
+//! and a failure is logged with the request's id. All of it is one layer: each further one would cost every request an allocation.
 
 use std::any::Any;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,6 +24,7 @@ use crate::budget::{ANSWER_COPIES, Lease, OVERHEAD, Owner};
 use crate::error::{ApiError, Failure};
 use crate::extract::{lenient, pairs, shown};
 use crate::operations::Operation;
+use crate::reads::Place;
 use crate::state::App;
 use crate::v1::events::wants_stream;
 use crate::wire::{Answer, Intake, drain};
@@ -70,14 +71,18 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
         spare: request.extensions().get::<Spare>().is_some(),
     };
     let mut taken = None;
-    let (mut response, lease, unread) = match admit(&app, operation, &mut request, &mut taken).await {
-        Ok(owner) => carry(&app, owner, request, next).await,
+    let admitted = match admit(&app, operation, &mut request, &mut taken).await {
+        Ok(owner) => place(&app, owner, operation.filter(|_| asked.safe)).await.map(|place| (owner, place)),
+        Err(error) => Err(error),
+    };
+    let (mut response, lease, unread) = match admitted {
+        Ok((owner, _place)) => carry(&app, owner, request, next).await,
         Err(error) => (error.into_response(), None, Some(request.into_body())),
     };
     let name = operation.map_or("other", |operation| operation.id);
     metrics::counter!("nuncio_http_requests_total", "operation" => name, "status" => class(response.status())).increment(1);
     if let Some(Failure(error)) = response.extensions_mut().remove() {
-        log(&id, name, &error);
+        log(&app, &id, name, &error);
         if error.code() == ErrorCode::InternalError {
             response = with_request_id(response, &id, &error);
         }
@@ -99,6 +104,16 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
         headers.insert(RESET, full_at.millis().into());
     }
     response
+}
+
+/// A place among the reads of the caller's world, if the operation reads.
+async fn place(app: &App, owner: Owner, reads: Option<Operation>) -> Result<Option<Place>, ApiError> {
+    match (owner, reads) {
+        // Waits for a provider, not for the database.
+        (_, Some(Operation { id: "get_sender_profile", .. })) => Ok(None),
+        (Owner::World(tenant), Some(_)) => app.reads.place(tenant).await.map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Runs the handler with the body under the budget; also answers what is left of the body.
@@ -260,11 +275,20 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("of an unknown kind")
 }
 
-fn log(id: &HeaderValue, operation: &str, error: &Error) {
+fn log(app: &App, id: &HeaderValue, operation: &str, error: &Error) {
     let id = id.to_str().unwrap_or_default();
     let causes = chain(error);
     if error.code() == ErrorCode::Unavailable {
-        tracing::warn!(request.id = id, operation, cause = causes, "request {id} was turned away: {error}");
+        // Of these a flood makes as many as it likes.
+        if let Some(suppressed) = app.refusals.line(&error.to_string(), app.core.ids().clock.monotonic()) {
+            tracing::warn!(
+                request.id = id,
+                operation,
+                cause = causes,
+                suppressed,
+                "request {id} was turned away: {error} ({suppressed} like it were not logged)"
+            );
+        }
     } else {
         tracing::error!(request.id = id, operation, cause = causes, "request {id} failed: {causes}");
     }

@@ -13,6 +13,8 @@ use utoipa::openapi::OpenApi;
 use crate::budget::Budget;
 use crate::extract::Validators;
 use crate::operations::Operations;
+use crate::reads::Reads;
+use crate::refusals::Refusals;
 use crate::v1::events::Streams;
 use crate::wire::Pace;
 
@@ -70,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) pace: Pace,
     pub(crate) validators: Validators,
     pub(crate) streams: Streams,
+    pub(crate) reads: Reads,
+    pub(crate) refusals: Refusals,
 }
 
 impl App {
@@ -86,6 +90,8 @@ impl App {
             pace: limits.pace,
             validators: Validators::default(),
             streams: Streams::default(),
+            reads: Reads::default(),
+            refusals: Refusals::default(),
         }))
     }
 }

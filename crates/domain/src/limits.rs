@@ -134,6 +134,12 @@ pub const THROTTLE_RATE: (f64, f64) = (0.001, 10_000.0);
 pub const THROTTLE_BURST: u32 = 100_000;
 /// Streams of events that one world may follow at a time, on one node.
 pub const EVENT_STREAMS: usize = 50;
+/// Requests that only read which one world may have under way at a time, on one node. SQLite has as many readers.
+pub const READS: usize = 4;
+/// How long a read waits for one of its world's places.
+pub const READ_WAIT: Duration = Duration::from_secs(5);
+/// Requests of one kind that are turned away write a log line at most so often.
+pub const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the webhook secret before the present one signs too.
 pub const SECRET_OVERLAP: Duration = Duration::from_secs(86_400);
 

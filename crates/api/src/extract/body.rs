@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::faults::{Found, Unknown, member, or_body};
 use super::lenient;
 use super::objects::Objects;
-use super::scan::{Scan, scan};
+use super::scan::{RESERVED, Scan, scan};
 use super::short::{self, Short};
 use crate::document;
 use crate::error::ApiError;
@@ -127,12 +127,15 @@ pub(crate) struct Validators(Mutex<HashMap<String, Option<Arc<Validator>>>>);
 impl Validators {
     /// Most bodies are right: only one that is not is parsed a second time, to find everything that is wrong with it.
     pub(super) fn parse<T: DeserializeOwned + ToSchema>(&self, json: &[u8], lenient: bool) -> Result<T, Error> {
-        let Scan { depth, values, nul, longest } = scan(json);
+        let Scan { depth, values, nul, longest, reserved } = scan(json);
         if depth > limits::JSON_DEPTH {
             return Err(Error::field("body", format!("is nested {depth} levels deep; at most {} are allowed", limits::JSON_DEPTH)));
         }
         if values > limits::JSON_VALUES {
             return Err(Error::field("body", format!("has {values} values; at most {} are allowed", limits::JSON_VALUES)));
+        }
+        if reserved {
+            return Err(Error::field("body", format!("has a field whose name begins with {RESERVED}; such names are reserved")));
         }
         // What the schema lets pass may be kept and shown. A long string must show first that it may be.
         let mut found = Found::default();

@@ -13,7 +13,16 @@ pub(super) struct Scan {
     pub(super) nul: bool,
     /// How many bytes the longest string takes, as it is written.
     pub(super) longest: usize,
+    /// Whether a member has a name that [means something](RESERVED) to the parser.
+    pub(super) reserved: bool,
 }
+
+/// What names begin with by which the parser hands numbers and unread JSON to itself. A caller who wrote one could have a text parsed as
+/// JSON that no check has seen.
+pub(super) const RESERVED: &str = "$serde_json::private::";
+
+/// How many bytes a name of the parser's own takes at most, with every character escaped.
+const ESCAPED: usize = 6 * 64;
 
 /// Scans `json` in one pass. Of what is no JSON it says something or other; the parser refuses that afterwards.
 pub(super) fn scan(json: &[u8]) -> Scan {
@@ -31,12 +40,23 @@ pub(super) fn scan(json: &[u8]) -> Scan {
             b'"' => {
                 let end = string(json, at, &mut found);
                 found.longest = found.longest.max(end - at);
+                found.reserved |= is_reserved(json, at - 1, end);
                 at = end;
             }
             _ => {}
         }
     }
     found
+}
+
+/// Whether the string at `start..end`, with its quotes, is a name that begins as those of the parser do.
+fn is_reserved(json: &[u8], start: usize, end: usize) -> bool {
+    let text = &json[start..end];
+    // Few strings begin so, and all of the names do.
+    let may_be = text.len() <= ESCAPED && (text.starts_with(b"\"$") || text.starts_with(b"\"\\u0024"));
+    may_be
+        && json[end..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':')
+        && serde_json::from_slice::<String>(text).is_ok_and(|name| name.starts_with(RESERVED))
 }
 
 /// Skips a string that begins at `at`, and answers where it ends.
@@ -73,6 +93,21 @@ mod tests {
         ] {
             let found = scan(json.as_bytes());
             assert_eq!((found.depth, found.values, found.nul), (depth, values, nul), "{json}");
+        }
+    }
+
+    #[test]
+    fn names_of_the_parser_are_found_however_they_are_written() {
+        for (json, reserved) in [
+            (r#"{"$serde_json::private::Number":"1"}"#, true),
+            (r#"{"a":[{"$serde_json::private::RawValue" 	: 1}]}"#, true),
+            (r#"{"\u0024serde\u005fjson::private::RawValue":1}"#, true),
+            (r#"{"$serde_json::private::Later":1}"#, true),
+            (r#"{"a":"$serde_json::private::Number"}"#, false),
+            (r#"{"$serde_json":1,"$":"\"$serde_json::private::Number\":"}"#, false),
+            (r#"{"$serde_json::private::Number"#, false),
+        ] {
+            assert_eq!(scan(json.as_bytes()).reserved, reserved, "{json}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! JSON with every text cut: enough to hold it against a schema, however long the body is.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -9,6 +10,9 @@ use super::faults::LONG;
 
 /// How long the name of a member may be, in bytes. Longer than any that a schema knows.
 pub(super) const NAME: usize = 1_024;
+
+/// How the parser hands on a number with all its digits: as an object with this one member. No body has it.
+const NUMBER: &str = "$serde_json::private::Number";
 
 /// A value whose texts have at most [`LONG`] bytes and whose names have at most [`NAME`]. A text that holds U+0000 still does.
 #[derive(Debug)]
@@ -63,7 +67,12 @@ impl<'de> Visitor<'de> for Shortening {
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut all = Map::new();
-        while let Some((name, Short(item))) = members.next_entry::<std::borrow::Cow<'de, str>, _>()? {
+        while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            if name == NUMBER {
+                let text = members.next_value::<String>()?;
+                return text.parse().map(Value::Number).map_err(Error::custom);
+            }
+            let Short(item) = members.next_value()?;
             all.insert(cut(&name, NAME), item);
         }
         Ok(all.into())
@@ -89,6 +98,8 @@ mod tests {
         let short = |json: &str| serde_json::from_str::<Short>(json).expect("JSON").0;
         let plain = json!({"a": [1, -2, 2.5, true, null, "é\n\u{1}"], "b": {}});
         assert_eq!(short(&plain.to_string()), plain);
+        let digits = r#"[1.50,1e400,12345678901234567890123]"#;
+        assert_eq!(short(digits).to_string(), serde_json::from_str::<Value>(digits).expect("JSON").to_string());
         let long = "é".repeat(LONG);
         assert_eq!(short(&json!({&long: long}).to_string()), json!({"é".repeat(NAME / 2): "é".repeat(LONG / 2)}));
         let nul = format!("{long}\0");

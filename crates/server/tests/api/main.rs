@@ -19,6 +19,7 @@ mod dispatch;
 mod edge;
 mod email;
 mod erasure;
+mod floods;
 mod http_providers;
 mod idempotency;
 mod instagram;

@@ -150,6 +150,126 @@ async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
     }
 }
 
+/// Metadata that is easily changed on its way: decimals, exponents, more digits or a larger exponent than any number type has, and texts with
+/// escapes. Members stand in the order of their names.
+const METADATA: &str =
+    r#"{"a":1e+3,"b":12345678901234567890123,"c":10,"d":0.1234567890123456789012345,"e":1e+400,"m":{"b":"é\"\\","y":[2.50,-0.0]},"z":1.50}"#;
+
+async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_testkit::Answer {
+    let auth = format!("Bearer {}", app.test_key);
+    app.raw(method, path, &[("authorization", &auth), ("content-type", "application/json")], body.as_bytes().to_vec()).await
+}
+
+// holds: metadata.exact
+#[tokio::test]
+async fn numbers_of_metadata_come_back_as_they_were_written() {
+    let expected = format!(r#""metadata":{METADATA}"#);
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = format!(r#"{{"to":"+34600111222","text":"x","idempotencyKey":"k",{expected}}}"#);
+        let sent = write(&app, "POST", "/v1/messages", &body).await.expect(202);
+        app.drain().await;
+        let id = text(&sent.json()["message"]["id"]).to_owned();
+        let repeated = write(&app, "POST", "/v1/messages", &body).await.expect(409);
+        let channels = r#"[{"channel":"telegram","identifier":"4711"},{"channel":"email","identifier":"t@example.org"}]"#;
+        let contact = write(&app, "POST", "/v1/contacts", &format!(r#"{{"channels":{channels},{expected}}}"#)).await.expect(201);
+        let contact_path = format!("/v1/contacts/{}", text(&contact.json()["id"]));
+        let channel_path = format!("{contact_path}/channels/{}", text(&contact.json()["channels"][0]["id"]));
+        let channel = write(&app, "PATCH", &channel_path, &format!("{{{expected}}}")).await.expect(200);
+        let source = app.get("/v1/contacts/phone/+34600111222").await.expect(200).json()["id"].clone();
+        app.post(&format!("{contact_path}/merge"), json!({"sourceContactId": source})).await.expect(200);
+        let broadcast =
+            write(&app, "POST", "/v1/broadcasts", &format!(r#"{{"name":"b","channel":"sms","text":"x",{expected}}}"#)).await.expect(201);
+        let broadcast_path = format!("/v1/broadcasts/{}", text(&broadcast.json()["broadcast"]["id"]));
+        let changed = write(&app, "PATCH", &broadcast_path, &format!("{{{expected}}}")).await.expect(200);
+        app.post(&format!("{broadcast_path}/contacts"), json!({"contacts": [{"recipient": "+34600111333"}]})).await.expect(201);
+        app.post(&format!("{broadcast_path}/send"), json!({})).await.expect(202);
+        app.drain().await;
+        for answer in [sent, repeated, contact, channel, broadcast, changed] {
+            assert!(answer.text.contains(&expected), "{}", answer.text);
+        }
+        for path in [
+            format!("/v1/messages/{id}"),
+            "/v1/messages".to_owned(),
+            "/v1/events?type=message.delivered".to_owned(),
+            "/v1/events?type=contact.merged".to_owned(),
+            "/v1/events?type=broadcast.status_changed".to_owned(),
+            contact_path,
+            "/v1/contacts?email=t@example.org".to_owned(),
+            broadcast_path,
+            "/v1/broadcasts".to_owned(),
+        ] {
+            let shown = app.get(&path).await.expect(200).text;
+            assert!(shown.contains(&expected), "{path}: {shown}");
+        }
+        for (key, value) in [("a", "1e%2B3"), ("z", "1.50"), ("b", "12345678901234567890123"), ("c", "10"), ("e", "1e%2B400")] {
+            for list in ["messages", "contacts"] {
+                let found = app.get(&format!("/v1/{list}?metadata[{key}]={value}")).await.expect(200).json();
+                assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{list} {key}={value}");
+            }
+        }
+        // An exponent is shown with its sign.
+        let exponents = r#"{"to":"+34600111222","text":"x","metadata":{"a":1e400,"b":1E-7,"c":-1.20E5}}"#;
+        let shown = write(&app, "POST", "/v1/messages", exponents).await.expect(202).text;
+        assert!(shown.contains(r#""metadata":{"a":1e+400,"b":1e-7,"c":-1.20e+5}"#), "{shown}");
+        // Also where the body is read a second time.
+        let auth = format!("Bearer {}", app.test_key);
+        let headers = [("authorization", auth.as_str()), ("content-type", "application/json"), ("prefer", "handling=lenient")];
+        let unknown = format!(r#"{{"to":"+34600111222","text":"x","unknown":1,{expected}}}"#);
+        let lenient = app.raw("POST", "/v1/messages", &headers, unknown.into_bytes()).await.expect(202);
+        assert!(lenient.text.contains(&expected), "{}", lenient.text);
+    }
+}
+
+/// How serde_json hands numbers and unread JSON to itself.
+const RESERVED: &[&str] = &["$serde_json::private::Number", "$serde_json::private::RawValue", r"\u0024serde_json::private::RawValue"];
+
+#[tokio::test]
+async fn names_of_the_parser_are_refused_in_any_body() {
+    // As numbers and as JSON: one that is none, a text with U+0000, and more levels than a body may have.
+    let deep = "[".repeat(100) + &"]".repeat(100);
+    let values = ["1", "x", r#"\"\\u0000\""#, &deep];
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let auth = format!("Bearer {}", app.test_key);
+        for (name, value) in RESERVED.iter().flat_map(|name| values.iter().map(move |value| (name, value))) {
+            let object = format!(r#"{{"{name}":"{value}"}}"#);
+            for (path, body) in [
+                ("/v1/messages", format!(r#"{{"to":"+34600111222","text":"x","metadata":{{"a":{object}}}}}"#)),
+                ("/v1/messages", format!(r#"{{"to":"+34600111222","text":"x","validitySeconds":{object}}}"#)),
+                ("/v1/messages", object.clone()),
+                ("/v1/messages/batch", format!(r#"{{"messages":[{{"to":"+34600111222","text":"x","metadata":{object}}}]}}"#)),
+                ("/v1/contacts", format!(r#"{{"channels":[],"metadata":{object}}}"#)),
+                ("/v1/broadcasts", format!(r#"{{"name":"b","channel":"sms","text":"x","unknown":[{object}]}}"#)),
+            ] {
+                for prefer in ["handling=strict", "handling=lenient"] {
+                    let headers = [("authorization", auth.as_str()), ("content-type", "application/json"), ("prefer", prefer)];
+                    let answer = app.raw("POST", path, &headers, body.clone().into_bytes()).await.expect(400).json();
+                    let fault = &answer["details"]["errors"][0];
+                    assert!(fault["path"] == "body" && text(&fault["message"]).contains("are reserved"), "{body}: {answer}");
+                }
+            }
+        }
+        // Elsewhere than as a name it is text as any other.
+        app.send_message(json!({"to": "+34600111222", "text": RESERVED[0], "metadata": {"a": RESERVED[1]}})).await;
+    }
+}
+
+#[tokio::test]
+async fn a_number_that_no_type_holds_is_refused_where_one_is_expected() {
+    let app = TestApp::start().await;
+    for (number, path) in [("1e400", "validitySeconds"), ("12345678901234567890123", "validitySeconds"), ("1e999999999", "validitySeconds")] {
+        let body = format!(r#"{{"to":"+34600111222","text":"x","{path}":{number}}}"#);
+        let answer = write(&app, "POST", "/v1/messages", &body).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], path, "{answer}");
+    }
+    for number in ["1e999999999", "1e-999999999"] {
+        let body = format!(r#"{{"to":"+34600111222","text":1,"metadata":{{"a":{number}}}}}"#);
+        let answer = write(&app, "POST", "/v1/messages", &body).await.expect(400).json();
+        assert_eq!(answer["details"]["errors"][0]["path"], "text", "also when it is held against the schema: {answer}");
+    }
+}
+
 // holds: messages.routing
 #[tokio::test]
 async fn routing_gives_price_and_probability_as_numbers() {

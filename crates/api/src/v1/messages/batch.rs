@@ -3,14 +3,14 @@
 use axum::extract::State;
 use futures::stream::{self, StreamExt as _};
 use nuncio_core::messages::{MessageView, SendMessage, SendOptions};
-use nuncio_core::{Caller, Core};
+use nuncio_core::Caller;
 use nuncio_domain::{Error, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::error::Code;
-use crate::extract::{Auth, Body, IdempotencyKey, Lenient, ServiceSender, Validators};
+use crate::extract::{Auth, Body, IdempotencyKey, Lenient, ServiceSender};
 use crate::reply::{Reply, Result};
 use crate::state::App;
 
@@ -84,9 +84,6 @@ pub(crate) struct Refused {
 impl From<Error> for Refused {
     fn from(error: Error) -> Self {
         let (code, mut body) = (error.code(), error.to_body());
-        if code.status() >= 500 {
-            tracing::error!(?error, "a message of a batch failed");
-        }
         let mut take = |name: &str| body.get_mut(name).map(Value::take);
         Self {
             status: code.status(),
@@ -98,16 +95,29 @@ impl From<Error> for Refused {
     }
 }
 
-async fn send(core: &Core, validators: &Validators, caller: &Caller, message: Value, options: SendOptions) -> Outcome {
+async fn send(app: &App, caller: &Caller, message: Value, options: SendOptions) -> Outcome {
     let lenient = options.lenient;
     let sent = async {
         let json = serde_json::to_vec(&message).map_err(Error::internal)?;
         drop(message);
-        core.send_message(caller, validators.parse_part(&json, lenient)?, options).await
+        app.core.send_message(caller, app.validators.parse_part(&json, lenient)?, options).await
     };
     match sent.await {
         Ok(message) => Outcome::Accepted(Box::new(Accepted { status: 202, message })),
-        Err(error) => Outcome::Refused(error.into()),
+        Err(error) => {
+            log(app, &error);
+            Outcome::Refused(error.into())
+        }
+    }
+}
+
+/// One line for all messages of a batch that failed alike.
+fn log(app: &App, error: &Error) {
+    if error.code().status() < 500 {
+        return;
+    }
+    if let Some(suppressed) = app.refusals.line(&error.to_string(), app.core.ids().clock.monotonic()) {
+        tracing::error!(?error, suppressed, "a message of a batch failed");
     }
 }
 
@@ -120,7 +130,6 @@ async fn send(core: &Core, validators: &Validators, caller: &Caller, message: Va
     responses((status = 200, description = "What became of each message.", body = Results)),
 )]
 pub(crate) async fn send_messages(
-    State(core): State<Core>,
     State(app): State<App>,
     Auth(caller): Auth,
     Lenient(lenient): Lenient,
@@ -137,6 +146,6 @@ pub(crate) async fn send_messages(
         return Err(Error::field("messages", message).into());
     }
     let options = SendOptions { sender, idempotency_key: None, lenient };
-    let sent = messages.into_iter().map(|message| send(&core, &app.validators, &caller, message, options.clone()));
+    let sent = messages.into_iter().map(|message| send(&app, &caller, message, options.clone()));
     Ok(Reply::ok(Results { results: stream::iter(sent).buffered(AT_ONCE).collect().await }))
 }

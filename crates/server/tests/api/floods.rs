@@ -1,0 +1,74 @@
+//! Who asks for too much at once is served as far as that costs nobody else anything, and does not fill the log.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nuncio_domain::limits;
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::json;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+/// Readers of one world that ask at the same moment.
+const GREEDY: usize = 60;
+
+// holds: reads.fair
+#[tokio::test]
+async fn many_readers_of_one_world_leave_room_for_another() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        for n in 0..100 {
+            app.send_message(json!({"to": format!("+346001112{n:02}"), "text": "x"})).await;
+        }
+        app.drain().await;
+        let (test, live) = (format!("Bearer {}", app.test_key), format!("Bearer {}", app.live_key));
+        let done = Mutex::new(Vec::new());
+        let read = async |key: &str, who: &'static str| {
+            let answer = app.send("GET", "/v1/messages?limit=100", &[("authorization", key)], None).await.expect(200).json();
+            done.lock().expect("no panic").push(who);
+            answer["items"].as_array().map(Vec::len)
+        };
+        read(&live, "first").await; // the keys are known
+        let greedy = futures::future::join_all((0..GREEDY).map(|_| read(&test, "greedy")));
+        let (greedy, other) = futures::future::join(greedy, read(&live, "other")).await;
+        assert!(other == Some(0) && greedy.iter().all(|items| *items == Some(100)), "all are served: {greedy:?}");
+        let before = done.lock().expect("no panic").iter().position(|who| *who == "other");
+        assert!(before.is_some_and(|before| before < GREEDY / 2), "{backend:?}: {before:?} reads were before it");
+    }
+}
+
+/// The lines about requests that were turned away.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        let mut line = String::new();
+        event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "message" {
+                line = format!("{value:?}");
+            }
+        });
+        if line.contains("was turned away") {
+            self.0.lock().expect("no panic").push(line);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_refusals_writes_one_line_that_counts_them() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let app = TestApp::with(Backend::Sqlite, Options { max_in_flight_bytes: 0, ..Options::default() }).await;
+    let refused = async || app.post("/v1/messages", json!({"to": "+34600111222", "text": "x"})).await.expect(503);
+    for _ in 0..100 {
+        refused().await;
+    }
+    let written = || lines.0.lock().expect("no panic").clone();
+    assert_eq!(written().len(), 1, "{:?}", written());
+    app.clock.advance(limits::REFUSAL_LOG_INTERVAL - Duration::from_millis(1));
+    refused().await;
+    assert_eq!(written().len(), 1);
+    app.clock.advance(Duration::from_millis(1));
+    refused().await;
+    assert!(written().len() == 2 && written()[1].ends_with("(100 like it were not logged)"), "{:?}", written());
+}
