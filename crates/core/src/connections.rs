@@ -1,10 +1,11 @@
 //! Provider connections: the accounts that carry a sender's channels.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter};
 use nuncio_domain::config::{Connection, Throttle};
-use nuncio_domain::{Channel, Environment, Error, FieldError, Permission, Redacted, Result, SenderId, TenantId, limits};
+use nuncio_domain::{Channel, Environment, Error, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::Tx;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -164,7 +165,7 @@ impl Core {
             sealed: Redacted::new(sealed),
             trusted,
             throttle: put.throttle,
-            updated_at: self.ids().clock.now(),
+            updated_at: later(self.ids().clock.now(), before),
         };
         let mut errors = Vec::new();
         check_throttle(connection.throttle, &mut errors);
@@ -183,6 +184,11 @@ impl Core {
     pub(crate) fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {
         self.inner.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(Error::internal)
     }
+}
+
+/// Now, but later than `before` was changed, however fast both came: lanes know by this moment that they must be opened anew.
+fn later(now: Timestamp, before: Option<&Connection>) -> Timestamp {
+    before.map_or(now, |before| now.max(before.updated_at.plus(Duration::from_millis(1))))
 }
 
 /// The sender and the channel of a path.

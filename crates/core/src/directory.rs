@@ -57,7 +57,7 @@ impl Core {
         let project = tx.insert_project(project, now).await.or_fail()?;
         let mut simulated = None;
         for environment in [Environment::Live, Environment::Test] {
-            let sender = Sender { is_default: true, ..Sender::new(self.ids().next(), "Default", now) };
+            let sender = Sender { is_default: true, ..Sender::new(self.ids().at(now), "Default", now) };
             let tenant = project.tenant(environment);
             self.write_sender(&mut *tx, tenant, environment, &sender).await?;
             if environment == Environment::Test {

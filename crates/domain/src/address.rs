@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType};
+use rlibphonenumber::{NumberLengthType, PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType, ValidationError};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::{Channel, named};
@@ -99,6 +99,13 @@ fn strict_phone(text: &str) -> Result<String, InvalidRecipient> {
     let e164 = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164);
     if e164 != text {
         return Err(invalid(text, "is not in E.164 form", PHONE));
+    }
+    // Longer ones may be of a plan that is newer than ours; shorter ones lack an area code or were cut.
+    if matches!(
+        PHONE_NUMBER_UTIL.is_possible_number_with_reason(&number),
+        Err(ValidationError::TooShort) | Ok(NumberLengthType::IsPossibleLocalOnly)
+    ) {
+        return Err(invalid(text, "is too short for a number of its country", PHONE));
     }
     Ok(text.to_owned())
 }
@@ -323,7 +330,7 @@ mod tests {
         for good in ["+34600111222", "+14155552671", "+15005550001", "+999123456"] {
             assert_eq!(Parsed::parse(good).is_ok(), good != "+999123456", "{good}");
         }
-        for bad in ["+1", "+0034600111222", "+34 600", "+346001112223334445"] {
+        for bad in ["+1", "+0034600111222", "+34 600", "+346001112223334445", "+12125", "+15551234", "+3460011"] {
             assert!(Parsed::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(phone_facts("+34600111222"), PhoneFacts { country: "ES".into(), assigned: true });

@@ -11,6 +11,7 @@ use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 #[derive(Debug, Default)]
 pub struct ManualClock {
     passed: Mutex<Duration>,
+    tick: Mutex<Duration>,
 }
 
 const BEGINNING: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -20,11 +21,18 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         *self.passed.lock() += by;
     }
+
+    /// From now on moves by as much with each look at the wall time.
+    pub fn tick(&self, by: Duration) {
+        *self.tick.lock() = by;
+    }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        BEGINNING.plus(*self.passed.lock())
+        let mut passed = self.passed.lock();
+        *passed += *self.tick.lock();
+        BEGINNING.plus(*passed)
     }
 
     fn monotonic(&self) -> Duration {

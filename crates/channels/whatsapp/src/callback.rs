@@ -56,6 +56,8 @@ struct Messages<'a> {
 #[derive(Deserialize)]
 struct Metadata {
     phone_number_id: String,
+    #[serde(default)]
+    display_phone_number: String,
 }
 
 fn events(config: &Config, call: &Call<'_>) -> Result<Vec<ProviderEvent>, CallError> {
@@ -70,9 +72,17 @@ fn events(config: &Config, call: &Call<'_>) -> Result<Vec<ProviderEvent>, CallEr
 
 fn told(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
     let people: Vec<inbound::Person> = value.contacts.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
+    let to = written_to(&value.metadata.display_phone_number);
     let receipts = value.statuses.iter().filter_map(|raw| receipt(config, now, raw));
     let messages = value.messages.iter().filter_map(|raw| inbound::read(config, now, raw.get(), &people));
+    let messages = messages.map(|inbound| Inbound { to: to.clone(), ..inbound });
     receipts.chain(messages.map(ProviderEvent::Inbound)).collect()
+}
+
+/// The number that people wrote to, which comes as it is shown: `15550783881`, or `+1 555-078-3881`.
+fn written_to(shown: &str) -> Option<String> {
+    let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
+    (!digits.is_empty()).then(|| format!("+{digits}"))
 }
 
 #[derive(Deserialize)]

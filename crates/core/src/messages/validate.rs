@@ -24,7 +24,9 @@ pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp,
 pub(crate) fn metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
     let Some(metadata) = metadata else { return };
     let mut faults = Faults { errors };
-    faults.count("metadata", metadata.len(), 0, limits::METADATA_KEYS);
+    if metadata.len() > limits::METADATA_KEYS {
+        faults.push("metadata", format!("has {} keys; at most {} fit", metadata.len(), limits::METADATA_KEYS));
+    }
     let bytes = serde_json::to_string(metadata).map_or(0, |text| text.len());
     if bytes > limits::METADATA_BYTES {
         faults.push("metadata", format!("is {bytes} bytes of JSON; at most {} fit", limits::METADATA_BYTES));

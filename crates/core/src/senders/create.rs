@@ -49,7 +49,7 @@ impl Core {
         guarded: Option<(&Caller, Idempotency)>,
     ) -> Result<SenderView> {
         let now = self.ids().clock.now();
-        let mut sender = Sender::new(self.ids().next(), String::new(), now);
+        let mut sender = Sender::new(self.ids().at(now), String::new(), now);
         let mut errors = Vec::new();
         change.apply(&mut sender, &mut errors);
         let fate = change.webhook(self, None, &mut errors);

@@ -1,7 +1,51 @@
 //! What every response has, whatever the endpoint.
 
+use nuncio_domain::{Environment, Permissions};
 use nuncio_testkit::{Backend, Options, TestApp};
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// The objects in `value` that were changed before they were made.
+fn changed_before_made(value: &Value) -> Vec<Value> {
+    let mut found: Vec<Value> = match value {
+        Value::Array(items) => items.iter().flat_map(changed_before_made).collect(),
+        Value::Object(members) => members.values().flat_map(changed_before_made).collect(),
+        _ => Vec::new(),
+    };
+    // Times are written so that they sort as text.
+    if let (Some(made), Some(changed)) = (value["createdAt"].as_str(), value["updatedAt"].as_str())
+        && changed < made
+    {
+        found.push(value.clone());
+    }
+    found
+}
+
+#[tokio::test]
+async fn nothing_was_changed_before_it_was_made() {
+    let app = TestApp::start().await;
+    app.clock.tick(std::time::Duration::from_millis(1));
+    let project = app.node.core.create_project("another").await.expect("a project");
+    let everything = Permissions::parse([]).expect("permissions");
+    let key = app.node.core.create_key(project.test, Environment::Test, "a key", everything).await.expect("a key");
+    let auth = format!("Bearer {}", key.secret.expose());
+    let born = app.send("GET", "/v1/senders", &[("authorization", &auth)], None).await.expect(200).json();
+    assert!(born["items"][0]["createdAt"].is_string() && changed_before_made(&born).is_empty(), "{born}");
+    for (path, body) in [
+        ("/v1/senders", json!({"name": "Desk"})),
+        ("/v1/messages", json!({"to": "+34600111222", "text": "x"})),
+        ("/v1/contacts", json!({"channels": [{"channel": "telegram", "identifier": "4711"}]})),
+        ("/v1/templates", json!({"name": "order_ready", "language": "en", "body": "Ready."})),
+        ("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x"})),
+        ("/v1/invitations", json!({})),
+        ("/v1/phone-numbers", json!({"phoneNumber": "+12025550142"})),
+    ] {
+        let answer = app.post(path, body).await;
+        assert!(answer.status.is_success(), "{path}: {}", answer.text);
+        assert_eq!(changed_before_made(&answer.json()), Vec::<Value>::new(), "{path}");
+        let listed = app.get(path).await.expect(200).json();
+        assert_eq!(changed_before_made(&listed), Vec::<Value>::new(), "{path}");
+    }
+}
 
 // holds: request.id
 #[tokio::test]

@@ -71,6 +71,17 @@ async fn an_invitation_as_it_is_shown() {
 }
 
 #[tokio::test]
+async fn an_invitation_needs_no_body() {
+    let app = TestApp::start().await;
+    let auth = format!("Bearer {}", app.test_key);
+    let wanted = get(&app, &invite(&app, json!({})).await).await;
+    for headers in [&[("authorization", auth.as_str())][..], &[("authorization", &auth), ("content-type", "application/json")]] {
+        let made = app.raw("POST", "/v1/invitations", headers, Vec::new()).await.expect(201).json()["invitation"].clone();
+        assert_eq!((&made["status"], &made["expiresAt"]), (&wanted["status"], &wanted["expiresAt"]), "as with an empty object");
+    }
+}
+
+#[tokio::test]
 async fn tokens_are_256_bits_and_lie_encrypted() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;

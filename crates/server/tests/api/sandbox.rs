@@ -104,6 +104,20 @@ async fn a_provider_that_takes_nothing_keeps_messages_waiting() {
     }
 }
 
+#[tokio::test]
+async fn a_connection_that_changes_twice_at_one_moment_is_opened_twice() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let sender = app.get("/v1/senders").await.expect(200).json()["items"][0]["id"].as_str().expect("an id").to_owned();
+        let path = format!("/v1/senders/{sender}/channels/sms");
+        // The clock stands still.
+        for (settings, status) in [(json!({}), "delivered"), (json!({"fails": "unreachable"}), "sending"), (json!({}), "delivered")] {
+            app.request("PUT", &path, Some(json!({"kind": "sim", "settings": settings}))).await.expect(200);
+            assert_eq!(sent(&app, "+34600111222").await["status"], status, "{settings}");
+        }
+    }
+}
+
 #[test]
 fn the_table_in_the_docs_has_these_rows() {
     let docs = repository_file("docs/API.md");

@@ -65,6 +65,34 @@ async fn each_fault_is_named() {
 
 // holds: errors.unknown_field, errors.all, messages.channel, messages.type
 #[tokio::test]
+async fn too_many_keys_of_metadata_are_called_keys() {
+    let app = TestApp::start().await;
+    let metadata: serde_json::Map<String, Value> = (0..51).map(|n| (n.to_string(), n.into())).collect();
+    for (path, body) in [
+        ("/v1/messages", json!({"to": "+34600111222", "text": "x", "metadata": metadata})),
+        ("/v1/contacts", json!({"channels": [{"channel": "telegram", "identifier": "4711"}], "metadata": metadata})),
+        ("/v1/broadcasts", json!({"name": "b", "channel": "sms", "text": "x", "metadata": metadata})),
+    ] {
+        let fault = app.post(path, body).await.expect(400).json()["details"]["errors"][0].clone();
+        assert_eq!(fault, json!({"path": "metadata", "message": "has 51 keys; at most 50 fit"}));
+    }
+}
+
+#[tokio::test]
+async fn a_number_too_short_for_its_country_is_refused() {
+    let app = TestApp::start().await;
+    for to in ["+12125", "+15551234", "+3460011"] {
+        let answer = app.post("/v1/messages", json!({"to": to, "text": "x"})).await.expect(400).json();
+        let fault = answer["details"]["errors"][0].clone();
+        let told = fault["message"].as_str().is_some_and(|told| told.contains(to) && told.contains("too short for a number of its country"));
+        assert!(fault["path"] == "to" && told, "{answer}");
+    }
+    for to in ["+15005550001", "+12125550100", "+34600111222"] {
+        app.send_message(json!({"to": to, "text": "x"})).await;
+    }
+}
+
+#[tokio::test]
 async fn wrong_types_and_unknown_fields_are_all_told_at_once() {
     let app = TestApp::start().await;
     let body = json!({"to": 5, "text": ["x"], "chanel": "sms", "channel": "pigeon", "content": {"mediaURL": "x"}, "attachments": [{"filename": 1}]});

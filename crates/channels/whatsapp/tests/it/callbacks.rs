@@ -102,6 +102,25 @@ fn the_bytes_count_not_what_they_say() {
 }
 
 #[test]
+fn what_was_written_to_is_the_number_that_is_shown() {
+    let adapter = offline(json!({}));
+    let mut body = from_ada(json!({"type": "text", "text": {"body": "hi"}}));
+    for (shown, to) in [
+        (json!("15550783881"), Some("+15550783881")),
+        (json!("+1 555-078-3881"), Some("+15550783881")),
+        (json!(""), None),
+        (Value::Null, None),
+    ] {
+        let metadata = body.pointer_mut("/entry/0/changes/0/value/metadata").and_then(Value::as_object_mut).unwrap();
+        match shown {
+            Value::Null => drop(metadata.remove("display_phone_number")),
+            shown => drop(metadata.insert("display_phone_number".to_owned(), shown)),
+        }
+        assert_eq!(read(&adapter, &body).to.as_deref(), to);
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_told_and_what_is_not_known_passed_over() {
     let adapter = offline(json!({}));
     for body in [&b"no JSON"[..], b"", br#"{"entry": 1}"#] {
