@@ -167,7 +167,9 @@ impl Validators {
         } else if faults.is_empty() {
             let mut value: Value = serde_json::from_slice(json).map_err(not_json)?;
             unknown.iter().for_each(|unknown| remove(&mut value, unknown));
-            return T::deserialize(Objects(value)).map_err(|error| Error::field("body", error.to_string()));
+            // As text once more: only so are numbers read that no type holds.
+            let json = serde_json::to_vec(&value).map_err(Error::internal)?;
+            return from_slice(&json).map_err(|error| Error::field("body", error.to_string()));
         }
         Err(Error::invalid(faults))
     }
