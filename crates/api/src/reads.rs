@@ -37,7 +37,8 @@ impl Reads {
         match tokio::time::timeout(self.wait, places.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Place(permit)),
             _ => {
-                let message = format!("this world reads more than {} things at a time for too long; send fewer reads at once", limits::READS);
+                let message =
+                    format!("this world reads more than {} things at a time for too long; send fewer reads at once", limits::READS);
                 Err(ApiError::too_many(&message, Duration::from_secs(1)))
             }
         }

@@ -152,8 +152,7 @@ async fn a_broadcast_and_an_invitation_show_all_that_they_were_asked() {
 
 /// Metadata that is easily changed on its way: decimals, exponents, more digits or a larger exponent than any number type has, and texts with
 /// escapes. Members stand in the order of their names.
-const METADATA: &str =
-    r#"{"a":1e+3,"b":12345678901234567890123,"c":10,"d":0.1234567890123456789012345,"e":1e+400,"m":{"b":"é\"\\","y":[2.50,-0.0]},"z":1.50}"#;
+const METADATA: &str = r#"{"a":1e+3,"b":12345678901234567890123,"c":10,"d":0.1234567890123456789012345,"e":1e+400,"m":{"b":"é\"\\","y":[2.50,-0.0]},"z":1.50}"#;
 
 async fn write(app: &TestApp, method: &str, path: &str, body: &str) -> nuncio_testkit::Answer {
     let auth = format!("Bearer {}", app.test_key);
@@ -258,7 +257,8 @@ async fn names_of_the_parser_are_refused_in_any_body() {
 #[tokio::test]
 async fn a_number_that_no_type_holds_is_refused_where_one_is_expected() {
     let app = TestApp::start().await;
-    for (number, path) in [("1e400", "validitySeconds"), ("12345678901234567890123", "validitySeconds"), ("1e999999999", "validitySeconds")] {
+    for (number, path) in [("1e400", "validitySeconds"), ("12345678901234567890123", "validitySeconds"), ("1e999999999", "validitySeconds")]
+    {
         let body = format!(r#"{{"to":"+34600111222","text":"x","{path}":{number}}}"#);
         let answer = write(&app, "POST", "/v1/messages", &body).await.expect(400).json();
         assert_eq!(answer["details"]["errors"][0]["path"], path, "{answer}");

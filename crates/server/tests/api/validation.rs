@@ -84,7 +84,8 @@ async fn a_number_too_short_for_its_country_is_refused() {
     for to in ["+12125", "+15551234", "+3460011"] {
         let answer = app.post("/v1/messages", json!({"to": to, "text": "x"})).await.expect(400).json();
         let fault = answer["details"]["errors"][0].clone();
-        let told = fault["message"].as_str().is_some_and(|told| told.contains(to) && told.contains("too short for a number of its country"));
+        let told =
+            fault["message"].as_str().is_some_and(|told| told.contains(to) && told.contains("too short for a number of its country"));
         assert!(fault["path"] == "to" && told, "{answer}");
     }
     for to in ["+15005550001", "+12125550100", "+34600111222"] {

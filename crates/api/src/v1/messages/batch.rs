@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use futures::stream::{self, StreamExt as _};
-use nuncio_core::messages::{MessageView, SendMessage, SendOptions};
 use nuncio_core::Caller;
+use nuncio_core::messages::{MessageView, SendMessage, SendOptions};
 use nuncio_domain::{Error, limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
