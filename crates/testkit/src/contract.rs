@@ -46,6 +46,13 @@ pub(crate) fn webhook(body: &[u8]) -> Vec<String> {
     CONTRACT.webhook(body)
 }
 
+/// The operation of a path for a method, whose case counts: `PoST` is none.
+fn operation<'a>(item: &'a Value, method: &str) -> Option<&'a Value> {
+    let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
+    let method = if method == Method::HEAD { "get".to_owned() } else { method.to_ascii_lowercase() };
+    item.get(method).filter(|_| known)
+}
+
 /// The document with everything closed that it leaves open to additions.
 struct Contract {
     document: Value,
@@ -68,9 +75,8 @@ impl Contract {
         if !path.starts_with("/v1/") {
             return Vec::new();
         }
-        let method = if exchange.method == Method::HEAD { "get" } else { exchange.method };
         let Some((template, item)) = self.path(path) else { return self.nowhere(exchange, ErrorCode::NotFound) };
-        let Some(operation) = item.get(method.to_ascii_lowercase()) else { return self.nowhere(exchange, ErrorCode::MethodNotAllowed) };
+        let Some(operation) = operation(item, exchange.method) else { return self.nowhere(exchange, ErrorCode::MethodNotAllowed) };
         let Some(response) = operation["responses"].get(exchange.status.to_string()) else {
             return vec![format!("the status {} is not documented for {template}", exchange.status)];
         };
