@@ -99,11 +99,16 @@ impl Drop for Receiver {
 
 async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
     let is_webhook = headers.contains_key("webhook-id");
+    // Noted as it comes: looking at it takes a while.
+    let (answered, answer) = {
+        let mut inner = shared.lock();
+        let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
+        let answer = if inner.echoes { bytes.clone() } else { Bytes::from_static(b"as told") };
+        inner.got.push(Posted { headers, bytes: bytes.clone(), answered });
+        (answered, answer)
+    };
     let violations = if is_webhook { crate::contract::webhook(&bytes) } else { Vec::new() };
-    let mut inner = shared.lock();
-    inner.violations.extend(violations.into_iter().map(|violation| format!("- {violation}: {}", String::from_utf8_lossy(&bytes))));
-    let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
-    let answer = if inner.echoes { bytes.clone() } else { Bytes::from_static(b"as told") };
-    inner.got.push(Posted { headers, bytes, answered });
+    let told = violations.iter().map(|violation| format!("- {violation}: {}", String::from_utf8_lossy(&bytes)));
+    shared.lock().violations.extend(told);
     (StatusCode::from_u16(answered).expect("a status"), answer)
 }
