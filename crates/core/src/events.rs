@@ -8,7 +8,7 @@ use nuncio_domain::config::World;
 use nuncio_domain::event::{EventType, ResourceKind};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::{Change, Wait};
-use nuncio_domain::message::{Message, Status};
+use nuncio_domain::message::{Failure, Message, Status};
 use nuncio_domain::{ContactId, Environment, EventId, FieldError, MessageId, Permission, ProjectId, SenderId, TenantId, Timestamp, limits};
 use nuncio_store::{LogEntry, Position, Told, Tx};
 use serde::{Deserialize, Serialize};
@@ -191,15 +191,24 @@ const fn type_of(status: Status) -> EventType {
     }
 }
 
-/// The message as it was right after `change`, as far as what changed since can be taken back.
+/// A failure as the log has it, with the words that the message still has of it.
+fn in_words<'a>(failure: &Failure, known: impl IntoIterator<Item = Option<&'a Failure>>) -> Failure {
+    let same = |known: &&Failure| known.code == failure.code;
+    known.into_iter().flatten().find(same).unwrap_or(failure).clone()
+}
+
+/// The message as it was right after `change`, as far as what changed since can be taken back. The log has neither a provider's words nor
+/// its identifiers: these are the message's, until it is erased.
 fn as_of(message: &Message, change: &Change) -> Message {
     let mut then = message.clone();
     let state = &mut then.state;
+    let made = change.attempt.as_ref().and_then(|(index, _)| message.state.detail.attempts.get(*index));
+    let errors = [made.and_then(|attempt| attempt.error.as_ref()), message.state.detail.failure.as_ref()];
     state.status = change.status;
     state.updated_at = change.at;
     state.wait = Wait::Nothing;
     let detail = &mut state.detail;
-    detail.failure.clone_from(&change.failure);
+    detail.failure = change.failure.as_ref().map(|failure| in_words(failure, errors));
     detail.cost = change.cost;
     detail.possible_duplicate = change.possible_duplicate;
     let not_yet = |reached: Status, at: Option<Timestamp>| change.status < reached || at.is_some_and(|at| at > change.at);
@@ -215,7 +224,9 @@ fn as_of(message: &Message, change: &Change) -> Message {
         Some((index, attempt)) => {
             detail.attempts.truncate(index + 1);
             if let Some(last) = detail.attempts.get_mut(*index) {
-                last.clone_from(attempt);
+                let known = std::mem::replace(last, attempt.clone());
+                last.provider_message_id = known.provider_message_id.filter(|_| last.finished_at.is_some());
+                last.error = last.error.take().map(|error| in_words(&error, [known.error.as_ref()]));
             }
         }
         // Accepted and not started yet.

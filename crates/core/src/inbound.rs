@@ -13,7 +13,7 @@ use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{Channel, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms};
+use nuncio_domain::{AddressId, Channel, ContactId, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms};
 use nuncio_store::{
     Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Transitioned, Tx,
 };
@@ -80,7 +80,7 @@ pub(crate) async fn receive_once(
     let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
     let Some(sender) = world.sender(connection.sender) else { return Ok(Received::Dropped) };
     let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
-    let new_address = ids.next();
+    let new_address: AddressId = ids.next();
     let asked = received(store, ids, &from, &inbound).await?;
     let message = Message {
         tenant: inbound.tenant,
@@ -120,7 +120,7 @@ pub(crate) async fn receive_once(
         from,
         country,
         new_address,
-        new_contact: ids.next(),
+        new_contact: ContactId::from_uuid(new_address.uuid()),
         provider_message_id: inbound.provider_message_id,
         is_proven,
     };

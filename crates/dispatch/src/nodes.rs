@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_domain::lifecycle::{Applied, NodeId, Step, Wait};
+use nuncio_domain::lifecycle::{Applied, NodeId, Step};
 use nuncio_domain::message::HeldReason;
 use nuncio_domain::{MessageId, Timestamp};
 use nuncio_store::{DueMessage, Node, Result, StoreError, Transition, Transitioned};
@@ -249,19 +249,16 @@ impl Shared {
     /// Takes a step with every message of a kind, a page at a time; answers with how many it took effect. What cannot be read is left
     /// as it is.
     async fn work_off(&self, batch: Batch, step: impl Fn() -> Step + Send + Sync) -> Result<u64> {
-        let (mut from, mut left, mut done) = (Timestamp::from_millis(i64::MIN), HashSet::new(), 0);
+        let (mut left, mut done) = (HashSet::new(), 0);
         loop {
             left.extend(self.left_alone());
             let limit = PAGE + left.len() as u32;
             let mut tx = self.store.read().await?;
             let mut page = match batch {
                 Batch::OwnedBy(node) => tx.messages_owned_by(node, limit).await?,
-                Batch::WaitingIn(shard) => tx.waiting_messages(shard, from, limit).await?,
+                Batch::WaitingIn(shard) => tx.waiting_messages(shard, limit).await?,
             };
             drop(tx);
-            if let Some(Wait::Attempt { due_at }) = page.last().and_then(|m| m.wait) {
-                from = due_at;
-            }
             page.retain(|message| !left.contains(&message.id));
             if page.is_empty() {
                 return Ok(done);

@@ -7,18 +7,15 @@
 use std::sync::Arc;
 
 use nuncio_channel::SendRequest;
-use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::Wait;
 use nuncio_domain::message::{AttemptStatus, Message};
-use nuncio_domain::{MessageId, Timestamp};
-use nuncio_store::{DueMessage, Result};
+use nuncio_store::{AgendaPlace, DueMessage, Result};
 use parking_lot::Mutex;
 
 use crate::Shared;
 use crate::nodes::SHARDS;
 
-/// Messages of one page, and pages of one look.
-const PAGE: u32 = 500;
+/// Pages of one look.
 const PAGES: usize = 4;
 
 /// Where the walk through them is.
@@ -29,20 +26,15 @@ pub(crate) struct Owed(Mutex<Walk>);
 struct Walk {
     /// How often it was begun.
     number: u64,
-    /// What comes next: a shard, and a deadline and message in it, the newest first. None when it is over.
-    next: Option<(i16, (Timestamp, MessageId))>,
-}
-
-/// Where the messages of a shard begin.
-fn start_of(shard: i16) -> (i16, (Timestamp, MessageId)) {
-    (shard, (Timestamp::from_millis(i64::MAX), MessageId::from_uuid(uuid::Uuid::max())))
+    /// What comes next: a shard, and a place in it, the newest first. None when it is over.
+    next: Option<(i16, Option<AgendaPlace>)>,
 }
 
 impl Owed {
     /// Begins to ask, from the first message.
     pub(crate) fn begin(&self) {
         let mut walk = self.0.lock();
-        *walk = Walk { number: walk.number + 1, next: Some(start_of(0)) };
+        *walk = Walk { number: walk.number + 1, next: Some((0, None)) };
     }
 
     /// Goes on, unless it began once more meanwhile.
@@ -60,16 +52,16 @@ impl Shared {
         let kinds: Vec<&str> = self.registry.iter().filter(|factory| factory.forgets_receipts()).map(|factory| factory.kind()).collect();
         let (mut walk, mut pages, mut asked) = (*self.owed.0.lock(), 0, false);
         while let Some((shard, before)) = walk.next.filter(|_| pages < PAGES && !self.is_stopping()) {
-            let page = self.store.read().await?.messages_awaiting_receipts(shard, before, PAGE).await?;
-            pages += usize::from(!page.is_empty());
-            for (message, _) in page.iter().filter(|(_, kind)| kinds.contains(&kind.as_str())) {
+            let page = self.store.read().await?.messages_awaiting_receipts(shard, before).await?;
+            pages += usize::from(page.is_some());
+            for (message, _) in page.iter().flat_map(|page| &page.messages).filter(|(_, kind)| kinds.contains(&kind.as_str())) {
                 self.ask_for_receipt(message).await?;
                 asked = true;
             }
-            walk.next = match page.last().map(|(message, _)| (message.wait, message.id)) {
-                Some((Some(Wait::Receipt { deadline }), id)) => Some((shard, (deadline, id))),
-                _ if kinds.is_empty() || shard + 1 >= SHARDS => None,
-                _ => Some(start_of(shard + 1)),
+            walk.next = match page {
+                Some(page) => Some((shard, Some(page.next))),
+                None if kinds.is_empty() || shard + 1 >= SHARDS => None,
+                None => Some((shard + 1, None)),
             };
             self.owed.go_on(walk);
         }

@@ -88,10 +88,18 @@ impl Shared {
     /// Removes what nobody needs any more, a step at a time.
     pub(crate) async fn purge(&self) -> Result<()> {
         let now = self.ids.clock.now();
+        let agenda = self.prune_agenda(now).await;
         let keys = self.purge_keys(now).await;
         let chunks = self.purge_chunks(now).await;
         let contacts = contacts::sweep(&*self.store, &self.ids).await;
-        keys.and(chunks).and(contacts)
+        agenda.and(keys).and(chunks).and(contacts)
+    }
+
+    /// A row of the agenda that this node did not write, or no longer counts, is not deleted with its last message.
+    async fn prune_agenda(&self, now: Timestamp) -> Result<()> {
+        let mut tx = self.store.begin().await?;
+        tx.prune_agenda(now, PURGE).await?;
+        tx.commit().await
     }
 
     async fn purge_keys(&self, now: Timestamp) -> Result<()> {

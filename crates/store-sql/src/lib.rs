@@ -6,13 +6,16 @@
 
 #![expect(clippy::duplicate_mod, reason = "the files in sql/ are compiled once per driver: that is how two databases share one text")]
 
-mod hot;
-mod lane;
+mod agenda;
+mod batch;
+mod event_log;
+mod known;
+mod ledger_batch;
+mod message_batch;
 mod postgres;
 mod quota;
 mod row;
 mod sqlite;
-mod till;
 
 use std::path::PathBuf;
 use std::sync::Arc;

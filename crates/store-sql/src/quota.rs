@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nuncio_store::{Accepted, Storage};
 
-use crate::hot::Prepared;
+use crate::message_batch::Prepared;
 
 /// The quotas of the worlds of a batch.
 #[derive(Debug, Default)]
@@ -15,10 +15,6 @@ impl Quotas {
         if let Some((max_bytes, stored_bytes)) = max_bytes.zip(stored_bytes) {
             self.0.entry(tenant).or_insert((Storage { max_bytes, stored_bytes }, 0));
         }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// The answer to a new message that its world has no room for.

@@ -1,10 +1,14 @@
 //! Between rows and the domain: shared by both databases.
 
+use std::hash::Hasher as _;
+
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Change, Detail, NodeId, Route, State, Wait};
 use nuncio_domain::message::{Direction, HeldReason, Message, Request, Status};
 use nuncio_domain::{AddressId, Channel, ConnectionId, MessageId, MessageType, SenderId, TenantId, Timestamp, limits};
-use nuncio_store::{DueMessage, Result, StoreError};
+pub(crate) use nuncio_store::Result;
+use nuncio_store::{DueMessage, StoreError};
+use siphasher::sip::SipHasher24;
 use uuid::Uuid;
 
 /// A stored value that cannot be read.
@@ -14,6 +18,15 @@ pub(crate) fn corrupt(table: &'static str, what: impl std::fmt::Display) -> Stor
 
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| StoreError::Other(Box::new(e)))
+}
+
+/// A number that stands for one write of one resource: `n` grows with each. Never negative.
+pub(crate) fn fingerprint(what: &[u8], id: Uuid, n: i64) -> i64 {
+    let mut hasher = SipHasher24::new();
+    hasher.write(what);
+    hasher.write(id.as_bytes());
+    hasher.write_i64(n);
+    (hasher.finish() >> 1) as i64
 }
 
 /// The changing columns of a message.
@@ -59,30 +72,42 @@ pub(crate) struct MessageRow {
     pub(crate) state: StateRow,
 }
 
-/// The columns of a [`DueRow`]. Of the detail only this is asked, as text: a row that cannot be read must not spoil the others. No text in
+/// A query for [`DueRow`]s. Of the detail only this is asked, as text: a row that cannot be read must not spoil the others. No text in
 /// it can look like this, since it is JSON.
-macro_rules! due_columns {
+macro_rules! select_due {
     () => {
-        "tenant_id, id, fence, connection_id, wait, held, due_at, owner, expires_at, spooled, detail LIKE '%\"b\":{%' AS bulk"
+        "SELECT s.tenant_id, s.id, s.fence, s.connection_id, s.wait, s.held, s.due_at, s.owner, s.expires_at, s.agenda, s.provider, \
+         s.detail LIKE '%\"b\":{%' AS bulk, m.spooled FROM states s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id"
     };
 }
-pub(crate) use due_columns;
+pub(crate) use select_due;
 
 /// What the scanner needs of a message.
 #[derive(Clone, Debug, sqlx::FromRow)]
 pub(crate) struct DueRow {
-    tenant_id: i64,
-    id: Uuid,
+    pub(crate) tenant_id: i64,
+    pub(crate) id: Uuid,
     fence: i64,
-    connection_id: Uuid,
-    wait: i16,
+    pub(crate) connection_id: Uuid,
+    pub(crate) wait: i16,
     held: i16,
-    due_at: Option<i64>,
-    owner: Option<i64>,
-    expires_at: i64,
+    pub(crate) due_at: Option<i64>,
+    pub(crate) owner: Option<i64>,
+    pub(crate) expires_at: i64,
+    pub(crate) agenda: Option<i64>,
+    pub(crate) provider: String,
     spooled: i32,
     bulk: bool,
 }
+
+/// That an address is of contact `$2`. The first address of a contact has its identifier, and needs no entry in the index of the others.
+macro_rules! of_contact {
+    () => {
+        "id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND id = $2 AND contact_id = $2 \
+         UNION ALL SELECT id FROM addresses WHERE tenant_id = $1 AND contact_id <> id AND contact_id = $2)"
+    };
+}
+pub(crate) use of_contact;
 
 const MESSAGES: &str = "messages";
 
@@ -207,7 +232,7 @@ impl DueRow {
     }
 }
 
-/// The event row of a commit that told `changes`, the last of which brought the message to `version`.
+/// The sequence of the first of `changes`, the last of which brought the message to `version`.
 pub(crate) fn first_sequence(version: i64, changes: &[Change]) -> i64 {
     version - changes.len() as i64 + 1
 }

@@ -15,9 +15,9 @@ use crate::events::Occurrence;
 /// A place in the event log of a world: after everything that stands at or before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Position {
-    /// Orders rows by commit: the number of the row (SQLite), the transaction that wrote it (PostgreSQL).
+    /// The number of the transaction: counts without a gap, in the order of commits.
     pub commit: i64,
-    /// Orders the rows of one transaction.
+    /// The number of the entry in its transaction.
     pub entry: i64,
 }
 
@@ -137,7 +137,7 @@ pub struct DeliveryLog {
 /// The event log as it is read forward, and deliveries.
 #[async_trait]
 pub trait DeliveryRepo {
-    /// Up to `limit` rows of a world's log after `after`, in order. Rows whose place a running transaction may yet take are not among them.
+    /// Up to `limit` entries of a tenant's log after `after`, in order.
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>>;
 
     /// Up to `limit` rows of a world's log before `before`, newest first; of one resource, if given.
@@ -148,7 +148,7 @@ pub trait DeliveryRepo {
     async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position>;
 
     /// The row of the log that tells of a resource's `sequence`.
-    async fn find_log_entry(&mut self, tenant: TenantId, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>>;
+    async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>>;
 
     /// The end of a world's log: nothing that commits from now on stands before it.
     async fn log_end(&mut self, tenant: TenantId) -> Result<Position>;

@@ -47,7 +47,7 @@ pub use idempotency::{IdempotencyRepo, KeyClaim};
 pub use invitations::InvitationRepo;
 pub use ledger::{LedgerRepo, Shortage, Transferred};
 pub use mailboxes::{InboundAddress, MailCode, MailDomain, Mailbox, MailboxRepo};
-pub use messages::{DueMessage, MessageFilter, MessageRepo};
+pub use messages::{AgendaPlace, AwaitingReceipts, DueMessage, MessageFilter, MessageRepo};
 pub use nodes::{Node, NodeRepo};
 pub use numbers::NumberRepo;
 pub use nuncio_domain::contact::SuppressionReason;

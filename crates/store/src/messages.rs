@@ -11,6 +11,26 @@ use nuncio_domain::{BroadcastId, Channel, ConnectionId, ContactId, MessageId, Se
 use crate::accept::Operation;
 use crate::error::Result;
 
+/// Where a walk through the agenda has come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AgendaPlace {
+    /// When the messages of the row are due.
+    pub due_at: Timestamp,
+    /// The tenant of the row.
+    pub tenant: TenantId,
+    /// The row.
+    pub row: i64,
+}
+
+/// Messages that wait for a receipt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AwaitingReceipts {
+    /// Each with the kind of its provider.
+    pub messages: Vec<(DueMessage, String)>,
+    /// Where the next look begins.
+    pub next: AgendaPlace,
+}
+
 /// Which messages a list holds. An absent field does not filter.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct MessageFilter {
@@ -89,17 +109,15 @@ pub trait MessageRepo {
     /// Every node that makes attempts, whether it is known or not.
     async fn owners(&mut self) -> Result<Vec<NodeId>>;
 
-    /// Up to `limit` messages of all worlds in a shard that wait for an attempt which is due at `from` or later, soonest due first.
-    async fn waiting_messages(&mut self, shard: i16, from: Timestamp, limit: u32) -> Result<Vec<DueMessage>>;
+    /// Up to `limit` messages of all tenants in a shard that wait for an attempt, soonest due first.
+    async fn waiting_messages(&mut self, shard: i16, limit: u32) -> Result<Vec<DueMessage>>;
 
-    /// Up to `limit` messages of all worlds in a shard that wait for a receipt, each with the kind of its provider: those whose deadline is
-    /// the latest first, behind the given deadline and id.
-    async fn messages_awaiting_receipts(
-        &mut self,
-        shard: i16,
-        before: (Timestamp, MessageId),
-        limit: u32,
-    ) -> Result<Vec<(DueMessage, String)>>;
+    /// Looks at up to `limit` rows of the agenda that are due, and deletes those whose messages have all moved on. Returns how many.
+    async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
+
+    /// Some messages of all tenants in a shard that wait for a receipt: those whose deadline is the latest first, beyond the place that a
+    /// look before ended at. A look may find none and yet have a next; `None` at the end of the shard.
+    async fn messages_awaiting_receipts(&mut self, shard: i16, before: Option<AgendaPlace>) -> Result<Option<AwaitingReceipts>>;
 
     /// Up to `limit` messages of all worlds that wait for a person.
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>>;
@@ -121,6 +139,7 @@ pub trait MessageRepo {
     /// many. Costs as much as was written in that time.
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64>;
 
-    /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many.
+    /// Deletes up to `limit` idempotency keys whose time is over at `now`. Returns how many. Keys of unfinished messages, and of those that
+    /// ended less than [`limits::IDEMPOTENCY_RETENTION`](nuncio_domain::limits::IDEMPOTENCY_RETENTION) ago, stay.
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64>;
 }

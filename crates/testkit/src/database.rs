@@ -84,28 +84,6 @@ impl Database {
         }
     }
 
-    /// Waits until no transaction is running that ran when this was called, on the whole server: until then PostgreSQL holds back what
-    /// the event log tells.
-    pub async fn quiet(&self) {
-        let Self::Postgres { server, .. } = self else { return };
-        let mut conn = PgConnection::connect(server).await.expect("the PostgreSQL server of the tests answers");
-        let (next,): (i64,) = sqlx::query_as("SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)")
-            .fetch_one(&mut conn)
-            .await
-            .expect("a snapshot");
-        loop {
-            let (over,): (bool,) = sqlx::query_as("SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) >= $1")
-                .bind(next)
-                .fetch_one(&mut conn)
-                .await
-                .expect("a snapshot");
-            if over {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    }
-
     /// The tables that hold a text, whatever the type of the column.
     pub async fn holders(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();

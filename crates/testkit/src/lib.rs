@@ -270,8 +270,6 @@ impl TestApp {
     /// Runs dispatch until nothing is due or under way.
     pub async fn drain(&self) {
         self.node.dispatch.drain().await.expect("dispatch");
-        self.database.quiet().await;
-        self.node.dispatch.drain().await.expect("dispatch");
     }
 
     /// Moves the clock, and runs dispatch.

@@ -11,7 +11,9 @@ use nuncio_domain::message::{Attachment, AttachmentSource, Content, Direction, M
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
 use nuncio_domain::template::{self, Template};
-use nuncio_domain::{Channel, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, plain};
+use nuncio_domain::{
+    Channel, ContactId, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, plain,
+};
 use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
@@ -202,7 +204,7 @@ pub(crate) fn plan(
         country,
         mark: String::new(),
         new_address,
-        new_contact: ids.at(now),
+        new_contact: ContactId::from_uuid(new_address.uuid()),
         idempotency,
         epoch: world.epoch,
         broadcast_fence: 0,

@@ -244,9 +244,10 @@ impl Core {
         let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
         tx.insert_event(caller.tenant, &event, now).await.or_fail()?;
-        let entry = tx.find_log_entry(caller.tenant, resource, 1).await.or_fail()?;
-        let told = crate::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await.or_fail()?;
         tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.read().await.or_fail()?;
+        let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await.or_fail()?;
+        let told = crate::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await.or_fail()?;
         self.inner.outbound.told(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
         Ok((event.id, delivery_id(event, sender)))

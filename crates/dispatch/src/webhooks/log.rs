@@ -343,7 +343,7 @@ impl Shared {
             return Ok(false);
         }
         for delivery in fresh {
-            let event = match tx.find_log_entry(log.tenant, delivery.resource, delivery.sequence).await? {
+            let event = match tx.find_log_entry(log.tenant, delivery.kind, delivery.resource, delivery.sequence).await? {
                 Some(entry) => events::tell(&mut *tx, &config.world, &[entry], |event_type| event_type == delivery.event_type)
                     .await?
                     .into_iter()

@@ -306,15 +306,14 @@ async fn a_search_in_a_long_log_goes_on_in_steps() {
         let delivered = ids(&app, "/v1/events?type=message.delivered").await;
         assert_eq!(delivered.len(), 1);
         // Newer rows of one type, more than one request looks at.
-        let (id, position) = match backend {
-            Backend::Sqlite => ("unhex(printf('%032x', i))", "NULL"),
-            Backend::Postgres => ("CAST(lpad(to_hex(i), 32, '0') AS UUID)", "t.position + n.i"),
-        };
+        let sender = app.node.core.world(app.tenant()).await.expect("a world").default_sender().expect("a sender").id;
+        app.post(&format!("/v1/senders/{sender}/webhook/test"), json!({})).await.expect(202);
+        app.drain().await;
         app.sql(&format!(
-            "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, kind, changes) \
+            "INSERT INTO log (tenant_id, position, batch, recorded_at, entries) \
              WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10050) \
-             SELECT {position}, t.tenant_id, {id}, 1, t.recorded_at, t.kind, t.changes FROM \
-             (SELECT * FROM events WHERE tenant_id = {} ORDER BY position DESC, entry DESC LIMIT 1) t CROSS JOIN n",
+             SELECT t.tenant_id, t.position + n.i, n.i, t.recorded_at, t.entries FROM \
+             (SELECT * FROM log WHERE tenant_id = {} ORDER BY position DESC LIMIT 1) t CROSS JOIN n",
             app.tenant().0
         ))
         .await;

@@ -71,14 +71,14 @@ async fn of_a_cancel_and_a_send_one_wins() {
                 ids.push(app.send_message(body).await);
             }
             app.clock.advance(Duration::from_secs(60));
-            let cancels: Vec<_> = ids
-                .iter()
-                .map(|id| {
-                    let (app, path) = (app.clone(), format!("/v1/messages/{id}/cancel"));
-                    tokio::spawn(async move { app.request("POST", &path, None).await })
-                })
-                .collect();
+            let cancel = |id: &String| {
+                let (app, path) = (app.clone(), format!("/v1/messages/{id}/cancel"));
+                tokio::spawn(async move { app.request("POST", &path, None).await })
+            };
+            // Half of them race against the search for what is due, and half against the attempts.
+            let mut cancels: Vec<_> = ids[..10].iter().map(cancel).collect();
             app.node.dispatch.tick().await.expect("dispatch");
+            cancels.extend(ids[10..].iter().map(cancel));
             app.drain().await;
             for (id, cancel) in ids.iter().zip(cancels) {
                 let answer = cancel.await.expect("the request ends");

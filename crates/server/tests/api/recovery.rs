@@ -389,8 +389,9 @@ async fn a_message_that_cannot_be_read_concerns_no_other() {
         }
         provider.called(3).await;
         // As a newer version may have left them.
-        app.sql("UPDATE messages SET wait = 9 WHERE recipient IN ('+34600111221', '+34600111223')").await;
-        app.sql("UPDATE messages SET detail = '{' WHERE recipient = '+34600111224'").await;
+        let of = "WHERE id IN (SELECT id FROM messages WHERE recipient IN";
+        app.sql(&format!("UPDATE states SET wait = 9, revision = revision + 1 {of} ('+34600111221', '+34600111223'))")).await;
+        app.sql(&format!("UPDATE states SET detail = '{{', revision = revision + 1 {of} ('+34600111224'))")).await;
         app.crash().await;
         provider.open();
         app.advance(Duration::from_secs(3_600)).await;
@@ -469,7 +470,8 @@ async fn what_a_forgotten_node_owns_is_taken_over() {
         let id = app.send_message(text()).await;
         provider.called(1).await;
         // As if the others had buried this node, and it had started the attempt after that.
-        app.sql("UPDATE messages SET owner = 77").await;
+        app.sql("UPDATE states SET owner = 77, revision = revision + 1").await;
+        app.sql("UPDATE agenda SET owner = 77").await;
         app.clock.advance(Duration::from_secs(10));
         app.node.dispatch.tick().await.expect("a round");
         let message = app.message(&id).await;
@@ -515,7 +517,7 @@ async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
 async fn all_keys_whose_time_is_over_are_forgotten_in_one_go() {
     let app = TestApp::start().await;
     app.sql(&format!(
-        "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, purge_after) \
+        "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at) \
          WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) \
          SELECT {}, 1, i, zeroblob(32), zeroblob(16), 1 FROM n",
         app.tenant().0

@@ -1,21 +1,22 @@
--- The first schema. Additive changes only from here on: a node of the version before must be able to run beside this one.
--- Times are Unix milliseconds. Numbers that stand for words are the `number()` of the domain's enumerations.
+-- The schema. Times are Unix milliseconds. Numbers that stand for words are the `number()` of the domain's enumerations.
 -- `tenant_id` is the world, and begins every key of tenant data.
 
 CREATE TABLE projects (
-    id          BLOB NOT NULL PRIMARY KEY,
-    name        TEXT NOT NULL,
-    team_id     BLOB NOT NULL,
-    team_name   TEXT NOT NULL,
-    created_at  INTEGER NOT NULL
+    id         BLOB NOT NULL PRIMARY KEY,
+    name       TEXT NOT NULL,
+    team_id    BLOB NOT NULL,
+    team_name  TEXT NOT NULL,
+    created_at INTEGER NOT NULL
 ) STRICT;
 
--- Directory: which world a project's environment is, and the epoch of its configuration.
+-- Directory: which world a project's environment is, and the epoch of its configuration. `key_check` follows from the oldest encryption
+-- key: by it a node knows that it has the same keys as the others.
 CREATE TABLE worlds (
     tenant_id   INTEGER NOT NULL PRIMARY KEY,
     project_id  BLOB NOT NULL REFERENCES projects (id),
     environment TEXT NOT NULL CHECK (environment IN ('live', 'test')),
     epoch       INTEGER NOT NULL,
+    key_check   BLOB,
     UNIQUE (project_id, environment)
 ) STRICT;
 
@@ -31,17 +32,22 @@ CREATE TABLE api_keys (
     PRIMARY KEY (tenant_id, id)
 ) STRICT;
 
+-- `allowed_countries` is a JSON array, empty for all; `daily_spend_limit` is in millionths of a US dollar.
 CREATE TABLE senders (
-    tenant_id    INTEGER NOT NULL REFERENCES worlds (tenant_id),
-    id           BLOB NOT NULL,
-    name         TEXT NOT NULL,
-    phone_number TEXT NOT NULL,
-    is_default   INTEGER NOT NULL,
-    created_at   INTEGER NOT NULL,
-    updated_at   INTEGER NOT NULL,
+    tenant_id         INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    id                BLOB NOT NULL,
+    name              TEXT NOT NULL,
+    phone_number      TEXT NOT NULL,
+    is_default        INTEGER NOT NULL,
+    created_at        INTEGER NOT NULL,
+    updated_at        INTEGER NOT NULL,
+    email_receiving   INTEGER NOT NULL DEFAULT 0,
+    allowed_countries TEXT NOT NULL DEFAULT '[]',
+    daily_spend_limit INTEGER,
     PRIMARY KEY (tenant_id, id)
 ) STRICT;
 
+-- `throttle` says how fast it may be used, as JSON; `trusted` whether the operator set it up.
 CREATE TABLE connections (
     tenant_id  INTEGER NOT NULL REFERENCES worlds (tenant_id),
     id         BLOB NOT NULL,
@@ -51,20 +57,35 @@ CREATE TABLE connections (
     settings   TEXT NOT NULL,
     sealed     BLOB NOT NULL,
     updated_at INTEGER NOT NULL,
+    throttle   TEXT,
+    trusted    INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (tenant_id, id),
     UNIQUE (tenant_id, sender_id, channel)
 ) STRICT;
 
+-- Providers name a connection alone when they call.
+CREATE INDEX connections_id_idx ON connections (id);
+-- Connections that keep sessions are looked for by their kind, once a second.
+CREATE INDEX connections_kind_idx ON connections (kind, tenant_id, id);
+
+-- `name_key` is the name in lower case, by which two contacts may turn out to be one person; `detail` has names, preferences and the
+-- caller's data, as JSON.
 CREATE TABLE contacts (
     tenant_id  INTEGER NOT NULL,
     id         BLOB NOT NULL,
     country    TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
+    version    INTEGER NOT NULL DEFAULT 0,
+    name_key   TEXT,
+    detail     TEXT,
     PRIMARY KEY (tenant_id, id)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
--- One identifier of one kind. Messages point here; merging contacts moves addresses and nothing else.
+CREATE INDEX contacts_name_idx ON contacts (tenant_id, name_key, id) WHERE name_key IS NOT NULL;
+
+-- One identifier of one kind. Messages point here; merging contacts moves addresses and nothing else. A contact that a message made has
+-- the id of its address.
 CREATE TABLE addresses (
     tenant_id  INTEGER NOT NULL,
     id         BLOB NOT NULL,
@@ -74,9 +95,9 @@ CREATE TABLE addresses (
     created_at INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, id),
     UNIQUE (tenant_id, kind, identifier)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX addresses_contact_idx ON addresses (tenant_id, contact_id);
+CREATE INDEX addresses_contact_idx ON addresses (tenant_id, contact_id) WHERE contact_id <> id;
 
 CREATE TABLE channel_metrics (
     tenant_id       INTEGER NOT NULL,
@@ -111,32 +132,18 @@ CREATE TABLE idempotency_keys (
     key         TEXT NOT NULL,
     fingerprint BLOB NOT NULL,
     resource_id BLOB NOT NULL,
-    purge_after INTEGER,
+    check_at    INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, operation, key)
 ) STRICT;
 
-CREATE INDEX idempotency_keys_purge_idx ON idempotency_keys (purge_after) WHERE purge_after IS NOT NULL;
+CREATE INDEX idempotency_keys_check_idx ON idempotency_keys (check_at);
 
--- The queue is this table. `wait` says what an unfinished message waits for: 0 nothing (it is final), 1 an attempt,
--- 2 its owner, 3 a receipt, 4 a person. `due_at` is set for 1, 3 and 4, `owner` for 2.
+-- What a caller asked for, or a person wrote. Written once; only an erasure changes it.
 CREATE TABLE messages (
     tenant_id       INTEGER NOT NULL,
     id              BLOB NOT NULL,
-    shard           INTEGER NOT NULL,
-    status          INTEGER NOT NULL,
-    wait            INTEGER NOT NULL,
-    held            INTEGER NOT NULL,
-    due_at          INTEGER,
-    owner           INTEGER,
-    fence           INTEGER NOT NULL,
-    version         INTEGER NOT NULL,
-    expires_at      INTEGER NOT NULL,
-    updated_at      INTEGER NOT NULL,
     direction       INTEGER NOT NULL,
     message_type    INTEGER NOT NULL,
-    channel         INTEGER NOT NULL,
-    connection_id   BLOB NOT NULL,
-    provider        TEXT NOT NULL,
     sender_id       BLOB NOT NULL,
     address_id      BLOB NOT NULL,
     recipient       TEXT NOT NULL,
@@ -144,31 +151,89 @@ CREATE TABLE messages (
     idempotency_key TEXT,
     spooled         INTEGER NOT NULL,
     request         TEXT NOT NULL,
-    detail          TEXT NOT NULL,
     PRIMARY KEY (tenant_id, id)
 ) STRICT;
 
--- Partial, so that no plan can take it for a lookup by (tenant_id, id): on an empty table both look alike, and plans are kept.
-CREATE INDEX messages_recipient_idx ON messages (tenant_id, recipient, id) WHERE recipient <> '';
-CREATE INDEX messages_due_idx ON messages (shard, due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX messages_owner_idx ON messages (owner) WHERE owner IS NOT NULL;
-CREATE INDEX messages_failed_idx ON messages (tenant_id, id) WHERE status = 5;
-CREATE INDEX messages_held_idx ON messages (tenant_id, id) WHERE wait = 4;
+CREATE INDEX messages_address_idx ON messages (tenant_id, address_id, id);
+CREATE INDEX messages_received_idx ON messages (tenant_id, recipient, id) WHERE direction = 2;
 
--- What one commit changed about one resource. `position` and `entry` order rows by commit.
-CREATE TABLE events (
-    position    INTEGER PRIMARY KEY, -- SQLite has one writer: rows are numbered in commit order
+-- The part of a message that changes. It has no index but its key, so that changing it moves no index entries. `wait` says what an
+-- unfinished message waits for: 0 nothing (it is final), 1 an attempt, 2 its owner, 3 a receipt, 4 a person. `due_at` is set for 1, 3 and 4,
+-- `owner` for 2. `revision` is raised by each write. `agenda` is the agenda row that guards the message, `history` refers to its entries in
+-- the log.
+CREATE TABLE states (
+    tenant_id     INTEGER NOT NULL,
+    id            BLOB NOT NULL,
+    status        INTEGER NOT NULL,
+    wait          INTEGER NOT NULL,
+    held          INTEGER NOT NULL,
+    due_at        INTEGER,
+    owner         INTEGER,
+    fence         INTEGER NOT NULL,
+    version       INTEGER NOT NULL,
+    revision      INTEGER NOT NULL,
+    expires_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    channel       INTEGER NOT NULL,
+    connection_id BLOB NOT NULL,
+    agenda        INTEGER,
+    provider      TEXT NOT NULL,
+    detail        TEXT NOT NULL,
+    history       BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- Messages that failed (kind 1) and messages that are held (kind 2): few, and looked for.
+CREATE TABLE flagged (
+    tenant_id INTEGER NOT NULL,
+    kind      INTEGER NOT NULL,
+    id        BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, kind, id)
+) STRICT, WITHOUT ROWID;
+
+-- Which messages to look at again: a row per batch of them. Either `owner` makes an attempt of each, or the first of them is due at
+-- `due_at`. `ids` holds 16 bytes a message. A row is a hint; `states` decides.
+CREATE TABLE agenda (
+    tenant_id     INTEGER NOT NULL,
+    id            INTEGER NOT NULL,
+    shard         INTEGER NOT NULL,
+    owner         INTEGER,
+    due_at        INTEGER,
+    connection_id BLOB,
+    expires_at    INTEGER NOT NULL,
+    ids           BLOB NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX agenda_due_idx ON agenda (shard, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX agenda_owner_idx ON agenda (owner) WHERE owner IS NOT NULL;
+
+-- What happened: a row per tenant and transaction. `position` counts without a gap, in the order of commits. `entries` is a JSON array of
+-- [kind, resource, sequence, time, changes].
+CREATE TABLE log (
+    tenant_id   INTEGER NOT NULL,
+    position    INTEGER NOT NULL,
+    batch       INTEGER NOT NULL,
+    recorded_at INTEGER NOT NULL,
+    entries     TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, position),
+    UNIQUE (tenant_id, batch)
+) STRICT, WITHOUT ROWID;
+
+-- The newest position in the log of a tenant.
+CREATE TABLE log_heads (
+    tenant_id INTEGER NOT NULL PRIMARY KEY,
+    position  INTEGER NOT NULL
+) STRICT;
+
+-- Where the log tells of a resource other than a message.
+CREATE TABLE resource_log (
     tenant_id   INTEGER NOT NULL,
     resource_id BLOB NOT NULL,
     sequence    INTEGER NOT NULL,
-    recorded_at INTEGER NOT NULL,
-    kind        INTEGER NOT NULL DEFAULT 1,
-    changes     TEXT NOT NULL,
-    entry       INTEGER NOT NULL DEFAULT 0, -- PostgreSQL orders the rows of one transaction by it
-    UNIQUE (tenant_id, resource_id, sequence)
-) STRICT;
-
-CREATE INDEX events_log_idx ON events (tenant_id, position, entry);
+    batch       INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, resource_id, sequence)
+) STRICT, WITHOUT ROWID;
 
 -- Parts of requests too large for a row of the hot path, written and synced before the message is accepted.
 CREATE TABLE spool_chunks (
@@ -198,3 +263,377 @@ CREATE TABLE nodes (
     dead    INTEGER NOT NULL,
     beat_at INTEGER NOT NULL
 ) STRICT;
+
+-- Where events are posted to. `sender_id` of zeros: the world's own.
+CREATE TABLE webhooks (
+    tenant_id       INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    sender_id       BLOB NOT NULL,
+    url             TEXT NOT NULL,
+    events          TEXT NOT NULL,
+    active          INTEGER NOT NULL,
+    sealed          BLOB NOT NULL,
+    previous_until  INTEGER,
+    failing_since   INTEGER,
+    disabled_reason TEXT,
+    updated_at      INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, sender_id)
+) STRICT;
+
+-- How far the event log of a world was read for its webhooks, and which node reads it.
+CREATE TABLE webhook_cursors (
+    tenant_id INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    position  INTEGER NOT NULL,
+    entry     INTEGER NOT NULL,
+    owner     INTEGER,
+    fence     INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id)
+) STRICT;
+
+-- One event on its way to one webhook. Written when it is done, or when it must be tried again later.
+CREATE TABLE deliveries (
+    tenant_id   INTEGER NOT NULL,
+    id          BLOB NOT NULL,
+    sender_id   BLOB NOT NULL,
+    event_id    BLOB NOT NULL,
+    event_type  TEXT NOT NULL,
+    kind        INTEGER NOT NULL,
+    resource_id BLOB NOT NULL,
+    sequence    INTEGER NOT NULL,
+    url         TEXT NOT NULL,
+    status      INTEGER NOT NULL,
+    tries       INTEGER NOT NULL,
+    due_at      INTEGER,
+    attempts    TEXT NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT;
+
+CREATE INDEX deliveries_due_idx ON deliveries (tenant_id, sender_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX deliveries_resource_idx ON deliveries (tenant_id, resource_id, id);
+CREATE INDEX deliveries_unfinished_idx ON deliveries (tenant_id, id) WHERE status <> 2;
+
+-- What a caller said of one channel of an address. A channel that was only used has no row.
+CREATE TABLE contact_channels (
+    tenant_id  INTEGER NOT NULL,
+    address_id BLOB NOT NULL,
+    channel    INTEGER NOT NULL,
+    hidden     INTEGER NOT NULL,
+    verified   INTEGER,
+    label      TEXT,
+    country    TEXT,
+    metadata   TEXT,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, address_id, channel)
+) STRICT;
+
+-- Contacts that became part of another one. They are not in `contacts` any more, so that no list has to leave them out.
+CREATE TABLE merged_contacts (
+    tenant_id INTEGER NOT NULL,
+    id        BLOB NOT NULL,
+    target_id BLOB NOT NULL,
+    merged_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT;
+
+CREATE INDEX merged_contacts_target_idx ON merged_contacts (tenant_id, target_id);
+
+-- Addresses that were erased a moment ago. A message that was accepted at that moment is erased after it; then the row goes.
+CREATE TABLE erasures (
+    tenant_id  INTEGER NOT NULL,
+    address_id BLOB NOT NULL,
+    kind       INTEGER NOT NULL,
+    identifier TEXT NOT NULL,
+    erased_at  INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, address_id)
+) STRICT;
+
+-- What a provider said last of a sender's business account.
+CREATE TABLE business_accounts (
+    tenant_id  INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    sender_id  BLOB NOT NULL,
+    version    INTEGER NOT NULL,
+    account    TEXT NOT NULL,
+    unsent     INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, sender_id)
+) STRICT;
+
+-- The operator's numbers, per world. `id` is set while the world holds the number: then `status`, `renews_at` and `updated_at` are
+-- its holder's, and `sender_id` is the sender that it is assigned to.
+CREATE TABLE phone_numbers (
+    tenant_id     INTEGER NOT NULL,
+    phone_number  TEXT NOT NULL,
+    country       TEXT NOT NULL,
+    capabilities  INTEGER NOT NULL,
+    monthly_price INTEGER NOT NULL,
+    upfront_cost  INTEGER NOT NULL,
+    monthly_cost  INTEGER NOT NULL,
+    is_free       INTEGER NOT NULL,
+    id            BLOB,
+    status        INTEGER NOT NULL,
+    name          TEXT,
+    sender_id     BLOB,
+    renews_at     INTEGER,
+    updated_at    INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, phone_number)
+) STRICT;
+
+CREATE UNIQUE INDEX phone_numbers_id_idx ON phone_numbers (tenant_id, id) WHERE id IS NOT NULL;
+CREATE INDEX phone_numbers_available_idx ON phone_numbers (tenant_id, country, phone_number) WHERE id IS NULL;
+CREATE INDEX phone_numbers_sender_idx ON phone_numbers (tenant_id, sender_id) WHERE sender_id IS NOT NULL;
+CREATE INDEX phone_numbers_renewal_idx ON phone_numbers (renews_at) WHERE renews_at IS NOT NULL;
+
+-- `due_at` is `expires_at` while the invitation is open.
+CREATE TABLE invitations (
+    tenant_id    INTEGER NOT NULL,
+    id           BLOB NOT NULL,
+    version      INTEGER NOT NULL,
+    status       INTEGER NOT NULL,
+    token_hash   BLOB NOT NULL,
+    sealed       BLOB NOT NULL,
+    client_name  TEXT,
+    client_email TEXT,
+    client_phone TEXT,
+    number_id    BLOB,
+    countries    TEXT NOT NULL,
+    sender_id    BLOB,
+    expires_at   INTEGER NOT NULL,
+    due_at       INTEGER,
+    viewed_at    INTEGER,
+    started_at   INTEGER,
+    completed_at INTEGER,
+    updated_at   INTEGER NOT NULL,
+    walk         TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT;
+
+-- Not unique, so that no key begins without the tenant: tokens are 256 random bits.
+CREATE INDEX invitations_token_idx ON invitations (token_hash);
+CREATE INDEX invitations_number_idx ON invitations (tenant_id, number_id) WHERE number_id IS NOT NULL;
+CREATE INDEX invitations_due_idx ON invitations (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX invitations_phone_idx ON invitations (tenant_id, client_phone) WHERE client_phone IS NOT NULL;
+CREATE INDEX invitations_email_idx ON invitations (tenant_id, client_email) WHERE client_email IS NOT NULL;
+
+-- The price list of the installation, and with a project's id lines that go before it. Shared by all worlds.
+CREATE TABLE prices (
+    project_id     BLOB NOT NULL, -- zeros: for everybody
+    channel        INTEGER NOT NULL,
+    country        TEXT NOT NULL,
+    effective_from INTEGER NOT NULL,
+    unit           INTEGER NOT NULL,
+    fee            INTEGER NOT NULL,
+    provider       INTEGER NOT NULL,
+    PRIMARY KEY (project_id, channel, country, effective_from)
+) STRICT, WITHOUT ROWID;
+
+-- A row a transfer, from the account `debit` to the account `credit`. The key names what it is for: nothing moves twice.
+CREATE TABLE ledger (
+    tenant_id   INTEGER NOT NULL,
+    resource_id BLOB NOT NULL,
+    purpose     INTEGER NOT NULL,
+    part        INTEGER NOT NULL,
+    debit       INTEGER NOT NULL,
+    credit      INTEGER NOT NULL,
+    amount      INTEGER NOT NULL CHECK (amount > 0),
+    sender_id   BLOB,
+    recorded_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, resource_id, purpose, part)
+) STRICT, WITHOUT ROWID;
+
+-- Only transfers of senders whose daily spending is limited bear one.
+CREATE INDEX ledger_sender_idx ON ledger (tenant_id, sender_id, recorded_at) WHERE sender_id IS NOT NULL;
+
+-- What the transfers of a world add up to.
+CREATE TABLE balances (
+    tenant_id INTEGER NOT NULL PRIMARY KEY,
+    available INTEGER NOT NULL,
+    reserved  INTEGER NOT NULL,
+    spent     INTEGER NOT NULL,
+    limited   INTEGER NOT NULL
+) STRICT;
+
+-- How channels do with all recipients of a country.
+CREATE TABLE country_metrics (
+    tenant_id INTEGER NOT NULL,
+    channel   INTEGER NOT NULL,
+    country   TEXT NOT NULL,
+    successes INTEGER NOT NULL,
+    failures  INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, channel, country)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE templates (
+    tenant_id  INTEGER NOT NULL,
+    id         BLOB NOT NULL,
+    name       TEXT NOT NULL,
+    language   TEXT NOT NULL,
+    status     INTEGER NOT NULL,
+    version    INTEGER NOT NULL,
+    due_at     INTEGER,
+    content    TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, id),
+    UNIQUE (tenant_id, name, language)
+) STRICT;
+
+CREATE INDEX templates_due_idx ON templates (due_at) WHERE due_at IS NOT NULL;
+
+-- `due_at`: when a node must look at it; `fence` grows whenever one takes it. `body` is what no query looks at.
+CREATE TABLE broadcasts (
+    tenant_id    INTEGER NOT NULL,
+    id           BLOB NOT NULL,
+    status       INTEGER NOT NULL,
+    channel      INTEGER NOT NULL,
+    message_type INTEGER NOT NULL,
+    sender_id    BLOB NOT NULL,
+    version      INTEGER NOT NULL,
+    fence        INTEGER NOT NULL,
+    due_at       INTEGER,
+    total        INTEGER NOT NULL,
+    html         TEXT,
+    body         TEXT NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT;
+
+CREATE INDEX broadcasts_status_idx ON broadcasts (tenant_id, status, id);
+CREATE INDEX broadcasts_due_idx ON broadcasts (due_at) WHERE due_at IS NOT NULL;
+
+-- Written at import, at hand-over, and when what the message says of the recipient becomes another.
+CREATE TABLE broadcast_contacts (
+    tenant_id    INTEGER NOT NULL,
+    broadcast_id BLOB NOT NULL,
+    id           BLOB NOT NULL,
+    kind         INTEGER NOT NULL,
+    recipient    TEXT NOT NULL,
+    status       INTEGER NOT NULL,
+    message_id   BLOB,
+    variables    TEXT NOT NULL,
+    failure      TEXT,
+    processed_at INTEGER,
+    PRIMARY KEY (tenant_id, broadcast_id, id),
+    UNIQUE (tenant_id, broadcast_id, kind, recipient)
+) STRICT;
+
+CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, broadcast_id, status, id);
+-- By whom somebody who is erased is found.
+CREATE INDEX broadcast_contacts_recipient_idx ON broadcast_contacts (tenant_id, kind, recipient);
+
+-- Where recipients stand. Several rows per broadcast, so that sessions that write at once do not wait for each other; the sum counts.
+-- `prepaid` and `held`: what messages took over from the reservation, and what is set aside for them now.
+CREATE TABLE broadcast_counts (
+    tenant_id    INTEGER NOT NULL,
+    broadcast_id BLOB NOT NULL,
+    shard        INTEGER NOT NULL,
+    queued       INTEGER NOT NULL,
+    sending      INTEGER NOT NULL,
+    sent         INTEGER NOT NULL,
+    delivered    INTEGER NOT NULL,
+    failed       INTEGER NOT NULL,
+    skipped      INTEGER NOT NULL,
+    awaited      INTEGER NOT NULL,
+    taken        INTEGER NOT NULL,
+    cost         INTEGER NOT NULL,
+    prepaid      INTEGER NOT NULL DEFAULT 0,
+    held         INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant_id, broadcast_id, shard)
+) STRICT;
+
+-- Under which ids a provider took messages, and parts of them, when that is all that its receipts name.
+CREATE TABLE provider_refs (
+    tenant_id     INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    connection_id BLOB NOT NULL,
+    reference     TEXT NOT NULL,
+    message_id    BLOB NOT NULL,
+    attempt       INTEGER NOT NULL,
+    part          INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, connection_id, reference)
+) STRICT, WITHOUT ROWID;
+
+-- Receipts as they came, of messages that are known.
+CREATE TABLE receipts (
+    tenant_id     INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    id            BLOB NOT NULL,
+    message_id    BLOB NOT NULL,
+    connection_id BLOB NOT NULL,
+    reference     TEXT NOT NULL,
+    raw           TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, message_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- Receipts of which the message is not known yet, with what they say as JSON. Without `due_at` nobody looks for it any more.
+CREATE TABLE stray_receipts (
+    tenant_id     INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    id            BLOB NOT NULL,
+    connection_id BLOB NOT NULL,
+    reference     TEXT NOT NULL,
+    kind          TEXT NOT NULL,
+    happened_at   INTEGER NOT NULL,
+    tries         INTEGER NOT NULL,
+    due_at        INTEGER,
+    raw           TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, id)
+) STRICT;
+
+CREATE INDEX stray_receipts_due_idx ON stray_receipts (due_at) WHERE due_at IS NOT NULL;
+
+-- Messages from outside of which some parts have come, with these as JSON.
+CREATE TABLE reassemblies (
+    tenant_id     INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    connection_id BLOB NOT NULL,
+    part_key      TEXT NOT NULL,
+    reference     TEXT NOT NULL,
+    sender        TEXT NOT NULL,
+    due_at        INTEGER NOT NULL,
+    parts         TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, connection_id, part_key)
+) STRICT;
+
+CREATE INDEX reassemblies_due_idx ON reassemblies (due_at);
+
+-- To which connection mail for an address comes. An address has one; a mail that comes in names nothing else.
+CREATE TABLE mailboxes (
+    address       TEXT NOT NULL PRIMARY KEY,
+    tenant_id     INTEGER NOT NULL,
+    connection_id BLOB NOT NULL,
+    proof         INTEGER NOT NULL,
+    FOREIGN KEY (tenant_id, connection_id) REFERENCES connections (tenant_id, id) ON DELETE CASCADE
+) STRICT;
+
+CREATE UNIQUE INDEX mailboxes_connection_idx ON mailboxes (tenant_id, connection_id);
+
+-- How many bytes of messages a world may keep, and how many it keeps. Worlds without a quota have no row, and are not counted.
+CREATE TABLE storage_quotas (
+    tenant_id    INTEGER NOT NULL PRIMARY KEY,
+    max_bytes    INTEGER NOT NULL,
+    stored_bytes INTEGER NOT NULL
+) STRICT;
+
+-- The address that mail for a connection comes to once it is claimed. Only a row of `mailboxes` is a claim.
+CREATE TABLE inbound_addresses (
+    tenant_id     INTEGER NOT NULL,
+    connection_id BLOB NOT NULL,
+    address       TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, connection_id),
+    FOREIGN KEY (tenant_id, connection_id) REFERENCES connections (tenant_id, id) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- Domains that the operator gave to projects.
+CREATE TABLE mail_domains (
+    domain     TEXT NOT NULL PRIMARY KEY,
+    project_id BLOB NOT NULL REFERENCES projects (id),
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Codes that were mailed to addresses. They outlive their connections, so that the limits hold.
+CREATE TABLE mail_codes (
+    tenant_id INTEGER NOT NULL,
+    address   TEXT NOT NULL,
+    hash      BLOB NOT NULL,
+    tries     INTEGER NOT NULL,
+    sends     INTEGER NOT NULL,
+    first_at  INTEGER NOT NULL,
+    sent_at   INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, address)
+) STRICT, WITHOUT ROWID;

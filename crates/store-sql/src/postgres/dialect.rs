@@ -3,14 +3,9 @@
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
+use super::Db;
 use super::query::Condition;
-use super::{Conn, Db};
-use crate::row::{DueRow, due_columns};
-
-pub(super) use crate::hot::shard;
-
-pub(super) const INSERT_EVENT: &str = "INSERT INTO events (position, tenant_id, resource_id, sequence, recorded_at, changes, kind) \
-     VALUES (CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT), $1, $2, $3, $4, $5, $6)";
+use crate::agenda::AgendaRow;
 
 /// Ends a query whose rows nobody else may change until the transaction ends.
 pub(super) const LOCK: &str = " FOR UPDATE";
@@ -24,34 +19,19 @@ pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts AS k (tenant_
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
 
-/// Running transactions write at or after this place, whenever they commit.
-pub(super) const LOG_END: &str = "SELECT CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) - 1 WHERE $1 IS NOT NULL";
-
-/// What keeps unfinished transactions' rows out of a reading of the log.
-pub(super) const SETTLED: &str = " AND position < CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT)";
-
 /// ` AND column IN (…)`, in a text that does not vary with the number.
 pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl IntoIterator<Item = Uuid>) {
     query.push(format!(" AND {column} = ANY(")).push_bind(ids.into_iter().collect::<Vec<_>>()).push(")");
 }
 
-/// The longest due messages of each shard. Each gives its part of `limit`: reading `limit` from each to sort them would cost as many
-/// times more.
-pub(super) async fn due(conn: &mut Conn, shards: &[i16], skip: &[Uuid], now: i64, limit: i64) -> sqlx::Result<Vec<DueRow>> {
-    sqlx::query_as(concat!(
-        "SELECT m.* FROM unnest($1::smallint[]) AS s (shard) CROSS JOIN LATERAL (SELECT ",
-        due_columns!(),
-        " FROM messages \
-         WHERE messages.shard = s.shard AND due_at <= $2 AND NOT (wait = 1 AND connection_id = ANY($4) AND expires_at > $2) \
-         ORDER BY due_at LIMIT $5) m ORDER BY due_at LIMIT $3"
-    ))
-    .bind(shards)
-    .bind(now)
-    .bind(limit)
-    .bind(skip)
-    .bind(limit / shards.len().max(1) as i64 + 1)
-    .fetch_all(conn)
-    .await
+/// Live nodes divide the rows among themselves.
+pub(super) fn shard(row: &AgendaRow) -> i16 {
+    row.shard()
+}
+
+/// ` AND column IN (…)`, for the shards of a node.
+pub(super) fn push_shards(query: &mut QueryBuilder<Db>, shards: &[i16]) {
+    query.push(" AND shard = ANY(").push_bind(shards.to_vec()).push(")");
 }
 
 /// That an entry of the object `member` of `column` is `value`, as a text or as another scalar. Read as `JSON`, which keeps numbers as they

@@ -1,10 +1,10 @@
-//! PostgreSQL: a connection of its own for each lane of the hot path, a pool for everything else.
+//! PostgreSQL: a connection for each writer of message batches, a pool for everything else.
 
+mod delivery_log;
 mod dialect;
-mod hot;
-mod lanes;
-mod recent;
-mod restored;
+mod message_batch;
+mod session;
+mod writers;
 
 #[path = "../sql/broadcasts.rs"]
 mod broadcasts;
@@ -63,9 +63,9 @@ use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, Stor
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres};
 
-use crate::hot::{Prepared, folded};
+use crate::message_batch::{Prepared, Writes, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};
-use lanes::Lanes;
+use writers::Writers;
 
 pub(crate) type Db = Postgres;
 pub(crate) type Conn = sqlx::PgConnection;
@@ -78,7 +78,7 @@ const METRICS: usize = 512;
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: PgPool,
-    lanes: Lanes,
+    writers: Writers,
 }
 
 impl PostgresStore {
@@ -87,15 +87,14 @@ impl PostgresStore {
         let (options, pool) = connect(url).await?;
         refuse_unsafe(&pool).await?;
         migrate(&options).await?;
-        restored::lower_foreign_places(&pool).await?;
-        Ok(Self { pool, lanes: Lanes::start(options) })
+        Ok(Self { pool, writers: Writers::start(url) })
     }
 
     /// Connects; the schema must be up to date.
     pub async fn attach(url: &str) -> Result<Self> {
-        let (options, pool) = connect(url).await?;
+        let (_, pool) = connect(url).await?;
         crate::check_schema(sqlx::migrate!("./migrations/postgres"), &pool).await?;
-        Ok(Self { pool, lanes: Lanes::start(options) })
+        Ok(Self { pool, writers: Writers::start(url) })
     }
 }
 
@@ -151,6 +150,8 @@ async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
 pub(crate) struct SqlTx {
     handle: Handle,
     failed: bool,
+    /// What is written right before the commit.
+    writes: Writes,
 }
 
 #[derive(Debug)]
@@ -161,7 +162,7 @@ enum Handle {
 
 impl From<Handle> for SqlTx {
     fn from(handle: Handle) -> Self {
-        Self { handle, failed: false }
+        Self { handle, failed: false, writes: Writes::default() }
     }
 }
 
@@ -182,7 +183,10 @@ impl SqlTx {
 
 #[async_trait]
 impl Tx for SqlTx {
-    async fn commit(self: Box<Self>) -> Result<()> {
+    async fn commit(mut self: Box<Self>) -> Result<()> {
+        if !self.failed {
+            self.flush().await?;
+        }
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
             Handle::Write(tx) => match tx.commit().await {
@@ -200,7 +204,7 @@ impl Store for PostgresStore {
         let mut prepared = Box::new(Prepared::new(item)?);
         let spooled = (!prepared.chunks.is_empty()).then_some((prepared.item.message.tenant, prepared.item.message.id));
         self.spool(&mut prepared).await?;
-        let accepted = self.lanes.accept(prepared).await;
+        let accepted = self.writers.accept(prepared).await;
         // Whoever is refused again and again must not fill the disk until the purge comes.
         if let (Some((tenant, id)), Ok(answer)) = (spooled, &accepted)
             && !matches!(answer, Accepted::New { .. })
@@ -213,18 +217,18 @@ impl Store for PostgresStore {
     }
 
     async fn transition(&self, item: Transition) -> Result<Transitioned> {
-        self.lanes.transition(item).await
+        self.writers.transition(item).await
     }
 
     async fn add_metrics(&self, deltas: Vec<MetricRow>) -> Result<()> {
         for part in folded(deltas).chunks(METRICS) {
-            hot::add_metrics(&self.pool, part).await?;
+            delivery_log::add_metrics(&self.pool, part).await?;
         }
         Ok(())
     }
 
     async fn log_deliveries(&self, log: DeliveryLog) -> Result<bool> {
-        hot::log_deliveries(&self.pool, &log).await
+        delivery_log::log_deliveries(&self.pool, &log).await
     }
 
     async fn begin(&self) -> Result<Box<dyn Tx>> {
@@ -241,7 +245,7 @@ impl Store for PostgresStore {
     }
 
     async fn close(&self) {
-        self.lanes.stop().await;
+        self.writers.stop().await;
         self.pool.close().await;
     }
 

@@ -296,8 +296,8 @@ impl BroadcastRepo for SqlTx {
         let streams = by_status("c.status", numbers(status.iter().map(|s| s.number())), move |query| {
             query.push("c.tenant_id = ").push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
         });
-        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, m.detail, m.updated_at AS changed_at";
-        let table = "broadcast_contacts c LEFT JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id";
+        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, s.detail, s.updated_at AS changed_at";
+        let table = "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id";
         let page = self.page(List { columns, table, id: "c.id", streams, filter: None }, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
@@ -395,8 +395,8 @@ impl BroadcastRepo for SqlTx {
         limit: u32,
     ) -> Result<Vec<(BroadcastContactId, MessageId)>> {
         let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(
-            "SELECT c.id, m.id FROM broadcast_contacts c JOIN messages m ON m.tenant_id = c.tenant_id AND m.id = c.message_id \
-             WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.status IN ($3, $4) AND c.id > $5 AND m.wait IN (1, 4) AND m.status IN (1, 2, 3) \
+            "SELECT c.id, s.id FROM broadcast_contacts c JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id \
+             WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.status IN ($3, $4) AND c.id > $5 AND s.wait IN (1, 4) AND s.status IN (1, 2, 3) \
              ORDER BY c.id LIMIT $6",
         )
         .bind(tenant.0)

@@ -1,7 +1,6 @@
 //! Addresses, contacts, metrics, suppressions and inbound messages.
 
 use async_trait::async_trait;
-use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Message;
 use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, SenderId, TenantId, Timestamp, limits};
@@ -11,8 +10,8 @@ use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
-use crate::hot::Born;
-use crate::row::corrupt;
+use crate::message_batch::{Born, StateWrite};
+use crate::row::{corrupt, of_contact};
 
 #[derive(sqlx::FromRow)]
 pub(super) struct MetricsRow {
@@ -208,10 +207,12 @@ impl SqlTx {
         query.push_bind(tenant.0).push(" AND address_id = ").push_bind(address.uuid());
         query.push(" AND channel = ").push_bind(channel.number()).push(dialect::LOCK);
         let (own,): (Option<i64>,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
-        let (of_contact,): (Option<i64>,) = sqlx::query_as(
+        let (of_contact,): (Option<i64>,) = sqlx::query_as(concat!(
             "SELECT MAX(last_inbound_at) FROM channel_metrics WHERE tenant_id = $1 AND channel = $3 AND address_id IN \
-             (SELECT id FROM addresses WHERE tenant_id = $1 AND contact_id = $2)",
-        )
+             (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+            of_contact!(),
+            ")"
+        ))
         .bind(tenant.0)
         .bind(contact.uuid())
         .bind(channel.number())
@@ -234,15 +235,13 @@ impl SqlTx {
 
     /// Inserts a message and its first event, outside the hot path.
     async fn insert_born(&mut self, born: &Born) -> Result<()> {
-        let (fixed, state) = (&born.fixed, &born.state);
+        let fixed = &born.fixed;
         sqlx::query(
-            "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
-             status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)",
+            "INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, \
+             spooled, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
         .bind(fixed.tenant_id)
         .bind(fixed.id)
-        .bind(dialect::shard(fixed.id))
         .bind(fixed.direction)
         .bind(fixed.message_type)
         .bind(fixed.sender_id)
@@ -252,32 +251,36 @@ impl SqlTx {
         .bind(&fixed.idempotency_key)
         .bind(fixed.spooled)
         .bind(&fixed.request)
-        .bind(state.status)
-        .bind(state.wait)
-        .bind(state.held)
-        .bind(state.due_at)
-        .bind(state.owner)
-        .bind(state.fence)
-        .bind(state.version)
-        .bind(state.expires_at)
-        .bind(state.updated_at)
-        .bind(state.channel)
-        .bind(state.connection_id)
-        .bind(&state.provider)
-        .bind(&state.detail)
         .execute(self.conn())
         .await
         .or_end(self)?;
-        sqlx::query(dialect::INSERT_EVENT)
-            .bind(fixed.tenant_id)
-            .bind(fixed.id)
-            .bind(born.sequence)
-            .bind(state.updated_at)
-            .bind(&born.changes)
-            .bind(ResourceKind::Message.number())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        let StateWrite { row, revision, agenda, history, .. } = self.writes.born(born);
+        sqlx::query(
+            "INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at, updated_at, channel, \
+             connection_id, agenda, provider, detail, history) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+        )
+        .bind(fixed.tenant_id)
+        .bind(fixed.id)
+        .bind(row.status)
+        .bind(row.wait)
+        .bind(row.held)
+        .bind(row.due_at)
+        .bind(row.owner)
+        .bind(row.fence)
+        .bind(row.version)
+        .bind(revision)
+        .bind(row.expires_at)
+        .bind(row.updated_at)
+        .bind(row.channel)
+        .bind(row.connection_id)
+        .bind(agenda)
+        .bind(row.provider)
+        .bind(row.detail)
+        .bind(history)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok(())
     }
 }

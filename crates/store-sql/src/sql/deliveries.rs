@@ -7,30 +7,20 @@ use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, EventId, SenderId, TenantId, Timestamp};
-use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, Position, Result, Told};
+use nuncio_store::{Delivery, DeliveryFilter, DeliveryRepo, LogEntry, LogReader, Position, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::query::{Condition, List, all, any_of, is, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
+use crate::event_log;
 use crate::row::corrupt;
 
-const LOG: &str = "SELECT position, entry, resource_id, sequence, recorded_at, kind, changes FROM events WHERE tenant_id = ";
+/// Rows of the log that are read at once; each holds the entries of a whole batch.
+const LOG_ROWS: i64 = 8;
 
 const COLUMNS: &str = "id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, attempts, updated_at";
-
-type LogRow = (i64, i64, Uuid, i64, i64, i16, String);
-
-fn entry((commit, entry, resource, sequence, recorded_at, kind, changes): LogRow) -> Result<LogEntry> {
-    let wrong = |e: serde_json::Error| corrupt("events", e);
-    let told = match ResourceKind::from_number(kind).ok_or_else(|| corrupt("events", format!("kind {kind}")))? {
-        ResourceKind::Message => Told::Message(serde_json::from_str(&changes).map_err(wrong)?),
-        other => Told::Other(other, serde_json::from_str(&changes).map_err(wrong)?),
-    };
-    let position = Position { commit, entry };
-    Ok(LogEntry { position, resource, sequence, recorded_at: Timestamp::from_millis(recorded_at), told })
-}
 
 #[derive(sqlx::FromRow)]
 struct DeliveryRow {
@@ -87,32 +77,42 @@ fn of(key: Uuid) -> Option<SenderId> {
 #[async_trait]
 impl DeliveryRepo for SqlTx {
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
-        let mut query = QueryBuilder::<Db>::new(LOG);
-        query.push_bind(tenant.0).push(" AND (position, entry) > (").push_bind(after.commit).push(", ").push_bind(after.entry).push(")");
-        query.push(dialect::SETTLED).push(" ORDER BY position, entry LIMIT ").push_bind(i64::from(limit));
-        let rows: Vec<LogRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        rows.into_iter().map(entry).collect()
+        let (mut found, mut from) = (Vec::new(), after.commit);
+        while found.len() < limit as usize {
+            let rows: Vec<(i64, String)> =
+                sqlx::query_as("SELECT position, entries FROM log WHERE tenant_id = $1 AND position >= $2 ORDER BY position LIMIT $3")
+                    .bind(tenant.0)
+                    .bind(from)
+                    .bind(LOG_ROWS)
+                    .fetch_all(self.conn())
+                    .await
+                    .or_end(self)?;
+            let Some((last, _)) = rows.last() else { break };
+            from = last + 1;
+            for (position, text) in &rows {
+                found.extend(event_log::read(*position, text)?.into_iter().filter(|entry| entry.position > after));
+            }
+            if rows.len() < LOG_ROWS as usize {
+                break;
+            }
+        }
+        found.truncate(limit as usize);
+        Ok(found)
     }
 
     async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
-        let mut query = QueryBuilder::<Db>::new(LOG);
-        query.push_bind(tenant.0);
-        // The plus keeps the index of the whole log out: a resource has few rows.
-        let (position, entries) = if resource.is_some() { ("+position", "+entry") } else { ("position", "entry") };
-        if let Some(resource) = resource {
-            query.push(" AND resource_id = ").push_bind(resource);
-        }
-        if let Some(before) = before {
-            query.push(format!(" AND ({position}, {entries}) < (")).push_bind(before.commit).push(", ").push_bind(before.entry).push(")");
-        }
-        query.push(format!(" ORDER BY {position} DESC, {entries} DESC LIMIT ")).push_bind(i64::from(limit));
-        let rows: Vec<LogRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
-        rows.into_iter().map(entry).collect()
+        let before = before.unwrap_or(Position { commit: i64::MAX, entry: i64::MAX });
+        let mut found = match resource {
+            Some(resource) => self.entries_of(tenant, resource, before).await?,
+            None => self.entries_before(tenant, before, limit).await?,
+        };
+        found.truncate(limit as usize);
+        Ok(found)
     }
 
     async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position> {
         let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(
-            "SELECT (SELECT MIN(position) FROM events WHERE tenant_id = $1), (SELECT MAX(position) FROM events WHERE tenant_id = $1)",
+            "SELECT (SELECT MIN(position) FROM log WHERE tenant_id = $1), (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
         )
         .bind(tenant.0)
         .fetch_one(self.conn())
@@ -121,14 +121,13 @@ impl DeliveryRepo for SqlTx {
         let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
         while low < high {
             let middle = low + (high - low) / 2;
-            let row: Option<(i64, i64)> = sqlx::query_as(
-                "SELECT position, recorded_at FROM events WHERE tenant_id = $1 AND position >= $2 ORDER BY position, entry LIMIT 1",
-            )
-            .bind(tenant.0)
-            .bind(middle)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+            let row: Option<(i64, i64)> =
+                sqlx::query_as("SELECT position, recorded_at FROM log WHERE tenant_id = $1 AND position >= $2 ORDER BY position LIMIT 1")
+                    .bind(tenant.0)
+                    .bind(middle)
+                    .fetch_optional(self.conn())
+                    .await
+                    .or_end(self)?;
             match row {
                 Some((position, recorded_at)) if recorded_at < at.millis() => low = position + 1,
                 _ => high = middle,
@@ -137,17 +136,21 @@ impl DeliveryRepo for SqlTx {
         Ok(Position { commit: low, entry: 0 })
     }
 
-    async fn find_log_entry(&mut self, tenant: TenantId, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
-        let mut query = QueryBuilder::<Db>::new(LOG);
-        query.push_bind(tenant.0).push(" AND resource_id = ").push_bind(resource).push(" AND sequence <= ").push_bind(sequence);
-        query.push(" ORDER BY sequence DESC LIMIT 1");
-        let row: Option<LogRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
-        row.map(entry).transpose()
+    async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
+        let entries = match kind {
+            ResourceKind::Message => self.entries_of_message(tenant, resource).await?,
+            _ => self.entries_of_resource(tenant, resource).await?,
+        };
+        Ok(entries.into_iter().rfind(|entry| entry.sequence <= sequence))
     }
 
     async fn log_end(&mut self, tenant: TenantId) -> Result<Position> {
-        let (commit,): (i64,) = sqlx::query_as(dialect::LOG_END).bind(tenant.0).fetch_one(self.conn()).await.or_end(self)?;
-        Ok(Position { commit, entry: i64::MAX })
+        let row: Option<(i64,)> = sqlx::query_as("SELECT position FROM log_heads WHERE tenant_id = $1")
+            .bind(tenant.0)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(Position { commit: row.map_or(0, |(position,)| position), entry: i64::MAX })
     }
 
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
@@ -311,5 +314,40 @@ impl DeliveryRepo for SqlTx {
         .await
         .or_end(self)?;
         Ok(done.rows_affected())
+    }
+}
+
+impl SqlTx {
+    /// Up to `limit` entries before a position and no fewer than there are, newest first.
+    async fn entries_before(&mut self, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
+        let (mut found, mut to) = (Vec::new(), before.commit);
+        while found.len() < limit as usize {
+            let rows: Vec<(i64, String)> =
+                sqlx::query_as("SELECT position, entries FROM log WHERE tenant_id = $1 AND position <= $2 ORDER BY position DESC LIMIT $3")
+                    .bind(tenant.0)
+                    .bind(to)
+                    .bind(LOG_ROWS)
+                    .fetch_all(self.conn())
+                    .await
+                    .or_end(self)?;
+            let Some((last, _)) = rows.last() else { break };
+            to = last - 1;
+            for (position, text) in &rows {
+                found.extend(event_log::read(*position, text)?.into_iter().rev().filter(|entry| entry.position < before));
+            }
+            if rows.len() < LOG_ROWS as usize {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The entries of a resource before a position, newest first.
+    async fn entries_of(&mut self, tenant: TenantId, resource: Uuid, before: Position) -> Result<Vec<LogEntry>> {
+        let mut found = self.entries_of_message(tenant, resource).await?;
+        found.extend(self.entries_of_resource(tenant, resource).await?);
+        found.retain(|entry| entry.position < before);
+        found.sort_by_key(|entry| std::cmp::Reverse(entry.position));
+        Ok(found)
     }
 }

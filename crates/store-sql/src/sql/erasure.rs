@@ -4,16 +4,15 @@ use async_trait::async_trait;
 use nuncio_domain::broadcast::ContactStatus;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::Change;
 use nuncio_domain::message::Failure;
 use nuncio_domain::{AddressId, AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, TenantId, Timestamp};
-use nuncio_store::{BroadcastRepo as _, DeliveryTry, Erasure, ErasureRepo, Occurrence, QuotaRepo as _, Result};
-use serde_json::Value;
+use nuncio_store::{BroadcastRepo as _, DeliveryTry, Erasure, ErasureRepo, QuotaRepo as _, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
+use crate::event_log;
 use crate::row::{corrupt, json};
 
 /// What is left of a request.
@@ -85,27 +84,18 @@ impl ErasureRepo for SqlTx {
     }
 
     async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>> {
-        let sent: Vec<(Uuid,)> = sqlx::query_as(
-            "SELECT id FROM messages WHERE tenant_id = $1 AND recipient <> '' AND recipient = $2 AND address_id = $3 AND direction = 1 \
-             ORDER BY CASE WHEN wait = 0 THEN 1 ELSE 0 END, id LIMIT $4",
+        let rows: Vec<(Uuid,)> = sqlx::query_as(
+            "SELECT m.id FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id WHERE m.tenant_id = $1 AND m.address_id = $2 \
+             AND (m.direction = 1 AND m.recipient <> '' OR m.direction = 2 AND m.sent_from <> '') \
+             ORDER BY CASE WHEN s.wait = 0 THEN 1 ELSE 0 END, m.id LIMIT $3",
         )
         .bind(erasure.tenant.0)
-        .bind(&erasure.recipient.identifier)
         .bind(erasure.address.uuid())
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        let received: Vec<(Uuid,)> = sqlx::query_as(
-            "SELECT id FROM messages WHERE tenant_id = $1 AND address_id = $2 AND direction = 2 AND sent_from <> '' ORDER BY id LIMIT $3",
-        )
-        .bind(erasure.tenant.0)
-        .bind(erasure.address.uuid())
-        .bind(i64::from(limit).saturating_sub(sent.len() as i64))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(sent.into_iter().chain(received).map(|(id,)| MessageId::from_uuid(id)).collect())
+        Ok(rows.into_iter().map(|(id,)| MessageId::from_uuid(id)).collect())
     }
 
     async fn erase_messages(&mut self, tenant: TenantId, ids: &[MessageId]) -> Result<()> {
@@ -134,38 +124,27 @@ impl ErasureRepo for SqlTx {
         query.build().execute(self.conn()).await.or_end(self)?;
         begin("DELETE FROM spool_chunks", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
         begin("DELETE FROM receipts", tenant, "message_id", ids).build().execute(self.conn()).await.or_end(self)?;
-        let rows: Vec<(Uuid, i64, String)> = begin("SELECT resource_id, sequence, changes FROM events", tenant, "resource_id", ids)
-            .build_query_as()
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
-        for (resource, sequence, text) in rows {
-            let mut changes: Vec<Change> = serde_json::from_str(&text).map_err(|e| corrupt("events", e))?;
-            let had_words = changes.iter_mut().fold(false, |had, change| change.forget_words() | had);
-            if had_words {
-                self.rewrite_event(tenant, resource, sequence, json(&changes)?).await?;
-            }
-        }
         self.forget_answers(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await
     }
 
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
-        let rows: Vec<(i64, String)> =
-            sqlx::query_as("SELECT sequence, changes FROM events WHERE tenant_id = $1 AND resource_id = $2 AND kind = $3")
+        let rows: Vec<(i64, String)> = sqlx::query_as(
+            "SELECT DISTINCT l.position, l.entries FROM resource_log r JOIN log l ON l.tenant_id = r.tenant_id AND l.batch = r.batch \
+             WHERE r.tenant_id = $1 AND r.resource_id = $2",
+        )
+        .bind(tenant.0)
+        .bind(resource)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        for (position, text) in rows {
+            sqlx::query("UPDATE log SET entries = $3 WHERE tenant_id = $1 AND position = $2")
                 .bind(tenant.0)
-                .bind(resource)
-                .bind(kind.number())
-                .fetch_all(self.conn())
+                .bind(position)
+                .bind(event_log::forget(&text, kind, resource)?)
+                .execute(self.conn())
                 .await
                 .or_end(self)?;
-        for (sequence, text) in rows {
-            let mut occurrences: Vec<Occurrence> = serde_json::from_str(&text).map_err(|e| corrupt("events", e))?;
-            for occurrence in &mut occurrences {
-                let id = occurrence.data.get(kind.as_str()).and_then(|r| r.get("id")).cloned();
-                occurrence.data.clear();
-                occurrence.data.insert(kind.as_str().to_owned(), serde_json::json!({"id": id.unwrap_or(Value::Null)}));
-            }
-            self.rewrite_event(tenant, resource, sequence, json(&occurrences)?).await?;
         }
         self.forget_answers(tenant, &[resource]).await
     }
@@ -251,18 +230,6 @@ impl SqlTx {
                     .or_end(self)?;
             }
         }
-        Ok(())
-    }
-
-    async fn rewrite_event(&mut self, tenant: TenantId, resource: Uuid, sequence: i64, changes: String) -> Result<()> {
-        sqlx::query("UPDATE events SET changes = $4 WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3")
-            .bind(tenant.0)
-            .bind(resource)
-            .bind(sequence)
-            .bind(changes)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
         Ok(())
     }
 }

@@ -1,26 +1,28 @@
-//! The event log.
+//! The event log of one resource, and what a transaction adds to the log.
 
 use async_trait::async_trait;
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::{MessageId, TenantId, Timestamp};
-use nuncio_store::{EventRecord, EventRepo, NewEvent, Occurrence, Result};
+use nuncio_store::{EventRecord, EventRepo, LogEntry, NewEvent, Occurrence, Result, Told};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::{SqlTx, dialect};
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
-use crate::row::{corrupt, json};
+use crate::event_log;
+use crate::row::json;
 
 #[async_trait]
 impl EventRepo for SqlTx {
     async fn insert_event(&mut self, tenant: TenantId, event: &NewEvent, now: Timestamp) -> Result<()> {
-        sqlx::query(dialect::INSERT_EVENT)
+        let what = (event.kind, event.resource, event.sequence);
+        let entry = self.writes.log.push(tenant.0, what, now.millis(), &json(&event.occurrences)?);
+        sqlx::query("INSERT INTO resource_log (tenant_id, resource_id, sequence, batch) VALUES ($1, $2, $3, $4)")
             .bind(tenant.0)
             .bind(event.resource)
             .bind(event.sequence)
-            .bind(now.millis())
-            .bind(json(&event.occurrences)?)
-            .bind(event.kind.number())
+            .bind(entry.batch)
             .execute(self.conn())
             .await
             .or_end(self)?;
@@ -28,37 +30,117 @@ impl EventRepo for SqlTx {
     }
 
     async fn list_resource_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<Vec<(i64, Vec<Occurrence>)>> {
-        let rows: Vec<(i64, String)> = sqlx::query_as(
-            "SELECT sequence, changes FROM events WHERE tenant_id = $1 AND resource_id = $2 AND kind = $3 ORDER BY sequence",
-        )
-        .bind(tenant.0)
-        .bind(resource)
-        .bind(kind.number())
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
-        rows.into_iter()
-            .map(|(sequence, changes)| Ok((sequence, serde_json::from_str(&changes).map_err(|e| corrupt("events", e))?)))
-            .collect()
+        let entries = self.entries_of_resource(tenant, resource).await?;
+        let of_kind = |entry: LogEntry| match entry.told {
+            Told::Other(found, occurrences) if found == kind => Some((entry.sequence, occurrences)),
+            _ => None,
+        };
+        Ok(entries.into_iter().filter_map(of_kind).collect())
     }
 
     async fn list_message_events(&mut self, tenant: TenantId, id: MessageId) -> Result<Vec<EventRecord>> {
-        let rows: Vec<(i64, i64, String)> =
-            sqlx::query_as("SELECT sequence, recorded_at, changes FROM events WHERE tenant_id = $1 AND resource_id = $2 ORDER BY sequence")
+        let entries = self.entries_of_message(tenant, id.uuid()).await?;
+        let record = |entry: LogEntry| match entry.told {
+            Told::Message(changes) => Some(EventRecord { message: id, sequence: entry.sequence, changes, recorded_at: entry.recorded_at }),
+            Told::Other(..) => None,
+        };
+        Ok(entries.into_iter().filter_map(record).collect())
+    }
+}
+
+impl SqlTx {
+    /// Writes what this transaction adds to the log, the agenda and the lists of rare messages. The heads of logs are taken last, since
+    /// other nodes wait for them.
+    pub(super) async fn flush(&mut self) -> Result<()> {
+        let writes = std::mem::take(&mut self.writes);
+        for row in writes.agenda.into_rows() {
+            sqlx::query(
+                "INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(row.tenant)
+            .bind(row.id)
+            .bind(dialect::shard(&row))
+            .bind(row.owner)
+            .bind(row.due_at)
+            .bind(row.connection)
+            .bind(row.expires_at)
+            .bind(row.ids())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        }
+        for flag in &writes.flags {
+            sqlx::query("INSERT INTO flagged (tenant_id, kind, id) VALUES ($1, $2, $3)")
+                .bind(flag.tenant)
+                .bind(flag.kind)
+                .bind(flag.id)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        for row in writes.log.into_rows() {
+            let (position,): (i64,) = sqlx::query_as(
+                "INSERT INTO log_heads (tenant_id, position) VALUES ($1, 1) \
+                 ON CONFLICT (tenant_id) DO UPDATE SET position = log_heads.position + 1 RETURNING position",
+            )
+            .bind(row.tenant)
+            .fetch_one(self.conn())
+            .await
+            .or_end(self)?;
+            sqlx::query("INSERT INTO log (tenant_id, position, batch, recorded_at, entries) VALUES ($1, $2, $3, $4, $5)")
+                .bind(row.tenant)
+                .bind(position)
+                .bind(row.batch)
+                .bind(row.recorded_at)
+                .bind(row.text())
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        Ok(())
+    }
+
+    /// The entries of a message, oldest first.
+    pub(super) async fn entries_of_message(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
+        let row: Option<(Vec<u8>,)> = sqlx::query_as("SELECT history FROM states WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        let batches = row.map(|(history,)| event_log::history(&history)).unwrap_or_default();
+        self.entries_in(tenant, id, batches.into_iter().map(|entry| entry.batch).collect()).await
+    }
+
+    /// The entries of a resource other than a message, oldest first.
+    pub(super) async fn entries_of_resource(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
+        let rows: Vec<(i64,)> =
+            sqlx::query_as("SELECT batch FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 ORDER BY sequence")
                 .bind(tenant.0)
-                .bind(id.uuid())
+                .bind(id)
                 .fetch_all(self.conn())
                 .await
                 .or_end(self)?;
-        rows.into_iter()
-            .map(|(sequence, recorded_at, changes)| {
-                Ok(EventRecord {
-                    message: id,
-                    sequence,
-                    changes: serde_json::from_str(&changes).map_err(|e| corrupt("events", e))?,
-                    recorded_at: Timestamp::from_millis(recorded_at),
-                })
-            })
-            .collect()
+        self.entries_in(tenant, id, rows.into_iter().map(|(batch,)| batch).collect()).await
+    }
+
+    async fn entries_in(&mut self, tenant: TenantId, resource: Uuid, batches: Vec<i64>) -> Result<Vec<LogEntry>> {
+        let mut found = Vec::new();
+        for part in batches.chunks(100) {
+            let mut query = QueryBuilder::<Db>::new("SELECT position, entries FROM log WHERE tenant_id = ");
+            query.push_bind(tenant.0).push(" AND batch IN (");
+            let mut list = query.separated(", ");
+            for batch in part {
+                list.push_bind(*batch);
+            }
+            query.push(") ORDER BY position");
+            let rows: Vec<(i64, String)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+            for (position, text) in rows {
+                found.extend(event_log::read(position, &text)?.into_iter().filter(|entry| entry.resource == resource));
+            }
+        }
+        found.sort_by_key(|entry| entry.sequence);
+        found.dedup();
+        Ok(found)
     }
 }

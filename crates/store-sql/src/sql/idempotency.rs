@@ -20,7 +20,7 @@ impl IdempotencyRepo for SqlTx {
     ) -> Result<KeyClaim> {
         let Idempotency { operation, key, fingerprint } = idempotency;
         let won = sqlx::query(
-            "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, purge_after) \
+            "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at) \
              VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant_id, operation, key) DO NOTHING",
         )
         .bind(tenant.0)

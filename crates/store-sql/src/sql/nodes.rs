@@ -50,7 +50,8 @@ impl NodeRepo for SqlTx {
     }
 
     async fn delete_node(&mut self, id: NodeId) -> Result<()> {
-        sqlx::query("DELETE FROM nodes WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM messages WHERE owner = $1)")
+        self.prune_agenda_of(id).await?;
+        sqlx::query("DELETE FROM nodes WHERE id = $1 AND NOT EXISTS (SELECT 1 FROM agenda WHERE owner = $1)")
             .bind(id.0)
             .execute(self.conn())
             .await

@@ -15,7 +15,7 @@ use super::contacts::MetricsRow;
 use super::query::{Condition, List, all, is, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
-use crate::row::{corrupt, json};
+use crate::row::{corrupt, json, of_contact};
 
 const COLUMNS: &str = "id, country, version, created_at, updated_at, detail";
 
@@ -181,9 +181,12 @@ impl PeopleRepo for SqlTx {
 
     async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool> {
         for statement in [
-            "DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id IN \
-             (SELECT id FROM addresses WHERE tenant_id = $1 AND contact_id = $2)",
-            "DELETE FROM addresses WHERE tenant_id = $1 AND contact_id = $2",
+            concat!(
+                "DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+                of_contact!(),
+                ")"
+            ),
+            concat!("DELETE FROM addresses WHERE tenant_id = $1 AND ", of_contact!()),
             "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
         ] {
             sqlx::query(statement).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
@@ -201,8 +204,11 @@ impl PeopleRepo for SqlTx {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let mut query = QueryBuilder::<Db>::new("SELECT id, contact_id, kind, identifier, created_at FROM addresses WHERE tenant_id = ");
-        query.push_bind(tenant.0);
+        const ADDRESSES: &str = "SELECT id, contact_id, kind, identifier, created_at FROM addresses WHERE tenant_id = ";
+        let mut query = QueryBuilder::<Db>::new(ADDRESSES);
+        query.push_bind(tenant.0).push(" AND contact_id = id");
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+        query.push(" UNION ALL ").push(ADDRESSES).push_bind(tenant.0).push(" AND contact_id <> id");
         dialect::push_in(&mut query, "contact_id", ids.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id");
         let rows: Vec<AddressRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
@@ -298,7 +304,7 @@ impl PeopleRepo for SqlTx {
 
     async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()> {
         for statement in [
-            "UPDATE addresses SET contact_id = $3 WHERE tenant_id = $1 AND contact_id = $2",
+            concat!("UPDATE addresses SET contact_id = $3 WHERE tenant_id = $1 AND ", of_contact!()),
             "UPDATE merged_contacts SET target_id = $3 WHERE tenant_id = $1 AND target_id = $2",
         ] {
             sqlx::query(statement).bind(tenant.0).bind(source.uuid()).bind(target.uuid()).execute(self.conn()).await.or_end(self)?;
@@ -397,8 +403,8 @@ impl SqlTx {
             return Ok(());
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT a.id, (SELECT m.channel FROM messages m WHERE m.tenant_id = a.tenant_id AND m.recipient <> '' \
-             AND m.recipient = a.identifier ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
+            "SELECT a.id, (SELECT s.channel FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
+             WHERE m.tenant_id = a.tenant_id AND m.address_id = a.id ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "a.id", addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));

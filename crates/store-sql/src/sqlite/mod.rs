@@ -5,7 +5,7 @@
 
 mod checkpoint;
 mod dialect;
-mod hot;
+mod message_batch;
 mod private;
 mod writer;
 
@@ -69,7 +69,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{Connection as _, Sqlite, SqlitePool};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::hot::{Prepared, folded};
+use crate::message_batch::{Prepared, Writes, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error};
 use writer::Writer;
 
@@ -150,6 +150,8 @@ async fn cold_pool(path: &Path) -> Result<SqlitePool> {
 pub(crate) struct SqlTx {
     handle: Handle,
     failed: bool,
+    /// What is written right before the commit.
+    writes: Writes,
 }
 
 #[derive(Debug)]
@@ -161,7 +163,7 @@ enum Handle {
 
 impl From<Handle> for SqlTx {
     fn from(handle: Handle) -> Self {
-        Self { handle, failed: false }
+        Self { handle, failed: false, writes: Writes::default() }
     }
 }
 
@@ -182,7 +184,10 @@ impl SqlTx {
 
 #[async_trait]
 impl Tx for SqlTx {
-    async fn commit(self: Box<Self>) -> Result<()> {
+    async fn commit(mut self: Box<Self>) -> Result<()> {
+        if !self.failed {
+            self.flush().await?;
+        }
         match self.handle {
             Handle::Write(..) if self.failed => Err(ended()),
             Handle::Write(tx, _turn) => {

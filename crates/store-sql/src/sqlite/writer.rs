@@ -12,9 +12,11 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpointer;
-use super::{end_if_sync_failed, hot, rusqlite_error};
-use crate::hot::{AcceptOp, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
-use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+use super::message_batch::{self, Batch};
+use super::{end_if_sync_failed, rusqlite_error};
+use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+use crate::known::Memory;
+use crate::message_batch::{AcceptOp, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -120,9 +122,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn: &tokio::sync::Mutex<()>) {
+    let memory = Memory::default();
     while let Some(work) = next(shared) {
         let guard = turn.blocking_lock();
-        work.run(conn);
+        work.run(conn, &memory);
         checkpointer.after_commit(conn);
         drop(guard);
     }
@@ -163,12 +166,12 @@ impl Work {
         self.accepts.len() + self.transitions.len() + self.metrics.len() + self.deliveries.len()
     }
 
-    fn run(self, conn: &Connection) {
-        let outcome = self.attempt(conn);
+    fn run(self, conn: &Connection, memory: &Memory) {
+        let outcome = self.attempt(conn, memory);
         match outcome {
             Err(error) if may_be_one_item(&error) && self.len() > 1 => {
                 for half in self.halves() {
-                    half.run(conn);
+                    half.run(conn, memory);
                 }
             }
             Ok((accepted, transitioned, logged)) => {
@@ -180,19 +183,31 @@ impl Work {
             }
             Err(error) => {
                 tracing::error!(%error, "a batch was not written");
-                answer(self.accepts, Err(crate::hot::again(&error)));
-                answer(self.transitions, Err(crate::hot::again(&error)));
-                answer(self.deliveries, Err(crate::hot::again(&error)));
+                answer(self.accepts, Err(crate::message_batch::again(&error)));
+                answer(self.transitions, Err(crate::message_batch::again(&error)));
+                answer(self.deliveries, Err(crate::message_batch::again(&error)));
                 answer(self.metrics, Err(error));
             }
         }
     }
 
-    fn attempt(&self, conn: &Connection) -> Result<Answers> {
+    fn attempt(&self, conn: &Connection, memory: &Memory) -> Result<Answers> {
         conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
-        let outcome = self.write(conn);
+        let mut batch = Batch::default();
+        let mut outcome = self.write(conn, memory, &mut batch);
+        if batch.stale {
+            rollback(conn);
+            conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
+            memory.clear();
+            batch = Batch::default();
+            outcome = self.write(conn, memory, &mut batch);
+        }
         match outcome {
-            Ok(answers) => commit(conn).map(|()| answers),
+            Ok(answers) => {
+                commit(conn)?;
+                batch.committed(memory);
+                Ok(answers)
+            }
             Err(error) => {
                 rollback(conn);
                 Err(error)
@@ -200,13 +215,14 @@ impl Work {
         }
     }
 
-    fn write(&self, conn: &Connection) -> Result<Answers> {
-        let accepted = hot::accept(conn, &self.accepts)?;
-        let transitioned = hot::transition(conn, &self.transitions)?;
+    fn write(&self, conn: &Connection, memory: &Memory, batch: &mut Batch) -> Result<Answers> {
+        let accepted = message_batch::accept(conn, batch, &self.accepts)?;
+        let transitioned = message_batch::transition(conn, batch, memory, &self.transitions)?;
         for op in &self.metrics {
-            hot::add_metrics(conn, &op.item)?;
+            message_batch::add_metrics(conn, &op.item)?;
         }
-        let logged = self.deliveries.iter().map(|op| hot::log_deliveries(conn, &op.item)).collect::<Result<_>>()?;
+        let logged = self.deliveries.iter().map(|op| message_batch::log_deliveries(conn, &op.item)).collect::<Result<_>>()?;
+        batch.finish(conn, memory)?;
         Ok((accepted, transitioned, logged))
     }
 

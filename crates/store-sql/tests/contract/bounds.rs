@@ -51,7 +51,9 @@ pub(crate) async fn lists_do_without_the_chunks_of_large_requests(h: &Harness) {
         assert_eq!((expected.request.may_be_cut(), shown == expected), (is_cut, true));
         let bytes = h.number("SELECT CAST(MAX(LENGTH(request)) AS BIGINT) FROM messages").await;
         assert!(bytes <= limits::SPOOL_THRESHOLD_BYTES as i64, "{bytes}");
-        h.sql("DELETE FROM messages").await;
+        for table in ["messages", "states", "agenda"] {
+            h.sql(&format!("DELETE FROM {table}")).await;
+        }
     }
 }
 

@@ -68,76 +68,81 @@ async fn measure(h: &Harness, schema: &Schema, work: impl Future<Output = ()>) -
     Cost { rows, entries }
 }
 
+/// What a batch of one message costs beside the message: its row of the log, the next position, and its row of the agenda.
+const BATCH: [(&str, i64); 3] = [("insert log", 1), ("update log_heads", 1), ("insert agenda", 1)];
+const BORN: [(&str, i64); 2] = [("insert messages", 1), ("insert states", 1)];
+const CHANGED: [(&str, i64); 1] = [("update states", 1)];
+/// The agenda row of a batch whose last message moved on.
+const LEFT: (&str, i64) = ("delete agenda", 1);
+
+fn rows(parts: &[&[(&'static str, i64)]]) -> Vec<(&'static str, i64)> {
+    parts.concat()
+}
+
 pub(crate) async fn a_message_costs_few_rows(h: &Harness) {
-    let mut schema = Schema::of(h).await;
-    // The table of events is its own index in SQLite.
-    schema.indexes.retain(|index| index.columns != ["position"]);
+    let schema = Schema::of(h).await;
     h.accept(h.item(&phone(1))).await;
     watch(h, &schema).await;
-    let born = &[("insert messages", 1), ("insert events", 1)];
-    let changed = &[("update messages", 1), ("insert events", 1)];
+    let (born, changed) = (rows(&[&BORN, &BATCH]), rows(&[&CHANGED, &BATCH, &[LEFT]]));
 
     let mut item = h.item(&phone(1));
     let id = item.message.id;
     let accept = async |item| drop(h.accept(item).await);
-    assert_eq!(
-        measure(h, &schema, accept(item)).await,
-        cost(born, 5),
-        "accept: the key, the recipient, the queue; the event and its place in the log"
-    );
-    assert_eq!(measure(h, &schema, accept(h.claimed(&phone(1)))).await, cost(born, 5), "accept and start in one");
+    let what = "accept: message, address, state; the log by position and by batch; the agenda, and when it is due";
+    assert_eq!(measure(h, &schema, accept(item)).await, cost(&born, 7), "{what}");
+    assert_eq!(measure(h, &schema, accept(h.claimed(&phone(1)))).await, cost(&born, 7), "accept and start in one");
     let step = async |step| drop(h.step(id, step).await);
-    assert_eq!(measure(h, &schema, step(start(NODE, 0))).await, cost(changed, 3), "start: the owner; the event");
+    assert_eq!(measure(h, &schema, step(start(NODE, 0))).await, cost(&changed, 4), "start: no index entry of the state moves");
     let deferred = Outcome::Deferred { failure: failure(FailureCode::RateLimited) };
-    let quiet = cost(&[("update messages", 1)], 1);
-    assert_eq!(measure(h, &schema, step(settle(0, 1, deferred))).await, quiet, "put off: the queue; no event");
+    let quiet = cost(&[("update states", 1), ("insert agenda", 1), LEFT], 2);
+    assert_eq!(measure(h, &schema, step(settle(0, 1, deferred))).await, quiet, "put off: nothing is logged");
     step(start(NODE, 2)).await;
-    assert_eq!(measure(h, &schema, step(settle(1, 3, taken("p")))).await, cost(changed, 3), "settle: the deadline; the event");
+    assert_eq!(measure(h, &schema, step(settle(1, 3, taken("p")))).await, cost(&changed, 4), "settle");
     let delivered = receipt(ReceiptKind::Delivered, h.tick());
-    assert_eq!(measure(h, &schema, step(delivered)).await, cost(changed, 2), "receipt: the event");
+    let ended = cost(&[("update states", 1), ("insert log", 1), ("update log_heads", 1), LEFT], 2);
+    assert_eq!(measure(h, &schema, step(delivered)).await, ended, "receipt: it leaves the agenda");
     let again = receipt(ReceiptKind::Delivered, h.tick());
     assert_eq!(measure(h, &schema, step(again)).await, cost(&[], 0), "what is known is not written");
 
     item = with_key(h.claimed(&phone(1)), "key", 1);
     let keyed = item.message.id;
-    let with = [born, &[("insert idempotency_keys", 1)][..]].concat();
-    assert_eq!(measure(h, &schema, accept(item)).await, cost(&with, 6), "a key costs one row");
-    let with = [changed, &[("update idempotency_keys", 1)][..]].concat();
+    let with = rows(&[&born, &[("insert idempotency_keys", 1)]]);
+    assert_eq!(measure(h, &schema, accept(item)).await, cost(&with, 9), "a key costs one row: itself, and when it is looked at");
+    let with = rows(&[&CHANGED, &[("insert log", 1), ("update log_heads", 1), ("insert flagged", 1), LEFT]]);
     let refused = Outcome::Rejected { failure: failure(FailureCode::ContentRejected) };
     let end = async { drop(h.step(keyed, settle(0, 1, refused)).await) };
-    assert_eq!(measure(h, &schema, end).await, cost(&with, 4), "its end: the failed ones, the keys to forget; the event");
+    assert_eq!(measure(h, &schema, end).await, cost(&with, 3), "a failure is listed");
     let repeated = async { drop(h.store.accept(with_key(h.item(&phone(1)), "key", 1)).await.unwrap()) };
     assert_eq!(measure(h, &schema, repeated).await, cost(&[], 0), "a repeated request writes nothing");
 
-    let new = cost(&[born, &[("insert addresses", 1), ("insert contacts", 1)][..]].concat(), 9);
-    assert_eq!(measure(h, &schema, accept(h.item(&phone(2)))).await, new, "a new recipient");
+    let new = rows(&[&born, &[("insert addresses", 1), ("insert contacts", 1)]]);
+    assert_eq!(measure(h, &schema, accept(h.item(&phone(2)))).await, cost(&new, 11), "a new recipient");
     let batch: Vec<_> = (0..10).map(|_| h.item(&phone(1))).collect();
     let crowd = async { drop(h.accept_at_once(batch).await) };
-    let ten = cost(&[("insert messages", 10), ("insert events", 10)], 50);
-    assert_eq!(measure(h, &schema, crowd).await, ten, "a transaction costs nothing of its own");
+    let ten = rows(&[&[("insert messages", 10), ("insert states", 10)], &BATCH]);
+    assert_eq!(measure(h, &schema, crowd).await, cost(&ten, 34), "ten in a transaction share a row of the log and one of the agenda");
 }
 
 pub(crate) async fn a_message_with_a_price_costs_a_few_more(h: &Harness) {
-    let mut schema = Schema::of(h).await;
-    schema.indexes.retain(|index| index.columns != ["position"]);
+    let schema = Schema::of(h).await;
     h.accept(h.item(&phone(1))).await;
     let priced = |mut item: Accept| {
         let quote = Quote { channel: Channel::Sms, cost: message::Cost { fee: Micros(1), provider: Micros(2) }, state: QuoteState::Open };
         item.message.state.detail.money = Some(Money { quotes: vec![quote], ..Money::default() });
         item
     };
-    let first = h.accept(priced(h.claimed(&phone(1)))).await; // the world has a balance from now on
+    let first = h.accept(priced(h.claimed(&phone(1)))).await; // the tenant has a balance from now on
     watch(h, &schema).await;
     // One transfer a message, and one change of the balance however many messages there are.
     let batch: Vec<_> = (0..10).map(|_| priced(h.item(&phone(1)))).collect();
     let crowd = async { drop(h.accept_at_once(batch).await) };
     let moved = ("update balances", 1);
-    let ten = cost(&[("insert messages", 10), ("insert events", 10), ("insert ledger", 10), moved], 60);
-    assert_eq!(measure(h, &schema, crowd).await, ten);
+    let ten = rows(&[&[("insert messages", 10), ("insert states", 10), ("insert ledger", 10), moved], &BATCH]);
+    assert_eq!(measure(h, &schema, crowd).await, cost(&ten, 44));
     let settled = async { drop(h.step(first.id, settle(0, 1, taken("p"))).await) };
-    let changed = cost(&[("update messages", 1), ("insert events", 1)], 3);
+    let changed = cost(&rows(&[&CHANGED, &BATCH, &[LEFT]]), 4);
     assert_eq!(measure(h, &schema, settled).await, changed, "nothing is known before it arrives");
     let delivered = async { drop(h.step(first.id, receipt(ReceiptKind::Delivered, h.tick())).await) };
-    let paid = cost(&[("update messages", 1), ("insert events", 1), ("insert ledger", 1), moved], 3);
+    let paid = cost(&rows(&[&CHANGED, &[("insert log", 1), ("update log_heads", 1), ("insert ledger", 1), moved, LEFT]]), 3);
     assert_eq!(measure(h, &schema, delivered).await, paid);
 }

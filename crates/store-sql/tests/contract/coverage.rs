@@ -39,6 +39,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("contacts_come_in_the_order_of_messages", &["contacts_of_messages"]),
     ("what_is_due_comes_longest_due_first", &["due_messages"]),
     ("what_waits_is_walked_by_when_it_is_due", &["waiting_messages"]),
+    ("an_agenda_row_goes_with_its_last_message", &["prune_agenda"]),
     ("what_awaits_a_receipt_is_walked_newest_first", &["messages_awaiting_receipts"]),
     ("a_quota_counts_what_is_stored_and_refuses_the_rest", &["limit_storage", "find_storage", "delete_spool"]),
     ("a_row_that_nobody_guards_is_found", &["count_unguarded_messages"]),

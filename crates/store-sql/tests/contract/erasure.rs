@@ -17,7 +17,8 @@ const SECRET: &str = "a very private word";
 /// Every row of a table that holds the text.
 async fn holders(h: &Harness, text: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
-    for table in ["messages", "events", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels", "receipts"]
+    for table in
+        ["messages", "states", "log", "addresses", "contacts", "spool_chunks", "erasures", "suppressions", "contact_channels", "receipts"]
     {
         for row in h.sql(&format!("SELECT * FROM {table}")).await {
             if row.iter().flatten().any(|value| value.contains(text)) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Step, Wait};
+use nuncio_domain::lifecycle::{ReceiptKind, Step, Wait};
 use nuncio_domain::message::{Direction, HeldReason, Message, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, MessageId, Timestamp, limits};
@@ -13,7 +13,7 @@ use nuncio_store::{ContactFilter, DueMessage, MessageFilter, NewInbound};
 use serde_json::{Map, Value, json};
 
 use crate::harness::{Backend, Harness, NODE, World};
-use crate::make::{mark, phone, settle, start, taken, with_key};
+use crate::make::{mark, phone, receipt, settle, start, taken, with_key};
 
 async fn list_in(h: &Harness, world: &World, filter: &MessageFilter) -> Vec<MessageId> {
     let page = PageRequest::newest(100);
@@ -211,14 +211,18 @@ pub(crate) async fn a_filter_without_an_index_looks_at_so_many_rows(h: &Harness)
     item.message.state.route.channel = Channel::Voice;
     let wanted = h.accept(item).await.id;
     let other = h.sent(1).await.id;
-    h.copy_row("messages", other, h.tick(), 2 * rows, &[]).await;
+    h.step(other, crate::make::receipt(nuncio_domain::lifecycle::ReceiptKind::Delivered, h.tick())).await;
+    let now = h.tick();
+    for table in ["messages", "states"] {
+        h.copy_row(table, other, now, 2 * rows, &[]).await;
+    }
     let metadata = BTreeMap::from([("wanted".to_owned(), "yes".to_owned())]);
     let contact = h.read().await.find_address(h.world.tenant, &phone(1)).await.unwrap().map(|(_, contact)| contact);
     for (filter, streams) in [
         (MessageFilter { metadata, ..MessageFilter::default() }, 1),
         (MessageFilter { channel: vec![Channel::Voice], ..MessageFilter::default() }, 1),
-        (MessageFilter { status: vec![Status::Queued], to: Some(phone(1).identifier), ..MessageFilter::default() }, 1),
-        (MessageFilter { status: vec![Status::Queued], contact, ..MessageFilter::default() }, 2),
+        (MessageFilter { status: vec![Status::Queued], to: Some(phone(1).identifier), ..MessageFilter::default() }, 2),
+        (MessageFilter { status: vec![Status::Queued], contact, ..MessageFilter::default() }, 1),
     ] {
         let pages = walk(h, &filter, 5).await;
         let mut expected = vec![Vec::new(); 2 * streams];
@@ -382,16 +386,16 @@ pub(crate) async fn what_waits_is_walked_by_when_it_is_due(h: &Harness) {
     h.step(cancelled, Step::Cancel).await;
     let mut walked = Vec::new();
     for shard in 0..64 {
-        let (mut from, mut before) = (Timestamp::from_millis(i64::MIN), 0);
-        loop {
-            let page = h.read().await.waiting_messages(shard, from, 2).await.unwrap();
-            let Some(Wait::Attempt { due_at }) = page.last().and_then(|m| m.wait) else { break };
-            assert!(due_at >= from);
-            walked.extend(page.into_iter().map(|m| (due_at, m.id)));
-            from = due_at.plus(std::time::Duration::from_millis(1));
-            assert!(walked.len() > before, "a page brings something new");
-            before = walked.len();
-        }
+        let mut tx = h.read().await;
+        let all = tx.waiting_messages(shard, 99).await.unwrap();
+        let due = |message: &DueMessage| match message.wait {
+            Some(Wait::Attempt { due_at }) => due_at,
+            other => panic!("{other:?}"),
+        };
+        assert!(all.is_sorted_by_key(due));
+        let few = tx.waiting_messages(shard, 2).await.unwrap();
+        assert_eq!(few.len(), all.len().min(2));
+        walked.extend(all.iter().map(|m| (due(m), m.id)));
     }
     // On PostgreSQL each shard for itself.
     walked.sort();
@@ -413,14 +417,11 @@ pub(crate) async fn what_awaits_a_receipt_is_walked_newest_first(h: &Harness) {
     h.step(delivered.id, crate::make::receipt(nuncio_domain::lifecycle::ReceiptKind::Delivered, h.tick())).await;
     let mut walked = Vec::new();
     for shard in 0..64 {
-        let mut before = (Timestamp::from_millis(i64::MAX), MessageId::from_uuid(uuid::Uuid::max()));
-        loop {
-            let page = h.read().await.messages_awaiting_receipts(shard, before, 2).await.unwrap();
-            let Some((last, _)) = page.last() else { break };
-            let Some(Wait::Receipt { deadline }) = last.wait else { panic!("it waits for something else: {last:?}") };
-            before = (deadline, last.id);
-            assert!(page.iter().all(|(_, kind)| kind == "sim"));
-            let of_page: Vec<_> = page.iter().map(|(message, _)| message.id).collect();
+        let mut before = None;
+        while let Some(page) = h.read().await.messages_awaiting_receipts(shard, before).await.unwrap() {
+            before = Some(page.next);
+            assert!(page.messages.iter().all(|(message, kind)| matches!(message.wait, Some(Wait::Receipt { .. })) && kind == "sim"));
+            let of_page: Vec<_> = page.messages.iter().map(|(message, _)| message.id).collect();
             assert!(of_page.iter().all(|id| !walked.contains(id)), "once each");
             walked.extend(of_page);
         }
@@ -468,6 +469,8 @@ pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {
     let faults = [
         (0, "due_at = NULL"),
         (0, "owner = 1"),
+        (0, "agenda = NULL"),
+        (0, "agenda = agenda + 1"),
         (0, "wait = 0, due_at = NULL"),
         (0, "wait = 9"),
         (1, "owner = NULL"),
@@ -483,13 +486,13 @@ pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {
     ];
     for (at, fault) in faults {
         let id = h.literal(healthy[at]);
-        let columns = "status, wait, held, due_at, owner";
-        let row = h.sql(&format!("SELECT {columns} FROM messages WHERE id = {id}")).await.remove(0);
-        h.sql(&format!("UPDATE messages SET {fault} WHERE id = {id}")).await;
+        let columns = "status, wait, held, due_at, owner, agenda";
+        let row = h.sql(&format!("SELECT {columns} FROM states WHERE id = {id}")).await.remove(0);
+        h.sql(&format!("UPDATE states SET {fault} WHERE id = {id}")).await;
         assert_eq!(unguarded().await, 1, "{fault}");
         let values: Vec<_> = row.into_iter().map(|v| v.unwrap_or("NULL".to_owned())).collect();
         let restored: Vec<_> = columns.split(", ").zip(values).map(|(c, v)| format!("{c} = {v}")).collect();
-        h.sql(&format!("UPDATE messages SET {} WHERE id = {id}", restored.join(", "))).await;
+        h.sql(&format!("UPDATE states SET {} WHERE id = {id}", restored.join(", "))).await;
         assert_eq!(unguarded().await, 0, "restored after {fault}");
     }
     let mut tx = h.begin().await;
@@ -498,4 +501,36 @@ pub(crate) async fn a_row_that_nobody_guards_is_found(h: &Harness) {
     assert_eq!(unguarded().await, 1, "its owner is dead");
     h.step(healthy[1], Step::Recover { node: NODE, retry_in: crate::make::MINUTE }).await;
     assert_eq!(unguarded().await, 0);
+}
+
+pub(crate) async fn an_agenda_row_goes_with_its_last_message(h: &Harness) {
+    let rows = async || h.rows_of("agenda").await;
+    let items: Vec<_> = (0..3).map(|n| h.claimed(&phone(n))).collect();
+    let ids: Vec<_> = items.iter().map(|item| item.message.id).collect();
+    h.accept_at_once(items).await;
+    assert_eq!(rows().await, 1, "one row for the batch");
+    h.step(ids[0], settle(0, 1, taken("p"))).await;
+    assert_eq!(rows().await, 2, "one waits for its receipt");
+    for id in &ids {
+        h.step(*id, receipt(ReceiptKind::Delivered, h.tick())).await;
+        h.step(*id, settle(0, 1, taken("p"))).await;
+    }
+    assert_eq!(rows().await, 0, "all are final");
+
+    // A row that is not counted any more, as after a restart, is deleted once it is due.
+    let message = h.accept(h.item(&phone(1))).await;
+    let (tenant, id) = (h.world.tenant.0, h.literal(message.id));
+    let ids = match h.backend {
+        Backend::Sqlite => id.clone(),
+        Backend::Postgres => format!("uuid_send({id}::uuid)"),
+    };
+    h.sql(&format!("INSERT INTO agenda (tenant_id, id, shard, due_at, expires_at, ids) VALUES ({tenant}, 7, 0, 5, 9, {ids})")).await;
+    let prune = async |at: i64| {
+        let mut tx = h.begin().await;
+        let gone = tx.prune_agenda(Timestamp::from_millis(at), 9).await.unwrap();
+        tx.commit().await.unwrap();
+        gone
+    };
+    let due = message.state.due_at().unwrap().millis();
+    assert_eq!((prune(4).await, prune(5).await, prune(due).await, rows().await), (0, 1, 0, 1), "what guards a message stays");
 }

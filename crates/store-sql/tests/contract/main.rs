@@ -26,7 +26,6 @@ mod people;
 mod quotas;
 mod reassembly;
 mod receipts;
-mod restored;
 mod schema;
 mod suppressions;
 mod templates;
@@ -113,6 +112,7 @@ cases! {
             contacts_come_in_the_order_of_messages,
             what_is_due_comes_longest_due_first,
             what_waits_is_walked_by_when_it_is_due,
+            an_agenda_row_goes_with_its_last_message,
             what_awaits_a_receipt_is_walked_newest_first,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
@@ -231,7 +231,7 @@ cases! {
     }
     postgres {
         events {
-            a_row_that_commits_late_is_not_passed,
+            positions_follow_the_order_of_commits,
         }
         money {
             two_nodes_spend_no_more_than_there_is,
@@ -244,9 +244,6 @@ cases! {
             a_row_that_another_node_wrote_is_read_again,
             a_lane_survives_the_end_of_its_session,
             a_commit_without_an_answer_is_read_back,
-        }
-        restored {
-            a_log_from_another_cluster_is_read_on,
         }
         schema {
             both_databases_have_one_schema,

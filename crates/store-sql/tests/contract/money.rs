@@ -191,7 +191,7 @@ pub(crate) async fn a_message_that_cannot_be_paid_writes_nothing(h: &Harness) {
     assert_eq!(shortage, Shortage { balance, required: Micros(100) });
     let first = new(answers.remove(0)).0;
     assert_eq!(h.accounts().await, (50, 200, 0));
-    assert_eq!((h.rows_of("messages").await, h.rows_of("events").await, h.rows_of("idempotency_keys").await), (2, 2, 2));
+    assert_eq!((h.rows_of("messages").await, h.rows_of("states").await, h.rows_of("idempotency_keys").await), (2, 2, 2));
     // Nor a new recipient; and a repeat of what was accepted is a repeat, not a shortage.
     short(h.store.accept(priced(h.item(&phone(2)), 51)).await);
     assert_eq!(h.rows_of("contacts").await, 1);

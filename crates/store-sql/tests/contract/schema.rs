@@ -75,13 +75,10 @@ pub(crate) async fn both_databases_have_one_schema(h: &Harness) {
     let path = dir.path().join("nuncio.db");
     open(&Target::Sqlite(path.clone())).await.unwrap().close().await;
     let rows = |sql| crate::harness::sqlite_rows(&path, sql);
-    let mut sqlite = Schema::from_rows(rows(SQLITE_COLUMNS), rows(SQLITE_INDEXES));
+    let sqlite = Schema::from_rows(rows(SQLITE_COLUMNS), rows(SQLITE_INDEXES));
     let postgres = Schema::of(h).await;
     assert!(postgres.tables().len() > 10, "{:?}", postgres.tables());
     assert_eq!(sqlite.columns, postgres.columns, "table, column, whether it takes NULL");
-    // SQLite numbers events in commit order itself.
-    let position = Index { table: "events".to_owned(), columns: vec!["position".to_owned()], unique: true, predicate: String::new() };
-    assert!(sqlite.indexes.remove(&position));
     assert_eq!(sqlite.indexes, postgres.indexes);
     let text = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public' \
          AND table_name <> '_sqlx_migrations' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'";
@@ -91,7 +88,6 @@ pub(crate) async fn both_databases_have_one_schema(h: &Harness) {
 /// Unique keys that do not begin with the tenant: table and first column. This list may only shrink.
 const NOT_OF_A_TENANT: &[(&str, &str)] = &[
     ("api_keys", "hash"),
-    ("events", "position"),
     // A mail names an address and nothing else: two worlds cannot both have it.
     ("mail_domains", "domain"),
     ("mailboxes", "address"),
@@ -105,10 +101,7 @@ pub(crate) async fn the_tenant_begins_every_key(h: &Harness) {
     let schema = Schema::of(h).await;
     let keys = schema.indexes.iter().filter(|index| index.unique && index.columns[0] != "tenant_id");
     let found: BTreeSet<_> = keys.map(|index| (index.table.as_str(), index.columns[0].as_str())).collect();
-    let mut allowed: BTreeSet<_> = NOT_OF_A_TENANT.iter().copied().collect();
-    if h.backend == Backend::Postgres {
-        allowed.remove(&("events", "position"));
-    }
+    let allowed: BTreeSet<_> = NOT_OF_A_TENANT.iter().copied().collect();
     assert_eq!(found, allowed);
     for table in schema.tables() {
         assert!(schema.indexes.iter().any(|index| index.table == table && index.unique), "{table} has no key");

@@ -224,7 +224,7 @@ pub(crate) async fn a_message_that_cannot_be_read_fails_alone(h: &Harness) {
         messages.push(h.sending(n).await);
     }
     let broken = messages[5].clone();
-    h.sql(&format!("UPDATE messages SET detail = '{{' WHERE id = {}", h.literal(broken.id))).await;
+    h.sql(&format!("UPDATE states SET detail = '{{', revision = revision + 1 WHERE id = {}", h.literal(broken.id))).await;
     let items = messages.iter().map(|m| h.transition(m.id, settle(0, m.state.fence, taken("p")))).collect();
     let answers = h.steps_at_once(items).await;
     let mut written = BTreeSet::new();

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Balance, Moves, Purpose};
-use nuncio_domain::message::{Message, Money, QuoteState};
+use nuncio_domain::message::{Message, QuoteState};
 use nuncio_domain::{Micros, TenantId};
 use nuncio_store::Shortage;
 use uuid::Uuid;
 
-use crate::hot::Loaded;
+use crate::message_batch::Loaded;
 
 /// A row of the ledger.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +38,6 @@ pub(crate) struct Till {
 /// What a new message sets aside at its birth.
 pub(crate) fn sets_aside(message: &Message) -> i64 {
     message.state.detail.money.as_ref().filter(|money| !money.prepaid).map_or(0, |money| money.open().0)
-}
-
-/// Whether anything may yet be paid or given back for a message.
-pub(crate) fn is_open(money: Option<&Money>) -> bool {
-    money.is_some_and(Money::is_open)
 }
 
 impl Till {
@@ -78,8 +73,8 @@ impl Till {
 
     /// Pays and gives back what the steps of a batch settled about one message.
     pub(crate) fn settle(&mut self, (tenant, resource): (i64, Uuid), loaded: &Loaded) {
-        let (Some(before), Some(after)) = (&loaded.money, &loaded.state.detail.money) else { return };
-        let (at, sender) = (loaded.state.updated_at.millis(), after.limited_sender.map(|s| s.uuid()));
+        let (Some(before), Some(after)) = (&loaded.money, &loaded.known.state.detail.money) else { return };
+        let (at, sender) = (loaded.known.state.updated_at.millis(), after.limited_sender.map(|s| s.uuid()));
         let changed = before.quotes.iter().zip(&after.quotes).filter(|(before, after)| before.state != after.state);
         for (_, quote) in changed {
             let purpose = match quote.state {

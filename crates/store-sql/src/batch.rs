@@ -2,7 +2,7 @@
 
 use nuncio_store::{Result, StoreError};
 
-use crate::hot::{Op, again};
+use crate::message_batch::{Op, again};
 
 /// The most items of one transaction.
 pub(crate) const BATCH: usize = 256;

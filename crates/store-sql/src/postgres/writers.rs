@@ -1,4 +1,4 @@
-//! Two lanes, one for new messages and one for steps, each a task with a connection of its own.
+//! Two writers, one for new messages and one for steps, each a task with its own connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,49 +6,36 @@ use std::time::{Duration, Instant};
 use nuncio_domain::lifecycle::{Applied, Step, Wait};
 use nuncio_store::{Accepted, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{Connection as _, PgConnection};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::hot;
-use super::recent::Recent;
-use crate::hot::{AcceptOp, Op, Prepared, TransitionOp};
-use crate::lane::{BATCH, WAITING, answer, closed, full, may_be_one_item};
-use crate::sqlx_error;
+use super::message_batch::{self, Session};
+use super::session::failed;
+use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+use crate::known::Memory;
+use crate::message_batch::{AcceptOp, Op, Prepared, TransitionOp};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
 /// How long to wait before a lost server is asked again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Every statement of a lane finds its rows by key. A plan is made once, before the tables have grown and statistics are there: it
-/// must not be one that reads whole tables.
-const PLANS: [(&str, &str); 5] = [
-    ("plan_cache_mode", "force_generic_plan"),
-    ("enable_seqscan", "off"),
-    ("enable_bitmapscan", "off"),
-    ("enable_hashjoin", "off"),
-    ("enable_mergejoin", "off"),
-];
-
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct Writers {
     accepts: mpsc::Sender<AcceptOp>,
     transitions: mpsc::Sender<TransitionOp>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     closing: tokio::sync::watch::Sender<bool>,
 }
 
-impl Lanes {
-    pub(super) fn start(options: PgConnectOptions) -> Self {
-        let options = options.options(PLANS);
+impl Writers {
+    pub(super) fn start(url: &str) -> Self {
         let (closing, closed) = tokio::sync::watch::channel(false);
         let (accepts, accepted) = mpsc::channel(WAITING);
         let (transitions, transitioned) = mpsc::channel(WAITING);
-        let lane = Lane { options, conn: None, closing: closed, recent: Arc::default() };
-        let first = tokio::spawn(lane.sibling().run(accepted));
-        let second = tokio::spawn(lane.run(transitioned));
+        let writer = Writer { url: url.into(), session: None, closing: closed, memory: Arc::default() };
+        let first = tokio::spawn(writer.sibling().run(accepted));
+        let second = tokio::spawn(writer.run(transitioned));
         Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
     }
 
@@ -87,23 +74,13 @@ trait Kind: Sized + Send + Sync {
 
     /// Runs a batch.
     fn run(
-        conn: &mut PgConnection,
-        recent: &Recent,
+        session: &Session,
+        memory: &Memory,
         batch: &[Op<Self, Self::Answer>],
     ) -> impl Future<Output = Result<Vec<Self::Answer>, Trouble>> + Send;
 
-    /// Answers what can be written in a shorter way, which is on disk then; the rest is left to [`Self::run`].
-    fn at_once(
-        _conn: &mut PgConnection,
-        _recent: &Recent,
-        batch: &[Op<Self, Self::Answer>],
-    ) -> impl Future<Output = Result<Vec<Option<Self::Answer>>, Trouble>> + Send {
-        let nothing = batch.iter().map(|_| None).collect();
-        async { Ok(nothing) }
-    }
-
     /// After a commit whose outcome was lost: what one item's answer is, if it was written after all.
-    fn read_back(conn: &mut PgConnection, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
+    fn read_back(session: &Session, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
 }
 
 impl Kind for Box<Prepared> {
@@ -112,12 +89,12 @@ impl Kind for Box<Prepared> {
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn run(conn: &mut PgConnection, recent: &Recent, batch: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
-        hot::accept(conn, recent, batch).await
+    async fn run(session: &Session, memory: &Memory, batch: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
+        message_batch::accept(session, memory, batch).await
     }
 
-    async fn read_back(conn: &mut PgConnection, op: &AcceptOp) -> Result<Option<Accepted>> {
-        hot::written(conn, &op.item).await
+    async fn read_back(session: &Session, op: &AcceptOp) -> Result<Option<Accepted>> {
+        message_batch::written(session, &op.item).await
     }
 }
 
@@ -127,19 +104,17 @@ impl Kind for Transition {
     /// A start that was written and is believed not to be would leave its message to nobody.
     const PATIENCE: Duration = Duration::MAX;
 
-    async fn at_once(conn: &mut PgConnection, recent: &Recent, batch: &[TransitionOp]) -> Result<Vec<Option<Transitioned>>, Trouble> {
-        hot::facts_at_once(conn, recent, batch).await
+    async fn run(session: &Session, memory: &Memory, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
+        message_batch::transition(session, memory, batch).await
     }
 
-    async fn run(conn: &mut PgConnection, recent: &Recent, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
-        hot::transition(conn, recent, batch).await
-    }
-
-    async fn read_back(conn: &mut PgConnection, op: &TransitionOp) -> Result<Option<Transitioned>> {
+    async fn read_back(session: &Session, op: &TransitionOp) -> Result<Option<Transitioned>> {
         // Facts and all decisions but a start can be applied once more: the second time finds them done. A start that was written
         // shows as ours, one fence further.
         let Step::Start { node, fence, .. } = op.item.step else { return Ok(None) };
-        let Some(message) = hot::whole(conn, op.item.tenant, op.item.id).await? else { return Ok(Some(Transitioned::Missing)) };
+        let Some(message) = message_batch::whole(session, op.item.tenant, op.item.id).await? else {
+            return Ok(Some(Transitioned::Missing));
+        };
         let ours = message.state.wait == (Wait::Owned { node }) && message.state.fence == fence + 1;
         Ok(ours.then(|| Transitioned::Found {
             applied: Applied::Yes,
@@ -157,7 +132,7 @@ pub(super) enum Trouble {
     /// It was not written.
     Refused(StoreError),
     /// It may have been written.
-    LostCommit(sqlx::Error),
+    LostCommit(tokio_postgres::Error),
 }
 
 impl From<StoreError> for Trouble {
@@ -167,20 +142,9 @@ impl From<StoreError> for Trouble {
 }
 
 impl Trouble {
-    /// What went wrong with a statement that commits. A server that answers says no.
-    pub(super) fn of_commit(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::Database(_) => Self::Refused(sqlx_error(error)),
-            error => Self::LostCommit(error),
-        }
-    }
-
-    /// The same of a statement inside a transaction, with which everything is undone.
-    pub(super) fn into_store(self) -> StoreError {
-        match self {
-            Self::Refused(error) => error,
-            Self::LostCommit(error) => sqlx_error(error),
-        }
+    /// What went wrong with a statement that was sent with the commit. A server that answers has not committed.
+    pub(super) fn of_commit(error: tokio_postgres::Error) -> Self {
+        if error.as_db_error().is_some() { Self::Refused(failed(error)) } else { Self::LostCommit(error) }
     }
 
     /// A row that exists already, after a commit got no answer, is the row that it wrote after all.
@@ -190,18 +154,18 @@ impl Trouble {
 }
 
 #[derive(Debug)]
-struct Lane {
-    options: PgConnectOptions,
-    conn: Option<PgConnection>,
+struct Writer {
+    url: Arc<str>,
+    session: Option<Session>,
     closing: tokio::sync::watch::Receiver<bool>,
-    recent: Arc<Recent>,
+    memory: Arc<Memory>,
 }
 
-impl Lane {
-    /// One more lane with a connection of its own.
+impl Writer {
+    /// One more writer with its own connection.
     fn sibling(&self) -> Self {
-        let Self { options, closing, recent, .. } = self;
-        Self { options: options.clone(), conn: None, closing: closing.clone(), recent: Arc::clone(recent) }
+        let Self { url, closing, memory, .. } = self;
+        Self { url: Arc::clone(url), session: None, closing: closing.clone(), memory: Arc::clone(memory) }
     }
 
     async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>)
@@ -225,8 +189,7 @@ impl Lane {
     where
         I: Kind,
     {
-        let rest = self.at_once(batch).await;
-        let (mut stack, mut lost) = (Vec::from_iter(Some(rest).filter(|rest| !rest.is_empty())), 0);
+        let (mut stack, mut lost) = (vec![batch], 0);
         while let Some(mut batch) = stack.pop() {
             match self.attempt(&batch).await {
                 Ok(answers) => answer(batch, Ok(answers)),
@@ -244,24 +207,6 @@ impl Lane {
                 Err(Trouble::LostCommit(error)) => fail(batch, StoreError::InDoubt(error.to_string())),
             }
         }
-    }
-
-    /// Answers what [`Kind::at_once`] writes; whatever goes wrong there, the long way finds out.
-    async fn at_once<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
-    where
-        I: Kind,
-    {
-        let Some(mut conn) = self.conn.take() else { return batch };
-        let Ok(answers) = I::at_once(&mut conn, &self.recent, &batch).await else { return batch };
-        self.conn = Some(conn);
-        let mut rest = Vec::new();
-        for (op, written) in batch.into_iter().zip(answers) {
-            match written {
-                Some(written) => answer(vec![op], Ok(vec![written])),
-                None => rest.push(op),
-            }
-        }
-        rest
     }
 
     async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
@@ -285,15 +230,20 @@ impl Lane {
     where
         I: Kind,
     {
-        let mut conn = match self.conn.take() {
-            Some(conn) => conn,
-            None => open(&self.options).await?,
-        };
-        let outcome = I::run(&mut conn, &self.recent, batch).await;
+        let session = self.session().await?;
+        let outcome = I::run(&session, &self.memory, batch).await;
         if !matches!(outcome, Err(Trouble::LostCommit(_) | Trouble::Refused(StoreError::Unavailable(_)))) {
-            self.conn = Some(conn);
+            self.session = Some(session);
         }
         outcome
+    }
+
+    /// The connection, opened if there is none.
+    async fn session(&mut self) -> Result<Session> {
+        match self.session.take().filter(|session| !session.is_closed()) {
+            Some(session) => Ok(session),
+            None => message_batch::open(&self.url).await,
+        }
     }
 
     /// The commit got no answer: it may or may not have happened. The rows themselves tell, once the server is back. Answers the
@@ -321,12 +271,9 @@ impl Lane {
     }
 
     async fn read_one<I: Kind>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
-        let mut conn = match self.conn.take() {
-            Some(conn) => conn,
-            None => open(&self.options).await?,
-        };
-        let written = I::read_back(&mut conn, op).await?;
-        self.conn = Some(conn);
+        let session = self.session().await?;
+        let written = I::read_back(&session, op).await?;
+        self.session = Some(session);
         Ok(written)
     }
 }
@@ -334,12 +281,4 @@ impl Lane {
 fn fail<I, O>(batch: Vec<Op<I, O>>, error: StoreError) {
     tracing::error!(%error, items = batch.len(), "a batch was not written");
     answer(batch, Err(error));
-}
-
-async fn open(options: &PgConnectOptions) -> Result<PgConnection> {
-    let connecting = PgConnection::connect_with(options);
-    match tokio::time::timeout(Duration::from_secs(5), connecting).await {
-        Ok(conn) => conn.map_err(sqlx_error),
-        Err(_) => Err(StoreError::Unavailable("the PostgreSQL server does not answer".to_owned())),
-    }
 }

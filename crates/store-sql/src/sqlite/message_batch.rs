@@ -1,30 +1,33 @@
-//! The hot statements: prepared once, run in a loop.
+//! The statements of message batches: prepared once, run in a loop.
+
+use std::sync::Arc;
 
 use nuncio_domain::broadcast::{ContactStatus, Counts, Part, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{MessageId, Micros, TenantId, Timestamp, limits};
-use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, Operation, RawReceipt, Result, Transitioned};
+use nuncio_store::{Accepted, DeliveryLog, Idempotency, MetricRow, RawReceipt, Result, Transitioned};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::rusqlite_error as failed;
-use crate::hot::{
-    AcceptOp, Birth, Fold, Item, Loaded, Move, Moves, Named, Prepared, Reference, TransitionOp, asks_broadcast, items, tenants, unspool,
+use crate::agenda::{AgendaKey, AgendaRow};
+use crate::known::{KEPT_BYTES, Memory};
+use crate::ledger_batch::{Till, sets_aside};
+use crate::message_batch::{
+    AcceptOp, Birth, Fold, Item, Known, Loaded, Move, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Writes, asks_broadcast,
+    items, tenants, unspool,
 };
 use crate::quota::Quotas;
-use crate::row::{FixedRow, StateRow, first_sequence, json};
-use crate::till::{Till, sets_aside};
+use crate::row::{FixedRow, StateRow, json};
 
 const EPOCH: &str = "SELECT w.epoch, q.max_bytes, q.stored_bytes FROM worlds w LEFT JOIN storage_quotas q ON q.tenant_id = w.tenant_id \
      WHERE w.tenant_id = ?1";
 const COUNT_STORED: &str = "UPDATE storage_quotas SET stored_bytes = stored_bytes + ?2 WHERE tenant_id = ?1";
-const INSERT_KEY: &str =
-    "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING";
+const INSERT_KEY: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
 const FIND_KEY: &str = "SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
-const END_KEY: &str =
-    "UPDATE idempotency_keys SET purge_after = ?5 WHERE tenant_id = ?1 AND operation IN (?2, ?3) AND key = ?4 AND resource_id = ?6";
 const FREE_KEY: &str = "DELETE FROM idempotency_keys WHERE tenant_id = ?1 AND operation = ?2 AND key = ?3";
 const FIND_ADDRESS: &str = "SELECT id, contact_id FROM addresses WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3";
 const INSERT_CONTACT: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?4)";
@@ -36,16 +39,29 @@ const RESTORE: &str = "UPDATE OR IGNORE suppressions SET identifier = ?3 WHERE t
 const SUPPRESSED: &str = "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3 \
      AND (+sender_id = ?4 OR +sender_id = ?5) LIMIT 1";
 const IS_MARKED: &str = "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND kind = ?2 AND identifier = ?3 LIMIT 1";
-const INSERT_MESSAGE: &str = "INSERT INTO messages (tenant_id, id, shard, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, \
-     spooled, request, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail) \
-     VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)";
-const INSERT_EVENT: &str = "INSERT INTO events (tenant_id, resource_id, sequence, recorded_at, changes) VALUES (?1, ?2, ?3, ?4, ?5)";
-const LOAD: &str = "SELECT rowid, status, wait, held, due_at, owner, fence, version, expires_at, updated_at, channel, connection_id, provider, detail, \
-     idempotency_key, address_id FROM messages WHERE tenant_id = ?1 AND id = ?2";
-const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request, \
-     EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = messages.tenant_id AND s.identifier = messages.recipient \
-     AND s.kind = CASE messages.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END AND (+s.sender_id = zeroblob(16) OR +s.sender_id = messages.sender_id)) \
-     FROM messages WHERE rowid = ?1";
+const INSERT_MESSAGE: &str = "INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, \
+     idempotency_key, spooled, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+const INSERT_STATE: &str = "INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at, \
+     updated_at, channel, connection_id, agenda, provider, detail, history) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+const UPDATE_STATE: &str = "UPDATE states SET status = ?3, wait = ?4, held = ?5, due_at = ?6, owner = ?7, fence = ?8, version = ?9, \
+     revision = ?10, expires_at = ?11, updated_at = ?12, channel = ?13, connection_id = ?14, agenda = ?15, provider = ?16, detail = ?17, \
+     history = ?18 WHERE tenant_id = ?1 AND id = ?2 AND revision = ?10 - 1";
+const LOAD: &str = "SELECT s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, s.channel, \
+     s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history, m.address_id \
+     FROM states s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id WHERE s.tenant_id = ?1 AND s.id = ?2";
+const LOAD_FIXED: &str = "SELECT direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, spooled, request \
+     FROM messages WHERE tenant_id = ?1 AND id = ?2";
+const IS_SUPPRESSED: &str = "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND identifier = ?2 \
+     AND kind = CASE ?3 WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END AND (+sender_id = zeroblob(16) OR +sender_id = ?4) LIMIT 1";
+const NEXT_POSITION: &str = "INSERT INTO log_heads (tenant_id, position) VALUES (?1, 1) \
+     ON CONFLICT (tenant_id) DO UPDATE SET position = position + 1 RETURNING position";
+const INSERT_LOG: &str = "INSERT INTO log (tenant_id, position, batch, recorded_at, entries) VALUES (?1, ?2, ?3, ?4, ?5)";
+const INSERT_AGENDA: &str = "INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids) \
+     VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7)";
+const DELETE_AGENDA: &str = "DELETE FROM agenda WHERE tenant_id = ?1 AND id = ?2";
+const INSERT_FLAG: &str = "INSERT INTO flagged (tenant_id, kind, id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const DELETE_FLAG: &str = "DELETE FROM flagged WHERE tenant_id = ?1 AND kind = ?2 AND id = ?3";
 const FIND_REFERENCE: &str =
     "SELECT message_id, attempt, part FROM provider_refs WHERE tenant_id = ?1 AND connection_id = ?2 AND reference = ?3";
 const INSERT_REFERENCE: &str = "INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
@@ -54,8 +70,6 @@ const INSERT_REFERENCE: &str = "INSERT INTO provider_refs (tenant_id, connection
 const INSERT_RECEIPT: &str =
     "INSERT OR IGNORE INTO receipts (tenant_id, id, message_id, connection_id, reference, raw) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
-const UPDATE: &str = "UPDATE messages SET status = ?2, wait = ?3, held = ?4, due_at = ?5, owner = ?6, fence = ?7, version = ?8, expires_at = ?9, updated_at = ?10, \
-     channel = ?11, connection_id = ?12, provider = ?13, detail = ?14 WHERE rowid = ?1";
 const OPEN_CONTACT: &str = "SELECT 1 FROM broadcast_contacts c JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id \
      WHERE c.tenant_id = ?1 AND c.broadcast_id = ?2 AND c.id = ?3 AND c.status = ?4 AND b.status = ?5 AND b.fence = ?6";
 const STATUS: &str = "SELECT status FROM broadcasts WHERE tenant_id = ?1 AND id = ?2";
@@ -134,8 +148,71 @@ pub(super) fn log_deliveries(conn: &Connection, log: &DeliveryLog) -> Result<boo
     Ok(holds)
 }
 
+/// What one transaction writes, and what is remembered of it after the commit.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    writes: Writes,
+    known: Vec<((i64, Uuid), Known)>,
+    references: Vec<(i64, Uuid, String, Named)>,
+    rows: Vec<AgendaRow>,
+    /// A state was changed around this process, so that what memory says of it is wrong.
+    pub(super) stale: bool,
+}
+
+impl Batch {
+    /// Writes what the batch adds up to, as the last thing before the commit.
+    pub(super) fn finish(&mut self, conn: &Connection, memory: &Memory) -> Result<()> {
+        let writes = std::mem::take(&mut self.writes);
+        self.rows = writes.agenda.into_rows();
+        self.write_agenda(conn, &memory.agenda.emptied(&writes.leaving)).map_err(failed)?;
+        for flag in &writes.flags {
+            let values = params![flag.tenant, flag.kind, flag.id.as_bytes()];
+            conn.prepare_cached(INSERT_FLAG).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
+        }
+        for flag in &writes.flags_gone {
+            let values = params![flag.tenant, flag.kind, flag.id.as_bytes()];
+            conn.prepare_cached(DELETE_FLAG).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
+        }
+        for row in writes.log.into_rows() {
+            let position: i64 = conn
+                .prepare_cached(NEXT_POSITION)
+                .and_then(|mut statement| statement.query_row([row.tenant], |found| found.get(0)))
+                .map_err(failed)?;
+            let values = params![row.tenant, position, row.batch, row.recorded_at, row.text()];
+            conn.prepare_cached(INSERT_LOG).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
+        }
+        self.writes.leaving = writes.leaving;
+        Ok(())
+    }
+
+    fn write_agenda(&self, conn: &Connection, emptied: &[AgendaKey]) -> rusqlite::Result<()> {
+        for row in &self.rows {
+            conn.prepare_cached(INSERT_AGENDA)?.execute(params![
+                row.tenant,
+                row.id,
+                row.owner,
+                row.due_at,
+                row.connection.map(Uuid::into_bytes),
+                row.expires_at,
+                row.ids()
+            ])?;
+        }
+        for (tenant, id) in emptied {
+            conn.prepare_cached(DELETE_AGENDA)?.execute(params![tenant, id])?;
+        }
+        Ok(())
+    }
+
+    /// Remembers what is on disk now.
+    pub(super) fn committed(self, memory: &Memory) {
+        memory.agenda.committed(&self.writes.leaving, &self.rows);
+        memory.put(self.known.into_iter());
+        memory.name(self.references.into_iter());
+    }
+}
+
 /// Writes a batch of new messages. The answers must not be given before the commit.
-pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
+pub(super) fn accept(conn: &Connection, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
     let mut epochs = Vec::new();
     let mut quotas = Quotas::default();
     for tenant in tenants(ops) {
@@ -151,7 +228,10 @@ pub(super) fn accept(conn: &Connection, ops: &[AcceptOp]) -> Result<Vec<Accepted
         .map(|op| {
             let prepared = &op.item;
             let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
-            if known { accept_one(conn, prepared, &mut till, &mut quotas, &mut moves).map_err(failed)? } else { Ok(Accepted::Stale) }
+            if !known {
+                return Ok(Accepted::Stale);
+            }
+            accept_one(conn, batch, prepared, &mut till, &mut quotas, &mut moves).map_err(failed)?
         })
         .collect::<Result<Vec<_>>>()?;
     add_counts(conn, &moves).map_err(failed)?;
@@ -206,6 +286,7 @@ fn book(conn: &Connection, till: &Till) -> rusqlite::Result<()> {
 
 fn accept_one(
     conn: &Connection,
+    batch: &mut Batch,
     prepared: &Prepared,
     till: &mut Till,
     quotas: &mut Quotas,
@@ -246,16 +327,13 @@ fn accept_one(
         Ok(birth) => birth,
         Err(error) => return Ok(Err(error)),
     };
-    insert(conn, &birth)?;
+    insert(conn, batch, &birth)?;
     if message.state.detail.broadcast.is_some() {
         // Written at once: the same recipient may come twice in a batch.
         moves.born(&birth.born.message);
         for moved in moves.contacts.drain(..) {
             move_contact(conn, &moved)?;
         }
-    }
-    if suppressed && let Some(key) = &item.idempotency {
-        end_key(conn, (message.tenant.0, message.id.uuid()), &key.key, birth.born.state.updated_at)?;
     }
     Ok(Ok(birth.into()))
 }
@@ -304,7 +382,8 @@ fn claim_key(conn: &Connection, prepared: &Prepared, key: &Idempotency) -> rusql
         key.operation.number(),
         key.key,
         key.fingerprint,
-        message.id.uuid().as_bytes()
+        message.id.uuid().as_bytes(),
+        prepared.item.now.plus(limits::IDEMPOTENCY_RETENTION).millis()
     ])?;
     if inserted == 1 {
         return Ok(None);
@@ -316,13 +395,6 @@ fn claim_key(conn: &Connection, prepared: &Prepared, key: &Idempotency) -> rusql
             Ok(Accepted::Duplicate { original, same_request: fingerprint == key.fingerprint })
         })
         .map(Some)
-}
-
-fn end_key(conn: &Connection, (tenant, id): (i64, Uuid), key: &str, now: i64) -> rusqlite::Result<()> {
-    let purge_after = now + limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
-    let [send, react] = Operation::OF_MESSAGES.map(Operation::number);
-    conn.prepare_cached(END_KEY)?.execute(params![tenant, send, react, key, purge_after, id.as_bytes()])?;
-    Ok(())
 }
 
 fn is_suppressed(conn: &Connection, prepared: &Prepared, identifier: &str) -> rusqlite::Result<bool> {
@@ -371,9 +443,9 @@ fn make_address(conn: &Connection, prepared: &Prepared, marked: bool) -> rusqlit
     Ok((address, contact))
 }
 
-fn insert(conn: &Connection, birth: &Birth<'_>) -> rusqlite::Result<()> {
+fn insert(conn: &Connection, batch: &mut Batch, birth: &Birth<'_>) -> rusqlite::Result<()> {
     let born = &birth.born;
-    let (fixed, state) = (&born.fixed, &born.state);
+    let fixed = &born.fixed;
     conn.prepare_cached(INSERT_MESSAGE)?.execute(params![
         fixed.tenant_id,
         fixed.id.as_bytes(),
@@ -386,46 +458,74 @@ fn insert(conn: &Connection, birth: &Birth<'_>) -> rusqlite::Result<()> {
         fixed.idempotency_key,
         fixed.spooled,
         fixed.request,
-        state.status,
-        state.wait,
-        state.held,
-        state.due_at,
-        state.owner,
-        state.fence,
-        state.version,
-        state.expires_at,
-        state.updated_at,
-        state.channel,
-        state.connection_id.as_bytes(),
-        state.provider,
-        state.detail,
     ])?;
-    conn.prepare_cached(INSERT_EVENT)?.execute(params![
-        fixed.tenant_id,
-        fixed.id.as_bytes(),
-        born.sequence,
-        state.updated_at,
-        born.changes
-    ])?;
+    let write = batch.writes.born(born);
+    put_state(conn, INSERT_STATE, &write)?;
+    let small = fixed.spooled == 0 && fixed.request.len() <= KEPT_BYTES;
+    let mut message = born.message.clone();
+    message.address = nuncio_domain::AddressId::from_uuid(birth.address);
+    let state = message.state.clone();
+    let known = Known::after(&write, state, birth.address, small.then(|| Arc::new(message)));
+    batch.known.push(((fixed.tenant_id, fixed.id), known));
     Ok(())
 }
 
+/// Inserts or updates a state; returns whether the row was written.
+fn put_state(conn: &Connection, statement: &str, write: &StateWrite) -> rusqlite::Result<bool> {
+    let StateWrite { tenant, id, row, revision, agenda, history } = write;
+    let rows = conn.prepare_cached(statement)?.execute(params![
+        tenant,
+        id.as_bytes(),
+        row.status,
+        row.wait,
+        row.held,
+        row.due_at,
+        row.owner,
+        row.fence,
+        row.version,
+        revision,
+        row.expires_at,
+        row.updated_at,
+        row.channel,
+        row.connection_id.as_bytes(),
+        agenda,
+        row.provider,
+        row.detail,
+        history,
+    ])?;
+    Ok(rows == 1)
+}
+
 /// Applies a batch of steps. The answers must not be given before the commit.
-pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
-    let items = items(ops, |tenant, receipt| find_reference(conn, tenant, receipt).map_err(failed))?;
+pub(super) fn transition(conn: &Connection, batch: &mut Batch, memory: &Memory, ops: &[TransitionOp]) -> Result<Vec<Transitioned>> {
+    let items = items(ops, |tenant, receipt| match memory.named(tenant, receipt) {
+        Some(named) => Ok(Some(named)),
+        None => find_reference(conn, tenant, receipt).map_err(failed),
+    })?;
     let mut fold = Fold::default();
     for item in &items {
         let key = Fold::key(item);
-        let starts = items.len() == 1 || !fold.contains(&key);
-        if starts && let Some(loaded) = load(conn, key, &items)? {
+        if !fold.contains(&key)
+            && let Some(loaded) = load(conn, memory, key, &items)?
+        {
             fold.insert(key, loaded);
         }
     }
-    let answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
+    let mut answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
+    for key in fold.doubtful(&items, &answers) {
+        fold.remove(&key);
+        if let Some(loaded) = load(conn, memory, key, &items)? {
+            fold.insert(key, loaded);
+        }
+        for (item, answer) in items.iter().zip(&mut answers).filter(|(item, _)| Fold::key(item) == key) {
+            *answer = fold.apply(item)?;
+        }
+    }
     for reference in fold.references(&items) {
         let Reference { tenant, connection, reference, message, attempt, part } = reference;
         let values = params![tenant, connection.as_bytes(), reference, message.as_bytes(), attempt, part];
         conn.prepare_cached(INSERT_REFERENCE).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
+        batch.references.push((tenant, connection, reference.to_owned(), (message, attempt, part)));
     }
     for (tenant, message, receipt) in fold.receipts(&items) {
         let (id, connection) = (receipt.id.uuid(), receipt.connection.uuid());
@@ -433,9 +533,16 @@ pub(super) fn transition(conn: &Connection, ops: &[TransitionOp]) -> Result<Vec<
         conn.prepare_cached(INSERT_RECEIPT).and_then(|mut statement| statement.execute(values)).map_err(failed)?;
     }
     let mut till = Till::default();
-    for ((tenant, id), loaded) in fold.touched() {
-        write(conn, tenant, id, loaded)?;
-        till.settle((tenant, id), loaded);
+    for (key, loaded) in fold.touched() {
+        let write = batch.writes.update(key, loaded)?;
+        if !put_state(conn, UPDATE_STATE, &write).map_err(failed)? {
+            batch.stale = true;
+            return Err(crate::row::corrupt("states", format!("{} is not at revision {}", key.1, loaded.known.revision)));
+        }
+        batch.writes.written(&write, loaded);
+        till.settle(key, loaded);
+        let Known { state, address, .. } = &loaded.known;
+        batch.known.push((key, Known::after(&write, state.clone(), *address, None)));
     }
     let moves = fold.moves();
     moves.contacts.iter().try_for_each(|moved| move_contact(conn, moved)).map_err(failed)?;
@@ -451,111 +558,89 @@ fn find_reference(conn: &Connection, tenant: i64, receipt: &RawReceipt) -> rusql
     conn.prepare_cached(FIND_REFERENCE)?.query_row(key, read).optional()
 }
 
-fn load(conn: &Connection, (tenant, id): (i64, Uuid), items: &[Item<'_>]) -> Result<Option<Loaded>> {
-    let row = conn
-        .prepare_cached(LOAD)
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![tenant, id.as_bytes()], |row| {
-                    let state = StateRow {
-                        status: row.get(1)?,
-                        wait: row.get(2)?,
-                        held: row.get(3)?,
-                        due_at: row.get(4)?,
-                        owner: row.get(5)?,
-                        fence: row.get(6)?,
-                        version: row.get(7)?,
-                        expires_at: row.get(8)?,
-                        updated_at: row.get(9)?,
-                        channel: row.get(10)?,
-                        connection_id: uuid(row.get(11)?),
-                        provider: row.get(12)?,
-                        detail: row.get(13)?,
-                    };
-                    Ok((row.get::<_, i64>(0)?, state, row.get::<_, Option<String>>(14)?, uuid(row.get(15)?)))
-                })
-                .optional()
-        })
-        .map_err(failed)?;
-    let Some((rowid, state, idempotency_key, address)) = row else { return Ok(None) };
-    let starting = items.iter().any(|item| matches!(item.step, Step::Start { .. }) && Fold::key(item) == (tenant, id));
-    let (fixed, suppressed) = if starting { load_fixed(conn, rowid, tenant, id)? } else { (None, false) };
-    let mut loaded = Loaded::new(rowid, address, state.decode()?, idempotency_key, fixed, suppressed);
-    let asks = items.iter().any(|item| asks_broadcast(&item.step) && Fold::key(item) == (tenant, id));
+/// What is remembered of a message, or else what is stored.
+fn load(conn: &Connection, memory: &Memory, key: (i64, Uuid), items: &[Item<'_>]) -> Result<Option<Loaded>> {
+    let taken = memory.take(&key);
+    let remembered = taken.is_some();
+    let known = match taken {
+        Some(known) => Some(known),
+        None => read(conn, key)?,
+    };
+    let Some(mut known) = known else { return Ok(None) };
+    let mut suppressed = false;
+    if items.iter().any(|item| matches!(item.step, Step::Start { .. }) && Fold::key(item) == key) {
+        let message = match known.fixed.take() {
+            Some(message) => message,
+            None => Arc::new(read_fixed(conn, key)?.decode(known.state.clone())?),
+        };
+        let sender = message.sender.uuid();
+        let values = params![key.0, message.to, known.state.route.channel.number(), sender.as_bytes()];
+        suppressed = conn.prepare_cached(IS_SUPPRESSED).and_then(|mut statement| statement.exists(values)).map_err(failed)?;
+        known.fixed = Some(message);
+    }
+    let mut loaded = Loaded { remembered, ..Loaded::new(known, suppressed) };
+    let asks = items.iter().any(|item| asks_broadcast(&item.step) && Fold::key(item) == key);
     if asks && let Some(broadcast) = loaded.broadcast() {
         let status = conn
             .prepare_cached(STATUS)
-            .and_then(|mut statement| statement.query_row(params![tenant, broadcast.as_bytes()], |row| row.get(0)).optional());
+            .and_then(|mut statement| statement.query_row(params![key.0, broadcast.as_bytes()], |row| row.get(0)).optional());
         loaded.halt = status.map_err(failed)?.and_then(Status::from_number).and_then(Status::halt);
     }
     Ok(Some(loaded))
 }
 
-fn load_fixed(conn: &Connection, rowid: i64, tenant: i64, id: Uuid) -> Result<(Option<FixedRow>, bool)> {
-    let (mut fixed, suppressed) = conn
-        .prepare_cached(LOAD_FIXED)
-        .and_then(|mut statement| {
-            statement.query_row([rowid], |row| {
-                let fixed = FixedRow {
-                    tenant_id: tenant,
-                    id,
-                    direction: row.get(0)?,
-                    message_type: row.get(1)?,
-                    sender_id: uuid(row.get(2)?),
-                    address_id: uuid(row.get(3)?),
-                    recipient: row.get(4)?,
-                    sent_from: row.get(5)?,
-                    idempotency_key: row.get(6)?,
-                    spooled: row.get(7)?,
-                    request: row.get(8)?,
+fn read(conn: &Connection, (tenant, id): (i64, Uuid)) -> Result<Option<Known>> {
+    let row = conn.prepare_cached(LOAD).and_then(|mut statement| {
+        statement
+            .query_row(params![tenant, id.as_bytes()], |row| {
+                let state = StateRow {
+                    status: row.get(0)?,
+                    wait: row.get(1)?,
+                    held: row.get(2)?,
+                    due_at: row.get(3)?,
+                    owner: row.get(4)?,
+                    fence: row.get(5)?,
+                    version: row.get(6)?,
+                    expires_at: row.get(7)?,
+                    updated_at: row.get(8)?,
+                    channel: row.get(9)?,
+                    connection_id: uuid(row.get(10)?),
+                    provider: row.get(11)?,
+                    detail: row.get(12)?,
                 };
-                Ok((fixed, row.get::<_, bool>(9)?))
+                Ok((state, row.get(13)?, row.get(14)?, row.get(15)?, uuid(row.get(16)?)))
+            })
+            .optional()
+    });
+    let Some((state, revision, agenda, history, address)) = row.map_err(failed)? else { return Ok(None) };
+    Ok(Some(Known { state: state.decode()?, address, revision, agenda, history, fixed: None }))
+}
+
+fn read_fixed(conn: &Connection, (tenant, id): (i64, Uuid)) -> Result<FixedRow> {
+    let row = conn.prepare_cached(LOAD_FIXED).and_then(|mut statement| {
+        statement.query_row(params![tenant, id.as_bytes()], |row| {
+            Ok(FixedRow {
+                tenant_id: tenant,
+                id,
+                direction: row.get(0)?,
+                message_type: row.get(1)?,
+                sender_id: uuid(row.get(2)?),
+                address_id: uuid(row.get(3)?),
+                recipient: row.get(4)?,
+                sent_from: row.get(5)?,
+                idempotency_key: row.get(6)?,
+                spooled: row.get(7)?,
+                request: row.get(8)?,
             })
         })
-        .map_err(failed)?;
+    });
+    let mut fixed = row.map_err(failed)?;
     if fixed.spooled > 0 {
         let mut statement = conn.prepare_cached(CHUNKS).map_err(failed)?;
         let rows = statement.query_map(params![tenant, id.as_bytes()], |row| row.get(0)).map_err(failed)?;
         unspool(&mut fixed, rows.collect::<rusqlite::Result<_>>().map_err(failed)?)?;
     }
-    Ok((Some(fixed), suppressed))
-}
-
-fn write(conn: &Connection, tenant: i64, id: Uuid, loaded: &Loaded) -> Result<()> {
-    let state = StateRow::encode(&loaded.state)?;
-    conn.prepare_cached(UPDATE)
-        .and_then(|mut statement| {
-            statement.execute(params![
-                loaded.row,
-                state.status,
-                state.wait,
-                state.held,
-                state.due_at,
-                state.owner,
-                state.fence,
-                state.version,
-                state.expires_at,
-                state.updated_at,
-                state.channel,
-                state.connection_id.as_bytes(),
-                state.provider,
-                state.detail,
-            ])
-        })
-        .map_err(failed)?;
-    if !loaded.changes.is_empty() {
-        let sequence = first_sequence(loaded.state.version, &loaded.changes);
-        let changes = json(&loaded.changes)?;
-        conn.prepare_cached(INSERT_EVENT)
-            .and_then(|mut statement| statement.execute(params![tenant, id.as_bytes(), sequence, state.updated_at, changes]))
-            .map_err(failed)?;
-    }
-    if loaded.ended()
-        && let Some(key) = &loaded.idempotency_key
-    {
-        end_key(conn, (tenant, id), key, state.updated_at).map_err(failed)?;
-    }
-    Ok(())
+    Ok(fixed)
 }
 
 fn uuid(bytes: [u8; 16]) -> Uuid {

@@ -1,9 +1,12 @@
-//! What both databases share of the hot path: the items, their preparation off the lane, and folding.
+//! What both databases share of writing messages in batches: the items, their encoding before they enter the batch, the fold of
+//! transitions, and what a transaction writes because of it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use nuncio_domain::broadcast::{ContactStatus, Counts, Halt, Part};
+use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
 use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
@@ -12,6 +15,8 @@ use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, RawRec
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use crate::agenda::{Agenda, AgendaKey};
+use crate::event_log::{self, EntryRef, LogBatch};
 use crate::row::{FixedRow, StateRow, corrupt, json};
 
 /// One item of a lane, with the place where its answer goes.
@@ -119,7 +124,7 @@ impl Born {
             fixed,
             state: StateRow::encode(&message.state)?,
             sequence: crate::row::first_sequence(message.state.version, changes),
-            changes: json(&changes)?,
+            changes: event_log::without_words(changes)?,
             message,
         })
     }
@@ -257,63 +262,175 @@ pub(crate) struct Fold {
     order: Vec<(i64, Uuid)>,
 }
 
+/// A message as a batch found it, and what the batch made of it.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// The key of the row in the database's own terms.
-    pub(crate) row: i64,
-    pub(crate) address: Uuid,
-    pub(crate) state: State,
-    pub(crate) idempotency_key: Option<String>,
+    pub(crate) known: Known,
+    /// It comes from memory, and may be out of date.
+    pub(crate) remembered: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) touched: bool,
     /// As it was before the batch.
     pub(crate) money: Option<Money>,
-    was_final: bool,
-    /// Present when a step of the batch may start an attempt.
-    pub(crate) fixed: Option<FixedRow>,
+    pub(crate) flags: Flags,
     pub(crate) suppressed: bool,
     /// Why its broadcast lets no attempt start, if it was asked.
     pub(crate) halt: Option<Halt>,
     /// Where its recipient stood in the broadcast before; absent once the recipient is no longer its own.
-    stood: Option<(ContactStatus, Counts)>,
+    pub(crate) stood: Option<(ContactStatus, Counts)>,
 }
 
+/// What is known of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) state: State,
+    pub(crate) address: Uuid,
+    /// Raised by each write of the state.
+    pub(crate) revision: i64,
+    /// The agenda row that guards it.
+    pub(crate) agenda: Option<i64>,
+    /// Its entries in the event log.
+    pub(crate) history: Vec<u8>,
+    /// The part that never changes; present when an attempt of it may be started.
+    pub(crate) fixed: Option<Arc<Message>>,
+}
+
+/// Lists of rare messages that one of them is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flags {
+    failed: bool,
+    held: bool,
+}
+
+impl Flags {
+    fn of(state: &State) -> Self {
+        Self { failed: state.status == Status::Failed, held: matches!(state.wait, Wait::Held { .. }) }
+    }
+
+    /// The flags as they are stored, each with whether it is set.
+    fn each(self) -> [(i16, bool); 2] {
+        [(FAILED, self.failed), (HELD, self.held)]
+    }
+}
+
+/// Messages whose status is `failed`, as `flagged` stores it.
+pub(crate) const FAILED: i16 = 1;
+/// Messages that are held.
+pub(crate) const HELD: i16 = 2;
+
 impl Loaded {
-    pub(crate) fn new(
-        row: i64,
-        address: Uuid,
-        state: State,
-        idempotency_key: Option<String>,
-        fixed: Option<FixedRow>,
-        suppressed: bool,
-    ) -> Self {
-        let (was_final, money) = (state.is_final(), state.detail.money.clone());
+    pub(crate) fn new(known: Known, suppressed: bool) -> Self {
+        let state = &known.state;
         let part = state.detail.broadcast.filter(|part| !part.withdrawn);
-        let stood = part.map(|_| (ContactStatus::of(&state), Counts::of(&state)));
         Self {
-            row,
-            address,
-            state,
-            idempotency_key,
+            money: state.detail.money.clone(),
+            flags: Flags::of(state),
+            stood: part.map(|_| (ContactStatus::of(state), Counts::of(state))),
+            known,
+            remembered: false,
             changes: Vec::new(),
             touched: false,
-            money,
-            was_final,
-            fixed,
             suppressed,
             halt: None,
-            stood,
         }
     }
 
     /// The broadcast to ask before an attempt may start.
     pub(crate) fn broadcast(&self) -> Option<Uuid> {
-        self.state.detail.broadcast.map(|part| part.broadcast.uuid())
+        self.known.state.detail.broadcast.map(|part| part.broadcast.uuid())
+    }
+}
+
+/// A state to be written.
+#[derive(Debug)]
+pub(crate) struct StateWrite {
+    pub(crate) tenant: i64,
+    pub(crate) id: Uuid,
+    pub(crate) row: StateRow,
+    pub(crate) revision: i64,
+    pub(crate) agenda: Option<i64>,
+    pub(crate) history: Vec<u8>,
+}
+
+/// A message that enters or leaves a list of rare ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Flag {
+    pub(crate) tenant: i64,
+    pub(crate) kind: i16,
+    pub(crate) id: Uuid,
+}
+
+/// What one transaction writes beside the messages themselves.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    pub(crate) log: LogBatch,
+    pub(crate) agenda: Agenda,
+    /// Messages that leave their agenda row.
+    pub(crate) leaving: BTreeMap<AgendaKey, usize>,
+    pub(crate) flags: Vec<Flag>,
+    pub(crate) flags_gone: Vec<Flag>,
+    entries: HashMap<(i64, Uuid), EntryRef>,
+}
+
+impl Writes {
+    /// The first state of a new message.
+    pub(crate) fn born(&mut self, born: &Born) -> StateWrite {
+        let (tenant, id) = (born.fixed.tenant_id, born.fixed.id);
+        let what = (ResourceKind::Message, id, born.sequence);
+        let entry = self.log.push(tenant, what, born.state.updated_at, &born.changes);
+        let mut history = Vec::new();
+        event_log::append(&mut history, entry);
+        let agenda = self.agenda.guard(tenant, id, 1, &born.message.state);
+        for (kind, _) in Flags::of(&born.message.state).each().into_iter().filter(|(_, set)| *set) {
+            self.flags.push(Flag { tenant, kind, id });
+        }
+        StateWrite { tenant, id, row: born.state.clone(), revision: 1, agenda, history }
     }
 
-    /// Whether the message became final in this batch.
-    pub(crate) fn ended(&self) -> bool {
-        self.state.is_final() && !self.was_final
+    /// The next state of a message, which [`Self::written`] or [`Self::withdraw`] must be told about.
+    pub(crate) fn update(&mut self, (tenant, id): (i64, Uuid), loaded: &Loaded) -> Result<StateWrite> {
+        let Known { state, revision, history, .. } = &loaded.known;
+        let row = StateRow::encode(state)?;
+        let mut history = history.clone();
+        if !loaded.changes.is_empty() {
+            let sequence = crate::row::first_sequence(state.version, &loaded.changes);
+            let changes = event_log::without_words(&loaded.changes)?;
+            let entry = self.log.push(tenant, (ResourceKind::Message, id, sequence), row.updated_at, &changes);
+            event_log::append(&mut history, entry);
+            self.entries.insert((tenant, id), entry);
+        }
+        let revision = revision + 1;
+        Ok(StateWrite { tenant, id, revision, agenda: self.agenda.guard(tenant, id, revision, state), row, history })
+    }
+
+    /// A state was written: what follows from it.
+    pub(crate) fn written(&mut self, write: &StateWrite, loaded: &Loaded) {
+        let (tenant, id) = (write.tenant, write.id);
+        if let Some(agenda) = loaded.known.agenda {
+            *self.leaving.entry((tenant, agenda)).or_default() += 1;
+        }
+        for ((kind, before), (_, after)) in loaded.flags.each().into_iter().zip(Flags::of(&loaded.known.state).each()) {
+            match (before, after) {
+                (false, true) => self.flags.push(Flag { tenant, kind, id }),
+                (true, false) => self.flags_gone.push(Flag { tenant, kind, id }),
+                _ => {}
+            }
+        }
+    }
+
+    /// A state was not written, since another node changed it first.
+    pub(crate) fn withdraw(&mut self, write: &StateWrite) {
+        self.agenda.withdraw(write.tenant, write.id);
+        if let Some(entry) = self.entries.remove(&(write.tenant, write.id)) {
+            self.log.withdraw(write.tenant, entry);
+        }
+    }
+}
+
+impl Known {
+    /// A message as `write` wrote it.
+    pub(crate) fn after(write: &StateWrite, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
+        Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history.clone(), fixed }
     }
 }
 
@@ -331,27 +448,53 @@ impl Fold {
         self.loaded.contains_key(key)
     }
 
+    /// Takes out a message, so that it can be loaded again.
+    pub(crate) fn remove(&mut self, key: &(i64, Uuid)) {
+        self.loaded.remove(key);
+        self.order.retain(|other| other != key);
+    }
+
+    pub(crate) fn get(&self, key: &(i64, Uuid)) -> Option<&Loaded> {
+        self.loaded.get(key)
+    }
+
+    /// Messages that a step of the batch came too late for, if what memory says of them holds. They must be looked up.
+    pub(crate) fn doubtful(&self, items: &[Item<'_>], answers: &[Transitioned]) -> BTreeSet<(i64, Uuid)> {
+        let lost = items.iter().zip(answers).filter(|(_, answer)| matches!(answer, Transitioned::Found { applied: Applied::Lost, .. }));
+        lost.map(|(item, _)| Self::key(item)).filter(|key| self.loaded.get(key).is_some_and(|loaded| loaded.remembered)).collect()
+    }
+
+    /// Notes that nothing may be sent to the recipient of a message.
+    pub(crate) fn suppress(&mut self, key: &(i64, Uuid)) {
+        if let Some(loaded) = self.loaded.get_mut(key) {
+            loaded.suppressed = true;
+        }
+    }
+
     /// Applies one item and answers it. The answer must not be given before the commit.
     pub(crate) fn apply(&mut self, item: &Transition) -> Result<Transitioned> {
         let Some(loaded) = self.loaded.get_mut(&Self::key(item)) else { return Ok(Transitioned::Missing) };
         let seen = loaded.changes.len();
         let step = match &item.step {
-            Step::Start { fence, .. } if loaded.halt.is_some() && *fence == loaded.state.fence => &Step::Withdraw { halt: loaded.halt },
+            Step::Start { fence, .. } if loaded.halt.is_some() && *fence == loaded.known.state.fence => {
+                &Step::Withdraw { halt: loaded.halt }
+            }
             Step::Withdraw { .. } => &Step::Withdraw { halt: loaded.halt },
             Step::Start { node, fence, .. } => &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed },
             other => other,
         };
-        let applied = loaded.state.apply(step, item.now, &mut loaded.changes);
+        let state = &mut loaded.known.state;
+        let applied = state.apply(step, item.now, &mut loaded.changes);
         loaded.touched |= applied == Applied::Yes || loaded.changes.len() > seen;
-        let started = applied == Applied::Yes && matches!(item.step, Step::Start { .. }) && matches!(loaded.state.wait, Wait::Owned { .. });
+        let started = applied == Applied::Yes && matches!(item.step, Step::Start { .. }) && matches!(state.wait, Wait::Owned { .. });
         // A message starts once in a batch, and may be large.
-        let fixed = if started { loaded.fixed.take() } else { None };
-        let message = fixed.map(|fixed| fixed.decode(loaded.state.clone()).map(Box::new)).transpose()?;
+        let fixed = if started { loaded.known.fixed.take() } else { None };
+        let message = fixed.map(|fixed| Box::new(Message { state: state.clone(), ..Arc::unwrap_or_clone(fixed) }));
         Ok(Transitioned::Found {
             applied,
-            state: Box::new(loaded.state.clone()),
+            state: Box::new(state.clone()),
             changes: loaded.changes[seen..].to_vec(),
-            address: AddressId::from_uuid(loaded.address),
+            address: AddressId::from_uuid(loaded.known.address),
             message,
         })
     }
@@ -376,7 +519,7 @@ impl Fold {
         for item in items.iter().map(|item| &**item) {
             let Step::Settle { attempt, outcome, .. } = &item.step else { continue };
             let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
-            let Some(made) = loaded.state.detail.attempts.get(*attempt) else { continue };
+            let Some(made) = loaded.known.state.detail.attempts.get(*attempt) else { continue };
             let (tenant, message) = Self::key(item);
             for (reference, part) in outcome.references().iter().zip(0_i16..) {
                 let connection = made.connection.uuid();
@@ -393,7 +536,7 @@ impl Fold {
     /// The receipts as they came, with their world and message.
     pub(crate) fn receipts<'a>(&self, items: &'a [Item<'_>]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
         // Of a message that was erased nothing is kept that came from outside.
-        let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.state.detail.erased);
+        let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.known.state.detail.erased);
         let known = items.iter().map(|item| &**item).filter(is_kept);
         known.filter_map(|item| item.raw.as_deref().map(|raw| (item.tenant.0, item.id.uuid(), raw))).collect()
     }
@@ -403,7 +546,7 @@ impl Fold {
         let mut moves = Moves::default();
         for ((tenant, id), loaded) in self.loaded.iter().filter(|(_, l)| l.touched) {
             if let Some(stood) = loaded.stood {
-                moves.add(*tenant, *id, stood, &loaded.state);
+                moves.add(*tenant, *id, stood, &loaded.known.state);
             }
         }
         moves.contacts.sort_unstable_by_key(|m| (m.tenant, m.part.broadcast, m.part.contact));
@@ -454,11 +597,6 @@ pub(crate) fn again(error: &StoreError) -> StoreError {
     }
 }
 
-/// The shard of a message, 0 to 63.
-pub(crate) fn shard(id: Uuid) -> i16 {
-    i16::from(id.as_bytes()[15] & 63)
-}
-
 #[cfg(test)]
 mod tests {
     use nuncio_domain::Channel;
@@ -466,7 +604,7 @@ mod tests {
     /// Suppressions are found by what identifies a recipient on the message's channel, which the statements tell by numbers.
     #[test]
     fn the_statements_know_what_identifies_a_recipient_on_each_channel() {
-        for source in [include_str!("sqlite/hot.rs"), include_str!("postgres/hot.rs")] {
+        for source in [include_str!("sqlite/message_batch.rs"), include_str!("postgres/message_batch.rs")] {
             let (_, rest) = source.split_once(".channel WHEN ").expect("a CASE by channel");
             let (cases, rest) = rest.split_once(" ELSE ").expect("an ELSE");
             let otherwise: i16 = rest.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");

@@ -1,3 +1,0 @@
--- What messages took over from the reservation of their broadcast, and what is set aside for them now.
-ALTER TABLE broadcast_counts ADD COLUMN prepaid BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE broadcast_counts ADD COLUMN held BIGINT NOT NULL DEFAULT 0;

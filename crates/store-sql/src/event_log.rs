@@ -1,0 +1,156 @@
+//! The event log: one row per tenant and batch, with an entry per resource that changed.
+//!
+//! An entry holds neither the words of a provider nor its identifiers: those stay with the message, where an erasure finds them, so that
+//! no row of the log ever has to be rewritten because one of its messages is erased.
+
+use std::collections::BTreeMap;
+
+use nuncio_domain::Timestamp;
+use nuncio_domain::event::ResourceKind;
+use nuncio_domain::lifecycle::Change;
+use nuncio_store::{LogEntry, Occurrence, Position, Result, Told};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::row::{corrupt, fingerprint, json};
+
+/// Bytes of one reference to a log entry in the history of a message.
+const REFERENCE: usize = 10;
+
+/// A row to be written.
+#[derive(Debug)]
+pub(crate) struct LogRow {
+    pub(crate) tenant: i64,
+    /// The identifier of the batch, by which messages refer to the row. Its position is not known before the transaction ends.
+    pub(crate) batch: i64,
+    pub(crate) recorded_at: i64,
+    entries: Vec<Option<String>>,
+}
+
+impl LogRow {
+    /// A JSON array. An entry that was withdrawn is null, so that the numbers of the others hold.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::with_capacity(2 + self.entries.iter().map(|entry| entry.as_ref().map_or(5, |e| e.len() + 1)).sum::<usize>());
+        for entry in &self.entries {
+            text.push(if text.is_empty() { '[' } else { ',' });
+            text.push_str(entry.as_deref().unwrap_or("null"));
+        }
+        text.push(']');
+        text
+    }
+
+    fn is_empty(&self) -> bool {
+        self.entries.iter().all(Option::is_none)
+    }
+}
+
+/// Where an entry stands: its batch, and its number in there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct EntryRef {
+    pub(crate) batch: i64,
+    pub(crate) number: u16,
+}
+
+/// The log rows of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct LogBatch(BTreeMap<i64, LogRow>);
+
+impl LogBatch {
+    /// Adds an entry. `changes` is JSON.
+    pub(crate) fn push(
+        &mut self,
+        tenant: i64,
+        (kind, resource, sequence): (ResourceKind, Uuid, i64),
+        recorded_at: i64,
+        changes: &str,
+    ) -> EntryRef {
+        let batch = || fingerprint(b"log", resource, sequence);
+        let row = self.0.entry(tenant).or_insert_with(|| LogRow { tenant, batch: batch(), recorded_at, entries: Vec::new() });
+        row.recorded_at = row.recorded_at.max(recorded_at);
+        row.entries.push(Some(format!("[{},\"{}\",{sequence},{recorded_at},{changes}]", kind.number(), resource.simple())));
+        EntryRef { batch: row.batch, number: (row.entries.len() - 1) as u16 }
+    }
+
+    /// Takes back an entry whose change was not written.
+    pub(crate) fn withdraw(&mut self, tenant: i64, entry: EntryRef) {
+        if let Some(row) = self.0.get_mut(&tenant) {
+            row.entries[usize::from(entry.number)] = None;
+        }
+    }
+
+    /// The rows to write, by tenant.
+    pub(crate) fn into_rows(self) -> Vec<LogRow> {
+        self.0.into_values().filter(|row| !row.is_empty()).collect()
+    }
+}
+
+/// What the log keeps of the changes of a message, as JSON.
+pub(crate) fn without_words(changes: &[Change]) -> Result<String> {
+    let mut kept = changes.to_vec();
+    for change in &mut kept {
+        change.forget_words();
+    }
+    json(&kept)
+}
+
+/// Appends a reference to the history of a message.
+pub(crate) fn append(history: &mut Vec<u8>, entry: EntryRef) {
+    history.extend_from_slice(&entry.batch.to_le_bytes());
+    history.extend_from_slice(&entry.number.to_le_bytes());
+}
+
+/// Reads the history of a message, oldest first.
+pub(crate) fn history(bytes: &[u8]) -> Vec<EntryRef> {
+    let (references, _) = bytes.as_chunks::<REFERENCE>();
+    let read = |r: &[u8; REFERENCE]| {
+        let (batch, number) = r.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+        let number = number.first_chunk::<2>().copied().unwrap_or_default();
+        EntryRef { batch: i64::from_le_bytes(*batch), number: u16::from_le_bytes(number) }
+    };
+    references.iter().map(read).collect()
+}
+
+/// Kind and identifier of the resource, sequence, time and changes.
+#[derive(Deserialize)]
+struct Stored<'a>(i16, &'a str, i64, i64, #[serde(borrow)] &'a RawValue);
+
+/// Reads the entries of a row, with their positions.
+pub(crate) fn read(position: i64, text: &str) -> Result<Vec<LogEntry>> {
+    let wrong = |e: serde_json::Error| corrupt("log", e);
+    let stored: Vec<Option<Stored<'_>>> = serde_json::from_str(text).map_err(wrong)?;
+    let entries = stored.into_iter().zip(0_i64..).filter_map(|(stored, number)| Some((stored?, number)));
+    entries
+        .map(|(Stored(kind, resource, sequence, recorded_at, changes), number)| {
+            let told = match ResourceKind::from_number(kind).ok_or_else(|| corrupt("log", format!("kind {kind}")))? {
+                ResourceKind::Message => Told::Message(serde_json::from_str(changes.get()).map_err(wrong)?),
+                other => Told::Other(other, serde_json::from_str(changes.get()).map_err(wrong)?),
+            };
+            let resource = Uuid::try_parse(resource).map_err(|e| corrupt("log", e))?;
+            let position = Position { commit: position, entry: number };
+            Ok(LogEntry { position, resource, sequence, recorded_at: Timestamp::from_millis(recorded_at), told })
+        })
+        .collect()
+}
+
+/// A row without what it holds of a resource other than a message, except its identifier.
+pub(crate) fn forget(text: &str, kind: ResourceKind, resource: Uuid) -> Result<String> {
+    let wrong = |e: serde_json::Error| corrupt("log", e);
+    let stored: Vec<Option<Stored<'_>>> = serde_json::from_str(text).map_err(wrong)?;
+    let name = resource.simple().to_string();
+    let entry = |Stored(of, id, sequence, at, changes): Stored<'_>| {
+        if of != kind.number() || id != name {
+            return Ok(format!("[{of},\"{id}\",{sequence},{at},{changes}]"));
+        }
+        let mut occurrences: Vec<Occurrence> = serde_json::from_str(changes.get()).map_err(wrong)?;
+        for occurrence in &mut occurrences {
+            let id = occurrence.data.get(kind.as_str()).and_then(|r| r.get("id")).cloned();
+            occurrence.data.clear();
+            occurrence.data.insert(kind.as_str().to_owned(), serde_json::json!({"id": id.unwrap_or(Value::Null)}));
+        }
+        Ok(format!("[{of},\"{id}\",{sequence},{at},{}]", json(&occurrences)?))
+    };
+    let entries = stored.into_iter().map(|stored| stored.map_or(Ok("null".to_owned()), entry)).collect::<Result<Vec<_>>>()?;
+    Ok(format!("[{}]", entries.join(",")))
+}

@@ -1,0 +1,130 @@
+//! A connection for message batches: its statements are prepared once, and several may be under way at a time.
+//!
+//! Statements whose futures are polled together are sent together and run in the order of their first poll, so that a transaction takes
+//! as many round trips as it has to look at answers. After a failed statement PostgreSQL fails all others up to the end of the
+//! transaction, and a `COMMIT` then rolls back: a transaction is committed only if none of its statements failed.
+
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use nuncio_store::{Result, StoreError};
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Row, Statement};
+
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Every statement finds its rows by key. A plan is made once, before the tables have grown and statistics are there: it must not be one
+/// that reads whole tables.
+const SETTINGS: &str = "-c synchronous_commit=on -c lock_timeout=1s -c statement_timeout=5s -c idle_in_transaction_session_timeout=2s \
+     -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c plan_cache_mode=force_generic_plan \
+     -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
+
+/// Parameters of a statement.
+pub(super) type Params<'a> = [&'a (dyn ToSql + Sync)];
+
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident = $sql:expr;)+) => {
+        /// The statements of a session.
+        #[derive(Debug)]
+        pub(super) struct Statements {
+            $($(#[$doc])* pub(super) $name: tokio_postgres::Statement,)+
+        }
+
+        impl Statements {
+            pub(super) async fn prepare(client: &tokio_postgres::Client) -> std::result::Result<Self, tokio_postgres::Error> {
+                $(let $name = client.prepare($sql);)+
+                let ($($name,)+) = tokio::try_join!($($name,)+)?;
+                Ok(Self { $($name,)+ })
+            }
+        }
+    };
+}
+pub(super) use statements;
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Session<S> {
+    client: Client,
+    pub(super) statements: S,
+    connection: JoinHandle<()>,
+}
+
+impl<S> Drop for Session<S> {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}
+
+/// Opens a connection to the database of `url`.
+pub(super) async fn connect(url: &str) -> Result<(Client, JoinHandle<()>)> {
+    let mut config = tokio_postgres::Config::from_str(url).map_err(|e| StoreError::Unavailable(e.to_string()))?;
+    config.application_name("nuncio").connect_timeout(CONNECT);
+    let options = config.get_options().map_or_else(|| SETTINGS.to_owned(), |own| format!("{own} {SETTINGS}"));
+    config.options(options);
+    match tokio::time::timeout(CONNECT, config.connect(NoTls)).await {
+        Ok(connected) => {
+            let (client, connection) = connected.map_err(failed)?;
+            let task = tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    tracing::warn!(%error, "a connection to PostgreSQL ended");
+                }
+            });
+            Ok((client, task))
+        }
+        Err(_) => Err(StoreError::Unavailable("the PostgreSQL server does not answer".to_owned())),
+    }
+}
+
+impl<S> Session<S> {
+    pub(super) fn new((client, connection): (Client, JoinHandle<()>), statements: S) -> Self {
+        Self { client, statements, connection }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    pub(super) async fn query(&self, statement: &Statement, params: &Params<'_>) -> std::result::Result<Vec<Row>, tokio_postgres::Error> {
+        self.client.query(statement, params).await
+    }
+
+    /// Runs a query, unless there is nothing to run it for.
+    pub(super) async fn query_if(
+        &self,
+        wanted: bool,
+        statement: &Statement,
+        params: &Params<'_>,
+    ) -> std::result::Result<Vec<Row>, tokio_postgres::Error> {
+        if wanted { self.client.query(statement, params).await } else { Ok(Vec::new()) }
+    }
+
+    /// Runs a statement, unless there is nothing to run it for; returns how many rows it wrote.
+    pub(super) async fn execute(
+        &self,
+        wanted: bool,
+        statement: &Statement,
+        params: &Params<'_>,
+    ) -> std::result::Result<u64, tokio_postgres::Error> {
+        if wanted { self.client.execute(statement, params).await } else { Ok(0) }
+    }
+
+    pub(super) async fn run(&self, sql: &str) -> std::result::Result<(), tokio_postgres::Error> {
+        self.client.batch_execute(sql).await
+    }
+}
+
+/// What went wrong with a statement.
+pub(super) fn failed(error: tokio_postgres::Error) -> StoreError {
+    let Some(code) = error.code() else { return StoreError::Unavailable(error.to_string()) };
+    let message = error.as_db_error().map_or_else(|| error.to_string(), |e| e.message().to_owned());
+    match code.code() {
+        "23505" => StoreError::Conflict(Box::new(error)),
+        // Deadlock, serialization, lock and statement time-outs.
+        "40P01" | "40001" | "55P03" | "57014" => StoreError::Busy(message),
+        // Shutting down, starting up, read-only, no space, too many connections.
+        "57P01" | "57P02" | "57P03" | "25006" | "53100" | "53300" => StoreError::Unavailable(message),
+        _ => StoreError::Other(Box::new(error)),
+    }
+}
