@@ -1,6 +1,8 @@
 //! Recipients: phone numbers, email addresses and chat ids, parsed once at the door.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rlibphonenumber::{NumberLengthType, PHONE_NUMBER_UTIL, PhoneNumberFormat, PhoneNumberType, ValidationError};
 use serde::{Deserialize, Serialize};
@@ -95,19 +97,72 @@ fn strict_phone(text: &str) -> Result<String, InvalidRecipient> {
     if !(5..=15).contains(&digits.len()) || !digits.bytes().all(|b| b.is_ascii_digit()) || digits.starts_with('0') {
         return Err(invalid(text, "is not a phone number: + and 5 to 15 digits, country code first", PHONE));
     }
-    let number = PHONE_NUMBER_UTIL.parse(text, None).map_err(|_| invalid(text, "has no known country code", PHONE))?;
-    let e164 = PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164);
-    if e164 != text {
-        return Err(invalid(text, "is not in E.164 form", PHONE));
+    match looked_up(text).wrong {
+        Some(what) => Err(invalid(text, what, PHONE)),
+        None => Ok(text.to_owned()),
     }
+}
+
+/// What the numbering plans say of a text that begins with `+`.
+#[derive(Clone, Debug)]
+struct LookedUp {
+    /// Why it is no E.164 number.
+    wrong: Option<&'static str>,
+    facts: PhoneFacts,
+}
+
+/// The numbers that were looked up last, in two generations: the older one goes when the younger is full. A look costs some regular
+/// expressions, and each number is looked up several times on its way.
+#[derive(Default)]
+struct Lately {
+    young: HashMap<Box<str>, LookedUp>,
+    old: HashMap<Box<str>, LookedUp>,
+}
+
+/// Numbers of one generation.
+const GENERATION: usize = 4_096;
+static LATELY: LazyLock<Mutex<Lately>> = LazyLock::new(Mutex::default);
+
+fn looked_up(text: &str) -> LookedUp {
+    let lock = || LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let lately = lock();
+        if let Some(known) = lately.young.get(text).or_else(|| lately.old.get(text)) {
+            return known.clone();
+        }
+    }
+    let found = look_up(text);
+    // What is longer is no number, and not worth the room.
+    if text.len() <= 16 {
+        let mut lately = lock();
+        if lately.young.len() >= GENERATION {
+            lately.old = std::mem::take(&mut lately.young);
+        }
+        lately.young.insert(text.into(), found.clone());
+    }
+    found
+}
+
+fn look_up(text: &str) -> LookedUp {
+    let nothing = PhoneFacts { country: String::new(), assigned: false };
+    let Ok(number) = PHONE_NUMBER_UTIL.parse(text, None) else {
+        return LookedUp { wrong: Some("has no known country code"), facts: nothing };
+    };
+    let region = PHONE_NUMBER_UTIL.get_region_for_number(&number);
+    let facts = PhoneFacts {
+        country: region.map_or_else(String::new, |region| region.as_region_str().to_string()),
+        assigned: PHONE_NUMBER_UTIL.is_valid_number(&number),
+    };
     // Longer ones may be of a plan that is newer than ours; shorter ones lack an area code or were cut.
-    if matches!(
-        PHONE_NUMBER_UTIL.is_possible_number_with_reason(&number),
-        Err(ValidationError::TooShort) | Ok(NumberLengthType::IsPossibleLocalOnly)
-    ) {
-        return Err(invalid(text, "is too short for a number of its country", PHONE));
-    }
-    Ok(text.to_owned())
+    let length = PHONE_NUMBER_UTIL.is_possible_number_with_reason(&number);
+    let wrong = if PHONE_NUMBER_UTIL.format(&number, PhoneNumberFormat::E164) != text {
+        Some("is not in E.164 form")
+    } else if matches!(length, Err(ValidationError::TooShort) | Ok(NumberLengthType::IsPossibleLocalOnly)) {
+        Some("is too short for a number of its country")
+    } else {
+        None
+    };
+    LookedUp { wrong, facts }
 }
 
 /// Reads a phone number as people write it: with blanks, dashes, dots, slashes and brackets; with the country code after `+` or `00`, or
@@ -195,13 +250,7 @@ pub struct PhoneFacts {
 
 /// Looks a canonical phone number up in the numbering plans.
 pub fn phone_facts(e164: &str) -> PhoneFacts {
-    let Ok(number) = PHONE_NUMBER_UTIL.parse(e164, None) else {
-        return PhoneFacts { country: String::new(), assigned: false };
-    };
-    PhoneFacts {
-        country: PHONE_NUMBER_UTIL.get_region_for_number(&number).map_or_else(String::new, |region| region.as_region_str().to_string()),
-        assigned: PHONE_NUMBER_UTIL.is_valid_number(&number),
-    }
+    looked_up(e164).facts
 }
 
 /// The country of a canonical phone number (ISO 3166-1 alpha-2), or the main country of its calling code when the number lies in no

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::agenda::{Agenda, AgendaKey};
 use crate::event_log::{self, EntryRef, LogBatch};
+use crate::known::KEPT_BYTES;
 use crate::row::{FixedRow, StateRow, corrupt, json};
 
 /// One item of a lane, with the place where its answer goes.
@@ -238,8 +239,8 @@ pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {
 }
 
 /// The transitions of a batch, with what `find` knows of the provider's ids. One that it does not know is of no message.
-pub(crate) fn items(ops: &[TransitionOp], find: impl Fn(i64, &RawReceipt) -> Result<Option<Named>>) -> Result<Vec<Item<'_>>> {
-    let named = |op: &'_ TransitionOp| {
+pub(crate) fn items(ops: &[TransitionOp], mut find: impl FnMut(i64, &RawReceipt) -> Result<Option<Named>>) -> Result<Vec<Item<'_>>> {
+    let mut named = |op: &'_ TransitionOp| {
         let found = by_reference(&op.item).map(|receipt| find(op.item.tenant.0, receipt)).transpose()?.flatten();
         Ok(found.map(|found| name(op.item.clone(), found)))
     };
@@ -428,6 +429,14 @@ impl Writes {
 }
 
 impl Known {
+    /// A new message as it is remembered. What never changes of it is kept if an attempt is yet to be started, and it is small.
+    pub(crate) fn born(birth: &Birth<'_>, write: &StateWrite) -> Self {
+        let Born { message, fixed, .. } = &*birth.born;
+        let is_kept = matches!(message.state.wait, Wait::Attempt { .. }) && fixed.spooled == 0 && fixed.request.len() <= KEPT_BYTES;
+        let whole = || Arc::new(Message { address: AddressId::from_uuid(birth.address), ..message.clone() });
+        Self::after(write, message.state.clone(), birth.address, is_kept.then(whole))
+    }
+
     /// A message as `write` wrote it.
     pub(crate) fn after(write: &StateWrite, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
         Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history.clone(), fixed }
@@ -605,7 +614,8 @@ mod tests {
     #[test]
     fn the_statements_know_what_identifies_a_recipient_on_each_channel() {
         for source in [include_str!("sqlite/message_batch.rs"), include_str!("postgres/message_batch.rs")] {
-            let (_, rest) = source.split_once(".channel WHEN ").expect("a CASE by channel");
+            let (_, rest) = source.split_once("kind = CASE ").expect("a CASE by channel");
+            let (_, rest) = rest.split_once(" WHEN ").expect("a WHEN");
             let (cases, rest) = rest.split_once(" ELSE ").expect("an ELSE");
             let otherwise: i16 = rest.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
             let cases: Vec<Vec<i16>> =

@@ -1,7 +1,8 @@
 //! Batches of messages: new ones, and steps of known ones.
 //!
-//! Both kinds of batch take two round trips when memory knows what they need: one that reads or updates, and one that writes the rest and
-//! commits. Rows that several nodes may write are locked in one order everywhere: idempotency keys, recipients of broadcasts, addresses,
+//! New messages take two round trips: one that reads what is known of their recipients, and one that writes everything and commits. Steps
+//! of messages that memory knows take two as well: one that updates their states, and one that writes the rest and commits. What must be
+//! looked at in between (keys, money, quotas, messages that memory does not know) takes one more each. Rows that several nodes may write are locked in one order everywhere: idempotency keys, recipients of broadcasts, addresses,
 //! messages, states, ledger, balances, heads of logs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -12,7 +13,7 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
 use nuncio_domain::message::Message;
-use nuncio_domain::{AddressId, ContactId, MessageId, Micros, TenantId, limits};
+use nuncio_domain::{ContactId, MessageId, Micros, TenantId, limits};
 use nuncio_store::{Accepted, RawReceipt, Result, StoreError, Transitioned};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -21,11 +22,11 @@ use super::session::{self, failed, statements};
 use super::writers::Trouble;
 use crate::agenda::AgendaRow;
 use crate::event_log::LogRow;
-use crate::known::{KEPT_BYTES, Memory};
+use crate::known::Memory;
 use crate::ledger_batch::{Till, sets_aside};
 use crate::message_batch::{
-    AcceptOp, Birth, Flag, Fold, Item, Known, Loaded, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Writes, by_reference,
-    items, unspool,
+    AcceptOp, Birth, Flag, Fold, Item, Known, Loaded, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Writes, asks_broadcast,
+    by_reference, items, unspool,
 };
 use crate::quota::Quotas;
 use crate::row::{FixedRow, StateRow};
@@ -268,36 +269,35 @@ async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Res
     let mut moves = Moves::default();
     born.iter().for_each(|birth| moves.born(&birth.born.message));
     let new = new_recipients(&open);
-    let (addresses, messages) = tokio::join!(insert_recipients(session, &new), insert(session, &born, &states));
-    addresses.map_err(failed)?;
-    messages.map_err(failed)?;
-    count_stored(session, &quotas).await?;
-    let mut outcome = finish(session, memory, writes, &moves, &till).await?;
-    outcome.known = born.iter().zip(&states).map(|(birth, write)| ((write.tenant, write.id), known_of(birth, write))).collect();
+    let written = async { tokio::join!(insert_recipients(session, &new), insert(session, &born, &states)) };
+    let mut outcome = if till.is_empty() && quotas.added().is_empty() {
+        // Sent together: what one of them fails with, all that follow fail with, the commit too.
+        let ((addresses, messages), outcome) = tokio::join!(written, finish(session, memory, writes, &moves));
+        addresses.and(messages).map_err(Trouble::of_commit)?;
+        outcome?
+    } else {
+        let (addresses, messages) = written.await;
+        addresses.and(messages).map_err(failed)?;
+        count_stored(session, &quotas).await?;
+        book(session, &till).await?;
+        finish(session, memory, writes, &moves).await?
+    };
+    outcome.known = born.iter().zip(&states).map(|(birth, write)| ((write.tenant, write.id), Known::born(birth, write))).collect();
     for ((n, ..), birth) in open.iter().zip(born) {
         answers[*n] = Some(birth.into());
     }
     Ok((answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect(), outcome))
 }
 
-/// A new message as it is remembered.
-fn known_of(birth: &Birth<'_>, write: &StateWrite) -> Known {
-    let born = &birth.born;
-    let small = born.fixed.spooled == 0 && born.fixed.request.len() <= KEPT_BYTES;
-    let whole = || Arc::new(Message { address: AddressId::from_uuid(birth.address), ..born.message.clone() });
-    Known::after(write, born.message.state.clone(), birth.address, small.then(whole))
-}
-
 /// Writes what a batch adds up to, and commits.
-async fn finish(session: &Session, memory: &Memory, writes: Writes, moves: &Moves, till: &Till) -> Result<Outcome, Trouble> {
+async fn finish(session: &Session, memory: &Memory, writes: Writes, moves: &Moves) -> Result<Outcome, Trouble> {
     let Writes { log, agenda, leaving, flags, flags_gone, .. } = writes;
     let (rows, log) = (agenda.into_rows(), log.into_rows());
     let emptied = memory.agenda.emptied(&leaving);
-    write_moves(session, moves).await.map_err(failed)?;
-    book(session, till).await?;
     let s = &session.statements;
     let (tenants, ids) = (column(&emptied, |key| key.0), column(&emptied, |key| key.1));
     let done = tokio::join!(
+        write_moves(session, moves),
         put_flags(session, &s.insert_flags, &flags),
         put_flags(session, &s.delete_flags, &flags_gone),
         insert_agenda(session, &rows),
@@ -305,9 +305,9 @@ async fn finish(session: &Session, memory: &Memory, writes: Writes, moves: &Move
         insert_log(session, &log),
         session.run("COMMIT"),
     );
-    let (set, gone, added, deleted, logged, committed) = done;
+    let (moved, set, gone, added, deleted, logged, committed) = done;
     // A server that answers a statement with an error rolls the rest back; only a lost answer leaves doubt.
-    for written in [set, gone, added, deleted, logged] {
+    for written in [moved, set, gone, added, deleted, logged] {
         written.map_err(Trouble::of_commit)?;
     }
     committed.map_err(Trouble::of_commit)?;
@@ -510,7 +510,7 @@ async fn claim_contacts(session: &Session, all: &[&Prepared], answers: &mut [Opt
     Ok(())
 }
 
-async fn write_moves(session: &Session, moves: &Moves) -> PgResult<()> {
+async fn write_moves(session: &Session, moves: &Moves) -> PgResult<u64> {
     let m = &moves.contacts;
     let (tenants, broadcasts) = (column(m, |m| m.tenant), column(m, |m| m.part.broadcast.uuid()));
     let (contacts, statuses, messages) = (column(m, |m| m.part.contact.uuid()), column(m, |m| m.status.number()), column(m, |m| m.message));
@@ -529,7 +529,7 @@ async fn write_moves(session: &Session, moves: &Moves) -> PgResult<()> {
         async { session.execute(!m.is_empty(), &s.move_contacts, &[&tenants, &broadcasts, &contacts, &statuses, &messages]).await },
         async { session.execute(!counts.is_empty(), &s.add_counts, sums).await }
     );
-    moved.and(added).map(drop)
+    moved.and(added)
 }
 
 /// What is known of the recipient of one item.
@@ -758,15 +758,16 @@ async fn try_transition(session: &Session, memory: &Memory, ops: &[TransitionOp]
             None => unknown.push((key, starts)),
         }
     }
-    session.run("BEGIN").await.map_err(failed)?;
-    load(session, &mut fold, &unknown).await?;
+    let mut begun = false;
+    begin_with(session, &mut begun, !unknown.is_empty(), load(session, &mut fold, &unknown)).await?;
     starting.extend(unknown.iter().filter(|(_, starts)| *starts).map(|(key, _)| *key));
-    check_starts(session, &mut fold, &starting, &items).await?;
+    let asks = items.iter().any(|item| asks_broadcast(&item.step));
+    begin_with(session, &mut begun, asks, check_starts(session, &mut fold, &starting, &items)).await?;
     let mut writes = Writes::default();
     let mut answers = items.iter().map(|item| fold.apply(item)).collect::<Result<Vec<_>>>()?;
     let doubtful = fold.doubtful(&items, &answers);
-    apply_again(session, &mut fold, &doubtful, &items, &mut answers).await?;
-    let mut states = update(session, &mut fold, &mut writes, &items, None).await?;
+    begin_with(session, &mut begun, !doubtful.is_empty(), apply_again(session, &mut fold, &doubtful, &items, &mut answers)).await?;
+    let mut states = begin_with(session, &mut begun, true, update(session, &mut fold, &mut writes, &items, None)).await?;
     let stale: BTreeSet<(i64, Uuid)> =
         fold.touched().into_iter().map(|(key, _)| key).filter(|key| !states.iter().any(|s| (s.tenant, s.id) == *key)).collect();
     let named: Vec<&Item<'_>> = items.iter().filter(|item| stale.contains(&Fold::key(item)) && by_reference(item).is_some()).collect();
@@ -789,15 +790,29 @@ async fn try_transition(session: &Session, memory: &Memory, ops: &[TransitionOp]
         let Known { state, address, .. } = &loaded.known;
         known.push((key, Known::after(write, state.clone(), *address, None)));
     }
-    let references = fold.references(&items);
-    let receipts = fold.receipts(&items);
-    let (kept, noted) = tokio::join!(keep_references(session, &references), keep_receipts(session, &receipts));
-    kept.and(noted).map_err(failed)?;
-    let mut outcome = finish(session, memory, writes, &fold.moves(), &till).await?;
+    let (references, receipts, moves) = (fold.references(&items), fold.receipts(&items), fold.moves());
+    book(session, &till).await?;
+    let (kept, noted, outcome) =
+        tokio::join!(keep_references(session, &references), keep_receipts(session, &receipts), finish(session, memory, writes, &moves));
+    kept.and(noted).map_err(Trouble::of_commit)?;
+    let mut outcome = outcome?;
     outcome.known = known;
     let named = |r: &Reference<'_>| (r.tenant, r.connection, r.reference.to_owned(), (r.message, r.attempt, r.part));
     outcome.references = references.iter().map(named).collect();
     Ok((answers, outcome))
+}
+
+/// Runs the first part of a transaction together with its begin; runs what comes later alone, and nothing that is not wanted.
+async fn begin_with<T: Default>(session: &Session, begun: &mut bool, wanted: bool, part: impl Future<Output = Result<T>>) -> Result<T> {
+    match (wanted, std::mem::replace(begun, *begun || wanted)) {
+        (false, _) => Ok(T::default()),
+        (true, true) => part.await,
+        (true, false) => {
+            let (began, done) = tokio::join!(session.run("BEGIN"), part);
+            began.map_err(failed)?;
+            done
+        }
+    }
 }
 
 /// Reads and locks messages of which memory was wrong, and takes their steps once more.

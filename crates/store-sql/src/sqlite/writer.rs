@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpointer;
-use super::message_batch::{self, Batch};
+use super::message_batch::{self, Batch, Statements};
 use super::{end_if_sync_failed, rusqlite_error};
 use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 use crate::known::Memory;
@@ -117,15 +117,15 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     conn.pragma_update(None, "cache_size", -32_768)?;
-    conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
 }
 
 fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn: &tokio::sync::Mutex<()>) {
     let memory = Memory::default();
+    let mut sql = Statements::new(conn);
     while let Some(work) = next(shared) {
         let guard = turn.blocking_lock();
-        work.run(conn, &memory);
+        work.run(conn, &mut sql, &memory);
         checkpointer.after_commit(conn);
         drop(guard);
     }
@@ -166,12 +166,12 @@ impl Work {
         self.accepts.len() + self.transitions.len() + self.metrics.len() + self.deliveries.len()
     }
 
-    fn run(self, conn: &Connection, memory: &Memory) {
-        let outcome = self.attempt(conn, memory);
+    fn run(self, conn: &Connection, sql: &mut Statements<'_>, memory: &Memory) {
+        let outcome = self.attempt(conn, sql, memory);
         match outcome {
             Err(error) if may_be_one_item(&error) && self.len() > 1 => {
                 for half in self.halves() {
-                    half.run(conn, memory);
+                    half.run(conn, sql, memory);
                 }
             }
             Ok((accepted, transitioned, logged)) => {
@@ -191,16 +191,16 @@ impl Work {
         }
     }
 
-    fn attempt(&self, conn: &Connection, memory: &Memory) -> Result<Answers> {
+    fn attempt(&self, conn: &Connection, sql: &mut Statements<'_>, memory: &Memory) -> Result<Answers> {
         conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
         let mut batch = Batch::default();
-        let mut outcome = self.write(conn, memory, &mut batch);
+        let mut outcome = self.write(sql, memory, &mut batch);
         if batch.stale {
             rollback(conn);
             conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
             memory.clear();
             batch = Batch::default();
-            outcome = self.write(conn, memory, &mut batch);
+            outcome = self.write(sql, memory, &mut batch);
         }
         match outcome {
             Ok(answers) => {
@@ -215,14 +215,14 @@ impl Work {
         }
     }
 
-    fn write(&self, conn: &Connection, memory: &Memory, batch: &mut Batch) -> Result<Answers> {
-        let accepted = message_batch::accept(conn, batch, &self.accepts)?;
-        let transitioned = message_batch::transition(conn, batch, memory, &self.transitions)?;
+    fn write(&self, sql: &mut Statements<'_>, memory: &Memory, batch: &mut Batch) -> Result<Answers> {
+        let accepted = message_batch::accept(sql, batch, &self.accepts)?;
+        let transitioned = message_batch::transition(sql, batch, memory, &self.transitions)?;
         for op in &self.metrics {
-            message_batch::add_metrics(conn, &op.item)?;
+            message_batch::add_metrics(sql, &op.item)?;
         }
-        let logged = self.deliveries.iter().map(|op| message_batch::log_deliveries(conn, &op.item)).collect::<Result<_>>()?;
-        batch.finish(conn, memory)?;
+        let logged = self.deliveries.iter().map(|op| message_batch::log_deliveries(sql, &op.item)).collect::<Result<_>>()?;
+        batch.finish(sql, memory)?;
         Ok((accepted, transitioned, logged))
     }
 

@@ -57,15 +57,6 @@ pub(crate) async fn lists_do_without_the_chunks_of_large_requests(h: &Harness) {
     }
 }
 
-pub(crate) async fn rows_of_versions_before_are_listed_from_their_chunks(h: &Harness) {
-    let message = large(h, "short").await;
-    h.sql(r#"UPDATE messages SET request = '{"metadata":{"size":"large"}}'"#).await;
-    let mut expected = message.clone();
-    expected.request.forget_bulk();
-    assert!(listed(h, &message).await == expected);
-    assert!(h.lookup(message.id).await == message);
-}
-
 pub(crate) async fn worlds_remember_by_which_key_they_were_made(h: &Harness) {
     for (check, same) in [(b"one", true), (b"two", false), (b"one", true)] {
         let mut tx = h.begin().await;
