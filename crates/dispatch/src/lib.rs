@@ -16,6 +16,7 @@ mod memory;
 mod nodes;
 mod outbound;
 mod owed;
+mod retention;
 mod retry;
 mod scanner;
 mod sessions;
@@ -61,6 +62,8 @@ pub struct DispatchConfig {
     pub compare_clocks: bool,
     /// How long `sent` waits for a receipt.
     pub receipt_wait: Duration,
+    /// How long finished messages and what happened are kept; for ever without it.
+    pub retention: Option<Duration>,
     /// Bytes of large requests and of attachments that attempts may hold in memory together.
     pub max_in_flight_bytes: usize,
     /// What the URLs of attachments may lead to.
@@ -75,6 +78,7 @@ impl Default for DispatchConfig {
             sole: true,
             compare_clocks: false,
             receipt_wait: limits::RECEIPT_WAIT,
+            retention: None,
             max_in_flight_bytes: 256 * 1024 * 1024,
             guard: nuncio_net::GuardPolicy::default(),
             public_url: Arc::from("http://localhost"),
@@ -112,6 +116,8 @@ struct Shared {
     templates: Gate,
     /// Up to when chunks that no message uses were purged.
     purged: Mutex<Option<Timestamp>>,
+    /// When this node looked through the ids of providers last.
+    references: Mutex<Option<Timestamp>>,
     tally: Tally,
     running: sessions::Running,
     webhooks: webhooks::Webhooks,
@@ -154,6 +160,7 @@ impl Dispatch {
             forgotten: Gate::default(),
             templates: Gate::default(),
             purged: Mutex::default(),
+            references: Mutex::default(),
             tally: Tally::default(),
             running: sessions::Running::default(),
             webhooks: webhooks::Webhooks::default(),
@@ -236,6 +243,7 @@ impl Dispatch {
             () = self.run_messages() => {}
             () = self.beat() => {}
             () = self.purge_now_and_then() => {}
+            () = self.forget_now_and_then() => {}
         }
         // It sees the same sign to stop.
         let _ = webhooks.await;
@@ -292,6 +300,21 @@ impl Dispatch {
     /// [`Self::run`] does so once a minute.
     pub async fn purge(&self) -> Result<()> {
         self.shared.purge().await
+    }
+
+    async fn forget_now_and_then(&self) {
+        const FORGET_EVERY: Duration = Duration::from_secs(60);
+        loop {
+            tokio::time::sleep(FORGET_EVERY).await;
+            if let Err(error) = self.forget_old().await {
+                tracing::warn!(%error, "what is older than retention.days was not deleted; it is tried again");
+            }
+        }
+    }
+
+    /// Deletes what is older than [`DispatchConfig::retention`]. [`Self::run`] does so once a minute.
+    pub async fn forget_old(&self) -> Result<()> {
+        self.shared.forget_old().await
     }
 
     /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.

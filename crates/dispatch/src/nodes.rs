@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use nuncio_domain::lifecycle::{Applied, NodeId, Step};
 use nuncio_domain::message::HeldReason;
-use nuncio_domain::{MessageId, Timestamp};
+use nuncio_domain::{MessageId, TenantId, Timestamp};
 use nuncio_store::{DueMessage, Node, Result, StoreError, Transition, Transitioned};
 use parking_lot::Mutex;
 
@@ -312,6 +312,11 @@ impl Shared {
         let others: Vec<NodeId> = self.peers.lock().keys().copied().collect();
         (0..SHARDS).filter(|shard| others.iter().all(|other| score(*other, *shard) < score(me, *shard))).collect()
     }
+}
+
+/// Whether a tenant is in one of these shards.
+pub(crate) fn is_in(shards: &[i16], tenant: TenantId) -> bool {
+    shards.contains(&(tenant.0.rem_euclid(i64::from(SHARDS)) as i16))
 }
 
 /// A well-mixed function of both (the finaliser of SplitMix64).

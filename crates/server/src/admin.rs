@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
-use nuncio_core::{Core, PutConnection};
+use nuncio_core::{Core, PutConnection, StoreResultExt as _};
 use nuncio_domain::config::{Connection, Project, Sender, World};
 use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result, SenderId};
@@ -97,6 +97,8 @@ pub enum Command {
     StorageShow { env: Option<Environment> },
     /// Set how many bytes of messages a world may store; none for no limit.
     StorageLimit { env: Environment, max_bytes: Option<i64> },
+    /// Show what takes the room in the database.
+    DbSize,
     /// Show broadcasts that wait for a person's review.
     ReviewsList,
     /// Decide about one of them.
@@ -234,6 +236,7 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::StorageLimit { env, max_bytes } => {
             Ok(merged(vec![(env, storage(core.limit_storage(project.tenant(env), max_bytes).await?))]))
         }
+        Command::DbSize => db_size(core).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
         Command::Doctor => crate::doctor::examine(core).await,
@@ -316,6 +319,17 @@ fn storage(storage: Option<Storage>) -> Answer {
     };
     let (max, stored) = storage.map(|s| (s.max_bytes, s.stored_bytes)).unzip();
     Answer::new(json!([{"maxBytes": max, "storedBytes": stored}]), text)
+}
+
+/// What each table takes, the largest first, and all of them.
+async fn db_size(core: &Core) -> Result<Answer> {
+    let tables = core.store().read().await.or_fail()?.table_sizes().await.or_fail()?;
+    let all: i64 = tables.iter().map(|table| table.bytes).sum();
+    let lines = tables.iter().map(|t| (t.table.as_str(), t.bytes)).chain([("all", all)]);
+    let share = |bytes: i64| if all > 0 { bytes * 100 / all } else { 0 };
+    let text = lines.map(|(table, bytes)| format!("{:>11.1} MB {:>4} %  {table}", bytes as f64 / 1e6, share(bytes)));
+    let json: Vec<_> = tables.iter().map(|t| json!({"table": t.table, "bytes": t.bytes})).collect();
+    Ok(Answer::new(json!({"tables": json, "bytes": all}), text.collect::<Vec<_>>().join("\n")))
 }
 
 fn sender_id(text: &str) -> Result<SenderId> {

@@ -22,6 +22,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// Sending.
     pub dispatch: DispatchConfig,
+    /// How long things are kept.
+    pub retention: RetentionConfig,
     /// Email that comes in.
     pub email: EmailConfig,
     /// Ports of this server for calls over SIP trunks.
@@ -140,6 +142,21 @@ pub struct DispatchConfig {
 impl Default for DispatchConfig {
     fn default() -> Self {
         Self { receipt_wait_seconds: 86_400, max_in_flight_bytes: 256 * 1024 * 1024 }
+    }
+}
+
+/// How long things are kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetentionConfig {
+    /// Days after which messages that are final, what happened, and deliveries of webhooks are deleted; 0 keeps them for ever. Contacts,
+    /// suppressions, broadcasts and money stay.
+    pub days: u32,
+}
+
+impl Default for RetentionConfig {
+    fn default() -> Self {
+        Self { days: 90 }
     }
 }
 
@@ -326,6 +343,9 @@ impl Config {
         }
         if !self.storage.database.is_empty() && !self.storage.database.starts_with("postgres") {
             problems.push("storage.database: must be a postgres:// URL, or empty for the embedded database".to_owned());
+        }
+        if !matches!(self.retention.days, 0 | 7..=36_500) {
+            problems.push(format!("retention.days: is {}; must be 0 (for ever) or 7 to 36500", self.retention.days));
         }
         if !(60..=2_592_000).contains(&self.dispatch.receipt_wait_seconds) {
             problems.push(format!("dispatch.receipt_wait_seconds: is {}; must be 60 to 2592000", self.dispatch.receipt_wait_seconds));

@@ -29,6 +29,7 @@ mod profiles;
 mod quotas;
 mod reassembly;
 mod receipts;
+mod retention;
 mod routing;
 mod suppressions;
 mod templates;
@@ -57,6 +58,7 @@ pub use profiles::ProfileRepo;
 pub use quotas::{QuotaRepo, Storage};
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
+pub use retention::{ReferencePlace, RetentionRepo, TableSize};
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
 pub use templates::TemplateRepo;
@@ -117,6 +119,7 @@ pub trait Tx:
     + QuotaRepo
     + ReassemblyRepo
     + ReceiptRepo
+    + RetentionRepo
     + RoutingRepo
     + WebhookRepo
     + NumberRepo

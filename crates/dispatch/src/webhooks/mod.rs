@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::Shared;
-use crate::nodes::SHARDS;
+use crate::nodes::is_in;
 use log::Log;
 
 /// How often a node looks which logs are its own.
@@ -109,7 +109,7 @@ impl Shared {
     async fn divide_logs(&self) -> Result<()> {
         let readers = self.store.read().await?.log_readers().await?;
         let shards = self.shards();
-        let is_mine = |tenant: TenantId| shards.contains(&(tenant.0.rem_euclid(i64::from(SHARDS)) as i16));
+        let is_mine = |tenant: TenantId| is_in(&shards, tenant);
         self.webhooks.logs.lock().retain(|tenant, log| readers.iter().any(|r| r.tenant == *tenant && r.fence == log.fence));
         for reader in readers {
             let held = self.webhooks.logs.lock().get(&reader.tenant).cloned();

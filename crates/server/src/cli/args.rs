@@ -486,6 +486,8 @@ pub(super) enum ConfigAction {
 pub(super) enum DbAction {
     /// Bring the schema up to date.
     Migrate,
+    /// Show what takes the room in the database. The embedded one is read as a whole for it.
+    Size,
 }
 
 impl Action {
@@ -521,6 +523,7 @@ impl Action {
             Self::Storage { action: StorageAction::Limit { env, bytes: Quota(max_bytes) } } => {
                 Command::StorageLimit { env: env.into(), max_bytes }
             }
+            Self::Db { action: DbAction::Size } => Command::DbSize,
             Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
             Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
             Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },

@@ -42,6 +42,7 @@ mod races;
 mod readback;
 mod recovery;
 mod restart;
+mod retention;
 mod rights;
 mod routing;
 mod sandbox;

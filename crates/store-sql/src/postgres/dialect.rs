@@ -43,3 +43,7 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
         query.push(" AS TEXT) IN (").push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
     })
 }
+
+/// What each table takes, with its indexes and large values.
+pub(super) const TABLE_SIZES: &str = "SELECT CAST(c.relname AS TEXT), pg_total_relation_size(c.oid) FROM pg_class c \
+     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r' ORDER BY 2 DESC, 1";

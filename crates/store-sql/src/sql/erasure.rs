@@ -18,12 +18,6 @@ use crate::row::{corrupt, json};
 /// What is left of a request.
 const ERASED: &str = r#"{"routing":{"reason":"the contact was erased"}}"#;
 
-/// What messages keep: rows, and chunks beside them.
-const STORED: [(&str, &str); 2] = [
-    ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(request)), 0) AS BIGINT) FROM messages", "id"),
-    ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(data)), 0) AS BIGINT) FROM spool_chunks", "message_id"),
-];
-
 fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[MessageId]) -> QueryBuilder<Db> {
     let mut query = QueryBuilder::<Db>::new(text);
     query.push(" WHERE tenant_id = ").push_bind(tenant.0);
@@ -107,11 +101,7 @@ impl ErasureRepo for SqlTx {
         query.push(" ORDER BY tenant_id, id").push(dialect::LOCK);
         query.build().fetch_all(self.conn()).await.or_end(self)?;
         if self.find_storage(tenant).await?.is_some() {
-            let mut freed = 0;
-            for (sum, id) in STORED {
-                let (bytes,): (i64,) = begin(sum, tenant, id, ids).build_query_as().fetch_one(self.conn()).await.or_end(self)?;
-                freed += bytes;
-            }
+            let freed = self.stored_bytes(tenant, &ids.iter().map(|id| id.uuid()).collect::<Vec<_>>()).await?;
             self.count_stored(tenant.0, (ERASED.len() * ids.len()) as i64 - freed).await?;
         }
         let mut query = QueryBuilder::<Db>::new("UPDATE messages SET spooled = 0, request = ");

@@ -4,7 +4,10 @@ use async_trait::async_trait;
 use nuncio_domain::TenantId;
 use nuncio_store::{QuotaRepo, Result, Storage};
 
-use super::SqlTx;
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 
 /// Chunks that no message points to are purged without being counted.
@@ -49,7 +52,26 @@ impl QuotaRepo for SqlTx {
     }
 }
 
+/// What messages keep: rows, and chunks beside them.
+const STORED: [(&str, &str); 2] = [
+    ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(request)), 0) AS BIGINT) FROM messages WHERE tenant_id = ", "id"),
+    ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(data)), 0) AS BIGINT) FROM spool_chunks WHERE tenant_id = ", "message_id"),
+];
+
 impl SqlTx {
+    /// What these messages keep.
+    pub(super) async fn stored_bytes(&mut self, tenant: TenantId, messages: &[Uuid]) -> Result<i64> {
+        let mut stored = 0;
+        for (sum, column) in STORED {
+            let mut query = QueryBuilder::<Db>::new(sum);
+            query.push_bind(tenant.0);
+            dialect::push_in(&mut query, column, messages.iter().copied());
+            let (bytes,): (i64,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
+            stored += bytes;
+        }
+        Ok(stored)
+    }
+
     /// Counts what is written or erased beside the hot path.
     pub(super) async fn count_stored(&mut self, tenant: i64, bytes: i64) -> Result<()> {
         sqlx::query("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1")

@@ -48,3 +48,7 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
         query.push_bind(text.clone()).push(", ").push_bind(value.clone()).push(")");
     })
 }
+
+/// What each table takes, with its indexes.
+pub(super) const TABLE_SIZES: &str = "SELECT s.tbl_name, SUM(d.pgsize) FROM dbstat d JOIN sqlite_schema s ON s.name = d.name \
+     WHERE d.aggregate = TRUE GROUP BY s.tbl_name ORDER BY 2 DESC, 1";

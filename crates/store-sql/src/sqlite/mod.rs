@@ -49,6 +49,8 @@ mod quotas;
 mod reassembly;
 #[path = "../sql/receipts.rs"]
 mod receipts;
+#[path = "../sql/retention.rs"]
+mod retention;
 #[path = "../sql/routing.rs"]
 mod routing;
 #[path = "../sql/suppressions.rs"]

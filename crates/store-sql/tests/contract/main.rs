@@ -26,6 +26,7 @@ mod people;
 mod quotas;
 mod reassembly;
 mod receipts;
+mod retention;
 mod schema;
 mod suppressions;
 mod templates;
@@ -79,7 +80,6 @@ cases! {
         }
         bounds {
             lists_do_without_the_chunks_of_large_requests,
-            rows_of_versions_before_are_listed_from_their_chunks,
             worlds_remember_by_which_key_they_were_made,
         }
         idempotency {
@@ -116,6 +116,13 @@ cases! {
             what_awaits_a_receipt_is_walked_newest_first,
             queued_messages_of_a_sender_are_found,
             a_row_that_nobody_guards_is_found,
+        }
+        retention {
+            finished_messages_leave_with_all_that_is_theirs,
+            the_log_leaves_but_for_what_webhooks_wait_for,
+            old_deliveries_and_strays_leave,
+            ids_of_messages_that_are_gone_are_forgotten,
+            tables_have_sizes,
         }
         directory {
             a_project_has_two_worlds,

@@ -53,7 +53,7 @@ pub(crate) async fn a_webhook_comes_back_as_it_was(h: &Harness) {
     assert_eq!(tx.list_webhooks(tenant).await.unwrap().len(), 1);
 }
 
-fn delivery(n: u128, resource: u128, sequence: i64) -> Delivery {
+pub(crate) fn delivery(n: u128, resource: u128, sequence: i64) -> Delivery {
     Delivery {
         id: DeliveryId::from_uuid(Uuid::from_u128(n)),
         sender: None,

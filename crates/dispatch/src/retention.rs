@@ -1,0 +1,83 @@
+//! Deletes what is older than it has to be kept, a step at a time with a pause after each, so that others wait only briefly.
+
+use std::time::{Duration, Instant};
+
+use nuncio_domain::{TenantId, Timestamp};
+use nuncio_store::Result;
+
+use crate::Shared;
+use crate::nodes::is_in;
+
+/// Rows of one step.
+const ROWS: u32 = 200;
+/// A pause is so many times as long as the step before it.
+const PAUSE: u32 = 4;
+/// How often to look through all ids that providers gave: they are not in the order of time.
+const REFERENCES: Duration = Duration::from_secs(86_400);
+
+/// What is in the order of time.
+#[derive(Clone, Copy)]
+enum Kind {
+    Messages,
+    Log,
+    Deliveries,
+    Strays,
+}
+
+impl Shared {
+    /// Deletes what is older than it has to be kept, of the tenants that this node looks after.
+    pub(crate) async fn forget_old(&self) -> Result<()> {
+        let Some(kept) = self.config.retention else { return Ok(()) };
+        let now = self.ids.clock.now();
+        let before = now.minus(kept);
+        let shards = self.shards();
+        let projects = self.store.read().await?.list_projects().await?;
+        let tenants: Vec<TenantId> = projects.iter().flat_map(|p| [p.live, p.test]).filter(|tenant| is_in(&shards, *tenant)).collect();
+        for tenant in &tenants {
+            for kind in [Kind::Messages, Kind::Log, Kind::Deliveries, Kind::Strays] {
+                self.forget_all(kind, *tenant, before).await?;
+            }
+        }
+        if self.references.lock().is_none_or(|last| last.plus(REFERENCES) <= now) {
+            for tenant in tenants {
+                self.forget_references(tenant, before).await?;
+            }
+            *self.references.lock() = Some(now);
+        }
+        Ok(())
+    }
+
+    async fn forget_all(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
+        while !self.is_stopping() {
+            let began = Instant::now();
+            let mut tx = self.store.begin().await?;
+            let gone = match kind {
+                Kind::Messages => tx.forget_messages(tenant, before, ROWS).await?,
+                Kind::Log => tx.forget_log(tenant, before, ROWS).await?,
+                Kind::Deliveries => tx.forget_deliveries(tenant, before, ROWS).await?,
+                Kind::Strays => tx.forget_strays(tenant, before, ROWS).await?,
+            };
+            tx.commit().await?;
+            if gone < u64::from(ROWS) {
+                break;
+            }
+            tokio::time::sleep(began.elapsed() * PAUSE).await;
+        }
+        Ok(())
+    }
+
+    async fn forget_references(&self, tenant: TenantId, before: Timestamp) -> Result<()> {
+        let mut place = None;
+        while !self.is_stopping() {
+            let began = Instant::now();
+            let mut tx = self.store.begin().await?;
+            place = tx.forget_references(tenant, place, before, ROWS).await?;
+            tx.commit().await?;
+            if place.is_none() {
+                break;
+            }
+            tokio::time::sleep(began.elapsed() * PAUSE).await;
+        }
+        Ok(())
+    }
+}

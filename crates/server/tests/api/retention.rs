@@ -1,0 +1,77 @@
+//! How long things are kept.
+
+use std::time::Duration;
+
+use nuncio_testkit::{Backend, Options, TestApp};
+use serde_json::json;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+async fn app(backend: Backend) -> TestApp {
+    let mut options = Options::default();
+    options.dispatch.retention = Some(30 * DAY);
+    TestApp::with(backend, options).await
+}
+
+/// What the tables take, without the room of rows that are gone.
+async fn size(app: &TestApp, backend: Backend) -> i64 {
+    if backend == Backend::Postgres {
+        for table in ["messages", "states", "log", "agenda", "receipts", "provider_refs", "deliveries", "idempotency_keys"] {
+            app.sql(&format!("VACUUM {table}")).await;
+        }
+    }
+    let sizes = app.store().read().await.expect("a reader").table_sizes().await.expect("sizes");
+    let growing = ["messages", "states", "log", "agenda", "receipts", "provider_refs", "deliveries"];
+    sizes.iter().filter(|size| growing.contains(&size.table.as_str())).map(|size| size.bytes).sum()
+}
+
+// holds: retention.forgotten
+#[tokio::test]
+async fn after_ten_times_its_retention_a_database_is_no_larger() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        let (mut first, mut sizes) = (None, Vec::new());
+        for _ in 0..10 {
+            for n in 0..60 {
+                let id = app.send_message(json!({"to": format!("+346001112{n:02}"), "text": "x".repeat(200)})).await;
+                first.get_or_insert(id);
+            }
+            app.drain().await;
+            sizes.push(size(&app, backend).await);
+            app.advance(31 * DAY).await;
+            app.node.dispatch.forget_old().await.expect("forgotten");
+            app.node.dispatch.purge().await.expect("purged");
+            assert_eq!(app.get("/v1/messages").await.expect(200).json()["items"], json!([]));
+            assert_eq!(app.get("/v1/events").await.expect(200).json()["items"], json!([]));
+        }
+        app.get(&format!("/v1/messages/{}", first.expect("a message"))).await.expect(404);
+        // The room of the first is used from the second on.
+        assert!(sizes[9] * 10 <= sizes[1] * 11, "{backend:?}: {sizes:?}");
+        assert!(!app.get("/v1/contacts").await.expect(200).json()["items"].as_array().expect("items").is_empty(), "people stay");
+    }
+}
+
+// holds: retention.kept
+#[tokio::test]
+async fn what_is_unfinished_or_has_changed_lately_is_not_forgotten() {
+    for backend in Backend::all() {
+        let app = app(backend).await;
+        app.send_message(json!({"to": "+34600111221", "text": "x"})).await;
+        app.drain().await;
+        app.advance(10 * DAY).await;
+        let scheduled = app.node.core.ids().clock.now().plus(25 * DAY);
+        let waiting = app.send_message(json!({"to": "+34600111222", "text": "x", "scheduledAt": scheduled})).await;
+        app.advance(21 * DAY).await;
+        app.node.dispatch.forget_old().await.expect("forgotten");
+        assert_eq!(app.message(&waiting).await["status"], "scheduled");
+        let listed = app.get("/v1/messages").await.expect(200).json();
+        assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
+        app.advance(4 * DAY).await;
+        let message = app.message(&waiting).await;
+        assert_eq!(message["status"], "delivered", "{message}");
+        // It is older than 30 days by then.
+        app.advance(7 * DAY).await;
+        app.node.dispatch.forget_old().await.expect("forgotten");
+        assert_eq!(app.message(&waiting).await["status"], "delivered", "it has changed lately");
+    }
+}

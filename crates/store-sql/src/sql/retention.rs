@@ -1,0 +1,156 @@
+//! Deleting what is older than it has to be kept.
+
+use async_trait::async_trait;
+use nuncio_domain::id::{Id as _, uuid_floor};
+use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+use nuncio_store::{DeliveryRepo as _, QuotaRepo as _, ReferencePlace, Result, RetentionRepo, TableSize, Told};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::event_log;
+
+/// What is kept of a message beside its row, with the column that names it.
+const BESIDE: [(&str, &str); 4] = [("spool_chunks", "message_id"), ("receipts", "message_id"), ("flagged", "id"), ("states", "id")];
+
+#[async_trait]
+impl RetentionRepo for SqlTx {
+    async fn forget_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
+        let rows: Vec<(Uuid,)> = sqlx::query_as(
+            "SELECT m.id FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
+             WHERE m.tenant_id = $1 AND m.id < $2 AND s.wait = 0 AND s.updated_at < $3 ORDER BY m.id LIMIT $4",
+        )
+        .bind(tenant.0)
+        .bind(uuid_floor(before))
+        .bind(before.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let ids: Vec<Uuid> = rows.into_iter().map(|(id,)| id).collect();
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        if self.find_storage(tenant).await?.is_some() {
+            let freed = self.stored_bytes(tenant, &ids).await?;
+            self.count_stored(tenant.0, -freed).await?;
+        }
+        self.delete_all("messages", "id", tenant, &ids).await?;
+        for (table, column) in BESIDE {
+            self.delete_all(table, column, tenant, &ids).await?;
+        }
+        Ok(ids.len() as u64)
+    }
+
+    async fn forget_log(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
+        let end = self.log_place(tenant, before).await?.commit;
+        let rows: Vec<(i64, String)> = sqlx::query_as(
+            "SELECT position, entries FROM log WHERE tenant_id = $1 AND position < $2 \
+             AND position < COALESCE((SELECT position FROM webhook_cursors WHERE tenant_id = $1), $2) ORDER BY position LIMIT $3",
+        )
+        .bind(tenant.0)
+        .bind(end)
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let Some((last, _)) = rows.last() else { return Ok(0) };
+        sqlx::query("DELETE FROM log WHERE tenant_id = $1 AND position <= $2")
+            .bind(tenant.0)
+            .bind(last)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        for (position, text) in &rows {
+            // Messages refer to the log by themselves.
+            for entry in event_log::read(*position, text)?.into_iter().filter(|entry| matches!(entry.told, Told::Other(..))) {
+                sqlx::query("DELETE FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 AND sequence = $3")
+                    .bind(tenant.0)
+                    .bind(entry.resource)
+                    .bind(entry.sequence)
+                    .execute(self.conn())
+                    .await
+                    .or_end(self)?;
+            }
+        }
+        Ok(rows.len() as u64)
+    }
+
+    async fn forget_deliveries(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
+        const OLD: &str = "DELETE FROM deliveries WHERE tenant_id = $1 AND id IN (SELECT id FROM deliveries \
+             WHERE tenant_id = $1 AND id < $2 AND due_at IS NULL ORDER BY id LIMIT $3)";
+        self.delete_old(OLD, tenant, before, limit).await
+    }
+
+    async fn forget_strays(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
+        const OLD: &str = "DELETE FROM stray_receipts WHERE tenant_id = $1 AND id IN (SELECT id FROM stray_receipts \
+             WHERE tenant_id = $1 AND id < $2 AND due_at IS NULL ORDER BY id LIMIT $3)";
+        self.delete_old(OLD, tenant, before, limit).await
+    }
+
+    async fn forget_references(
+        &mut self,
+        tenant: TenantId,
+        after: Option<ReferencePlace>,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<Option<ReferencePlace>> {
+        let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
+        let rows: Vec<(Uuid, String, Uuid)> = sqlx::query_as(
+            "SELECT connection_id, reference, message_id FROM provider_refs \
+             WHERE tenant_id = $1 AND (connection_id, reference) > ($2, $3) ORDER BY connection_id, reference LIMIT $4",
+        )
+        .bind(tenant.0)
+        .bind(after.connection.uuid())
+        .bind(after.reference)
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let old = uuid_floor(before);
+        for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
+            sqlx::query(
+                "DELETE FROM provider_refs WHERE tenant_id = $1 AND connection_id = $2 AND reference = $3 AND message_id = $4 \
+                 AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $4)",
+            )
+            .bind(tenant.0)
+            .bind(connection)
+            .bind(reference)
+            .bind(message)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        }
+        let last = rows.into_iter().next_back();
+        Ok(last.map(|(connection, reference, _)| ReferencePlace { connection: ConnectionId::from_uuid(connection), reference }))
+    }
+
+    async fn table_sizes(&mut self) -> Result<Vec<TableSize>> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(dialect::TABLE_SIZES).fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(table, bytes)| TableSize { table, bytes }).collect())
+    }
+}
+
+impl SqlTx {
+    async fn delete_all(&mut self, table: &'static str, column: &'static str, tenant: TenantId, ids: &[Uuid]) -> Result<()> {
+        let mut query = QueryBuilder::<Db>::new("DELETE FROM ");
+        query.push(table).push(" WHERE tenant_id = ").push_bind(tenant.0);
+        // The key of this table begins with the kind.
+        query.push(if table == "flagged" { " AND kind IN (1, 2)" } else { "" });
+        dialect::push_in(&mut query, column, ids.iter().copied());
+        query.build().execute(self.conn()).await.or_end(self)?;
+        Ok(())
+    }
+
+    async fn delete_old(&mut self, statement: &'static str, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
+        let done = sqlx::query(statement)
+            .bind(tenant.0)
+            .bind(uuid_floor(before))
+            .bind(i64::from(limit))
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected())
+    }
+}
