@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use nuncio_domain::config::{Connection, Project, Sender};
 use nuncio_domain::id::{Id, uuid_v7};
 use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
-use nuncio_store::{Store, Tx};
+use nuncio_store::{MessageFilter, Position, Store, Tx};
 use nuncio_store_sql::{Target, open, open_unmigrated};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
@@ -57,8 +58,8 @@ pub(crate) struct Harness {
     pub(crate) world: World,
     /// The other one of the same project.
     pub(crate) other: World,
-    /// Set by cases that leave broken rows behind on purpose.
-    pub(crate) broken: AtomicBool,
+    /// Nothing is checked after the case.
+    broken: AtomicBool,
     clock: AtomicI64,
     place: Place,
 }
@@ -79,6 +80,9 @@ pub(crate) fn run(backend: Backend, name: &str, case: Case) {
             if !for_case.broken.load(Ordering::Relaxed) {
                 let unguarded = for_case.read().await.count_unguarded_messages().await.unwrap();
                 assert_eq!(unguarded, 0, "messages that nobody looks after are left");
+                for tenant in [for_case.world.tenant, for_case.other.tenant] {
+                    for_case.check_log(tenant).await;
+                }
             }
         })
         .await;
@@ -304,6 +308,32 @@ impl Harness {
             self.literal(id)
         ))
         .await;
+    }
+
+    /// Positions of the log are without gaps up to its end, and what it says of messages leads to their states.
+    async fn check_log(&self, tenant: TenantId) {
+        let mut tx = self.read().await;
+        let (mut at, mut last) = (Position::default(), 0);
+        loop {
+            let entries = tx.read_log(tenant, at, 1_000).await.unwrap();
+            let Some(end) = entries.last() else { break };
+            at = end.position;
+            for entry in entries {
+                assert!(entry.position.commit - last <= 1, "a gap in the log after {last}: {entry:?}");
+                last = entry.position.commit;
+            }
+        }
+        assert_eq!(tx.log_end(tenant).await.unwrap().commit, last, "the log ends at its head");
+        let newest = tx.list_messages(tenant, &MessageFilter::default(), PageRequest::newest(100)).await.unwrap();
+        drop(tx);
+        for message in newest.items {
+            self.events_in(tenant, message.id).await;
+        }
+    }
+
+    /// The case leaves rows behind that contradict each other, or a log without its beginning.
+    pub(crate) fn leaves_broken_rows(&self) {
+        self.broken.store(true, Ordering::Relaxed);
     }
 
     pub(crate) async fn rows_of(&self, table: &str) -> i64 {

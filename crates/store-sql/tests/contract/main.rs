@@ -230,6 +230,7 @@ cases! {
         }
         budget {
             a_message_costs_few_rows,
+            a_message_writes_few_bytes,
             a_message_with_a_price_costs_a_few_more,
         }
         schema {

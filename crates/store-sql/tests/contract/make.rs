@@ -4,9 +4,10 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures::future::join_all;
+use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Detail, NodeId, Outcome, ReceiptKind, Receipts, Route, State, Step, Wait};
 use nuncio_domain::message::{Direction, Failure, FailureCode, Message, Request, Status};
-use nuncio_domain::{AddressKind, Channel, ContactId, MessageId, MessageType, Recipient, TenantId, Timestamp};
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, MessageId, MessageType, Recipient, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, Claim, EventRecord, Idempotency, Operation, Result, Store, Transition, Transitioned};
 use sqlx::{Connection as _, PgConnection};
 
@@ -54,7 +55,7 @@ impl Harness {
 
     pub(crate) fn item_in(&self, world: &World, to: &Recipient) -> Accept {
         let now = self.tick();
-        let new_address = self.id();
+        let new_address: AddressId = self.id();
         let state = State {
             status: Status::Queued,
             wait: Wait::Attempt { due_at: now.plus(Duration::from_secs(5)) },
@@ -83,7 +84,7 @@ impl Harness {
             country: "ES".to_owned(),
             mark: mark(to),
             new_address,
-            new_contact: self.id(),
+            new_contact: ContactId::from_uuid(new_address.uuid()),
             idempotency: None,
             epoch: world.epoch,
             broadcast_fence: 0,
@@ -133,9 +134,14 @@ impl Harness {
 
     /// The events of a message, after a look at whether they tell its whole story without a gap.
     pub(crate) async fn events(&self, id: MessageId) -> Vec<EventRecord> {
+        self.events_in(self.world.tenant, id).await
+    }
+
+    /// The same in another environment.
+    pub(crate) async fn events_in(&self, tenant: TenantId, id: MessageId) -> Vec<EventRecord> {
         let mut tx = self.read().await;
-        let events = tx.list_message_events(self.world.tenant, id).await.unwrap();
-        let state = tx.lookup_message(self.world.tenant, id).await.unwrap().unwrap().state;
+        let events = tx.list_message_events(tenant, id).await.unwrap();
+        let state = tx.lookup_message(tenant, id).await.unwrap().unwrap().state;
         let mut next = 1;
         let mut status = None;
         for event in &events {

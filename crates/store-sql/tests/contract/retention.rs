@@ -81,6 +81,7 @@ pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness)
 }
 
 pub(crate) async fn the_log_leaves_but_for_what_webhooks_wait_for(h: &Harness) {
+    h.leaves_broken_rows();
     let tenant = h.world.tenant;
     let at = |n: u64| START.plus(Duration::from_secs(10 * n));
     for n in 0..10_u64 {
