@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use nuncio_store::{Result, Store, StoreError};
 
-pub use postgres::PostgresStore;
+pub use postgres::{COPIED, DISTRIBUTED, PostgresStore, distribute};
 pub use sqlite::SqliteStore;
 
 /// Which database.

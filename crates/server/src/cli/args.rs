@@ -488,6 +488,8 @@ pub(super) enum DbAction {
     Migrate,
     /// Show what takes the room in the database. The embedded one is read as a whole for it.
     Size,
+    /// Bring the schema up to date and spread its tables over the nodes of a Citus cluster.
+    Distribute,
 }
 
 impl Action {

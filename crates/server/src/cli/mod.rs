@@ -72,6 +72,7 @@ async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Action::Db { action: DbAction::Migrate } => return migrate(&config).await.map(|()| ExitCode::SUCCESS),
+        Action::Db { action: DbAction::Distribute } => return distribute(&config).await.map(|()| ExitCode::SUCCESS),
         other => Request { project: args.project, command: other.into_command()? },
     };
     let answer = perform(&config, request).await?;
@@ -130,6 +131,15 @@ async fn migrate(config: &Config) -> anyhow::Result<()> {
     };
     nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
     println!("the schema is up to date");
+    Ok(())
+}
+
+async fn distribute(config: &Config) -> anyhow::Result<()> {
+    if config.storage.database.is_empty() {
+        bail!("storage.database: is empty; must be the postgres:// URL of a Citus coordinator");
+    }
+    nuncio_store_sql::distribute(&config.storage.database).await?;
+    println!("the tables are spread over the cluster");
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod delivery_log;
 mod dialect;
+mod distribute;
 mod message_batch;
 mod session;
 mod writers;
@@ -64,6 +65,8 @@ use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres};
+
+pub use distribute::{COPIED, DISTRIBUTED, distribute};
 
 use crate::message_batch::{Prepared, Writes, folded};
 use crate::{Ends, SqlxResult as _, ended, migrate_error, sqlx_error};

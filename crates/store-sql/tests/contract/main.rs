@@ -255,6 +255,7 @@ cases! {
         }
         schema {
             both_databases_have_one_schema,
+            every_table_has_its_place_in_a_cluster,
         }
     }
 }

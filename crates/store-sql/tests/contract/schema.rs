@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nuncio_store_sql::{Target, open};
+use nuncio_store_sql::{COPIED, DISTRIBUTED, Target, distribute, open};
 
 use crate::harness::{Backend, Harness};
 
@@ -106,6 +106,31 @@ pub(crate) async fn the_tenant_begins_every_key(h: &Harness) {
     for table in schema.tables() {
         assert!(schema.indexes.iter().any(|index| index.table == table && index.unique), "{table} has no key");
     }
+}
+
+/// A key of a distributed table is unique on each node only, so it must hold the tenant; a copied table may refer to copied ones only.
+pub(crate) async fn every_table_has_its_place_in_a_cluster(h: &Harness) {
+    let schema = Schema::of(h).await;
+    let placed: Vec<&str> = COPIED.iter().chain(DISTRIBUTED).copied().collect();
+    assert_eq!(placed.len(), schema.tables().len(), "each in one place");
+    assert_eq!(BTreeSet::from_iter(placed), schema.tables());
+    for table in DISTRIBUTED {
+        let keys = schema.indexes.iter().filter(|index| index.table == *table && index.unique);
+        assert!(keys.clone().all(|key| key.columns.iter().any(|column| column == "tenant_id")), "{table}");
+        assert!(schema.columns.contains_key(&((*table).to_owned(), "tenant_id".to_owned())), "{table}");
+    }
+    let references =
+        "SELECT CAST(CAST(conrelid AS regclass) AS TEXT), CAST(CAST(confrelid AS regclass) AS TEXT) FROM pg_constraint WHERE contype = 'f'";
+    for row in h.sql(references).await {
+        let (from, to) = (row[0].as_deref().unwrap(), row[1].as_deref().unwrap());
+        assert!(COPIED.contains(&to), "{from} refers to {to}, which is not on every node");
+        if let Some(at) = COPIED.iter().position(|table| *table == from) {
+            assert!(COPIED[..at].contains(&to), "{to} must be copied before {from}");
+        }
+    }
+    let Target::Postgres(url) = &h.target else { unreachable!() };
+    let refused = distribute(url.expose()).await.unwrap_err().to_string();
+    assert!(refused.contains("CREATE EXTENSION citus"), "{refused}");
 }
 
 #[test]
