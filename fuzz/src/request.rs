@@ -51,7 +51,7 @@ impl Asked {
         let (head, body) = (std::str::from_utf8(&data[..end]).ok()?, data[end + 2..].to_vec());
         let mut lines = head.lines();
         let (method, path) = lines.next()?.split_once(' ')?;
-        // A fragment is no part of what a client sends.
+        // Clients do not send what follows a `#`.
         let (method, path) = (method.parse().ok()?, path.split('#').next().filter(|path| path.starts_with('/'))?);
         path.parse::<Uri>().ok()?;
         let headers = lines.map(|line| {
@@ -78,10 +78,7 @@ impl Asked {
         // A path that is written out goes before one with parameters.
         let items = document["paths"].as_object()?.iter().filter(|(template, _)| fits(template));
         let (_, item) = items.min_by_key(|(template, _)| template.matches('{').count())?;
-        // Its case counts: `PoST` is no method of anything.
-        let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&self.method.as_str());
-        let method = if self.method == Method::HEAD { "get".to_owned() } else { self.method.as_str().to_ascii_lowercase() };
-        item.get(&method).filter(|_| known)
+        nuncio_testkit::operation(item, self.method.as_str())
     }
 }
 

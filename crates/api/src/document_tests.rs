@@ -25,6 +25,7 @@ fn every_operation_has_a_permission_row() {
     let rows: BTreeSet<_> = OPERATIONS.iter().map(|(handler, _)| operation_id(handler)).collect();
     assert_eq!(documented.into_inner().expect("no panic"), rows);
     assert_eq!(rows.len(), OPERATIONS.len());
+    assert!(READ_FROM_PROVIDERS.iter().all(|handler| OPERATIONS.iter().any(|(known, _)| known == handler)));
 }
 
 #[test]

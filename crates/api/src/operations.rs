@@ -103,6 +103,9 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("get_me", None),
 ];
 
+/// Those that read from a provider: they wait for it, not for the database.
+pub(crate) const READ_FROM_PROVIDERS: &[&str] = &["get_sender_profile"];
+
 /// What the shell must know of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Operation {
@@ -110,6 +113,8 @@ pub(crate) struct Operation {
     pub(crate) permission: Option<Permission>,
     /// Whether it documents query parameters; one that does not takes none.
     pub(crate) has_query: bool,
+    /// Whether it is a read that the database answers, and so takes a place among the reads of its world.
+    pub(crate) reads_database: bool,
 }
 
 /// The operations by path template and method.
@@ -118,8 +123,15 @@ pub(crate) struct Operations(HashMap<String, Vec<(Method, Operation)>>);
 
 impl Operations {
     pub(crate) fn of(document: &OpenApi) -> Self {
-        let of_path =
-            |item: &PathItem| by_method(item).into_iter().filter_map(|(method, documented)| Some((method, known(documented)?))).collect();
+        let of_path = |item: &PathItem| {
+            by_method(item)
+                .into_iter()
+                .filter_map(|(method, documented)| {
+                    let operation = known(&method, documented)?;
+                    Some((method, operation))
+                })
+                .collect()
+        };
         Self(document.paths.paths.iter().map(|(path, item)| (path.clone(), of_path(item))).collect())
     }
 
@@ -132,11 +144,12 @@ impl Operations {
     }
 }
 
-fn known(documented: &Documented) -> Option<Operation> {
+fn known(method: &Method, documented: &Documented) -> Option<Operation> {
     let id = documented.operation_id.as_deref()?;
     let (id, permission) = *OPERATIONS.iter().find(|(handler, _)| operation_id(handler) == id)?;
     let has_query = documented.parameters.iter().flatten().any(|p| matches!(p, RefOr::T(p) if p.parameter_in == ParameterIn::Query));
-    Some(Operation { id, permission, has_query })
+    let reads_database = method == Method::GET && !READ_FROM_PROVIDERS.contains(&id);
+    Some(Operation { id, permission, has_query, reads_database })
 }
 
 fn by_method(item: &PathItem) -> Vec<(Method, &Documented)> {

@@ -20,7 +20,7 @@ pub(crate) struct Reads {
     wait: Duration,
 }
 
-/// A place of a world; dropping it gives it to whoever of that world waits longest.
+/// A place of a world. When it is dropped, the request of that world that has waited longest gets it.
 #[derive(Debug)]
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
@@ -37,8 +37,11 @@ impl Reads {
         match tokio::time::timeout(self.wait, places.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Place(permit)),
             _ => {
-                let message =
-                    format!("this world reads more than {} things at a time for too long; send fewer reads at once", limits::READS);
+                let message = format!(
+                    "this environment has {} reads under way, and none ended within {} s; send fewer reads at the same time",
+                    limits::READS,
+                    self.wait.as_secs()
+                );
                 Err(ApiError::too_many(&message, Duration::from_secs(1)))
             }
         }

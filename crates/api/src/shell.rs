@@ -72,7 +72,7 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     };
     let mut taken = None;
     let admitted = match admit(&app, operation, &mut request, &mut taken).await {
-        Ok(owner) => place(&app, owner, operation.filter(|_| asked.safe)).await.map(|place| (owner, place)),
+        Ok(owner) => place(&app, owner, operation).await.map(|place| (owner, place)),
         Err(error) => Err(error),
     };
     let (mut response, lease, unread) = match admitted {
@@ -106,12 +106,10 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
-/// A place among the reads of the caller's world, if the operation reads.
-async fn place(app: &App, owner: Owner, reads: Option<Operation>) -> Result<Option<Place>, ApiError> {
-    match (owner, reads) {
-        // Waits for a provider, not for the database.
-        (_, Some(Operation { id: "get_sender_profile", .. })) => Ok(None),
-        (Owner::World(tenant), Some(_)) => app.reads.place(tenant).await.map(Some),
+/// A place among the reads of the caller's world, if the operation reads the database.
+async fn place(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<Place>, ApiError> {
+    match (owner, operation) {
+        (Owner::World(tenant), Some(Operation { reads_database: true, .. })) => app.reads.place(tenant).await.map(Some),
         _ => Ok(None),
     }
 }

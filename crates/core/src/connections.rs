@@ -186,7 +186,8 @@ impl Core {
     }
 }
 
-/// Now, but later than `before` was changed, however fast both came: lanes know by this moment that they must be opened anew.
+/// `now`, or a millisecond after `before` was changed if that is later. Lanes are opened anew when this time changes, so two changes must
+/// never have the same.
 fn later(now: Timestamp, before: Option<&Connection>) -> Timestamp {
     before.map_or(now, |before| now.max(before.updated_at.plus(Duration::from_millis(1))))
 }

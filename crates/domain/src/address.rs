@@ -70,7 +70,7 @@ impl Parsed {
         }
         Err(match meant(text) {
             Some(e164) => InvalidRecipient(format!("{:?} is not in E.164 form; did you mean {e164}?", shown(text))),
-            None => invalid(text, "is no recipient", RECIPIENT),
+            None => invalid(text, "is not a recipient", RECIPIENT),
         })
     }
 }

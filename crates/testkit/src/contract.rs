@@ -46,8 +46,8 @@ pub(crate) fn webhook(body: &[u8]) -> Vec<String> {
     CONTRACT.webhook(body)
 }
 
-/// The operation of a path for a method, whose case counts: `PoST` is none.
-fn operation<'a>(item: &'a Value, method: &str) -> Option<&'a Value> {
+/// The operation of a path of the document for a method, whose case counts: `PoST` is none.
+pub fn operation<'a>(item: &'a Value, method: &str) -> Option<&'a Value> {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"].contains(&method);
     let method = if method == Method::HEAD { "get".to_owned() } else { method.to_ascii_lowercase() };
     item.get(method).filter(|_| known)

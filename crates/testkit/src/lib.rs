@@ -36,6 +36,7 @@ use nuncio_store::Store;
 use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
+pub use contract::operation;
 pub use database::{Backend, Database};
 pub use faults::Faults;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};

@@ -1,4 +1,4 @@
-//! Who asks for too much at once is served as far as that costs nobody else anything, and does not fill the log.
+//! Too many requests at once: the others are still served, and the log stays short.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -63,7 +63,6 @@ async fn each_fault_is_named() {
     assert_eq!(app.get("/v1/messages").await.json()["items"], json!([]));
 }
 
-// holds: errors.unknown_field, errors.all, messages.channel, messages.type
 #[tokio::test]
 async fn too_many_keys_of_metadata_are_called_keys() {
     let app = TestApp::start().await;
@@ -93,6 +92,7 @@ async fn a_number_too_short_for_its_country_is_refused() {
     }
 }
 
+// holds: errors.unknown_field, errors.all, messages.channel, messages.type
 #[tokio::test]
 async fn wrong_types_and_unknown_fields_are_all_told_at_once() {
     let app = TestApp::start().await;
