@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::operations::READ_FROM_PROVIDERS;
 
 fn document() -> Value {
     serde_json::to_value(openapi()).expect("the document is JSON")

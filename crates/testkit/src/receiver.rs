@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::sync::watch;
 
 /// A running endpoint. Ends with its owner, and fails the test if a webhook contradicted the OpenAPI document.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Receiver {
     /// Where it listens.
     pub url: String,
     shared: Arc<Mutex<Inner>>,
+    /// Whether answers wait.
+    holds: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -57,9 +60,10 @@ impl Receiver {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
         let shared = Arc::new(Mutex::new(Inner::default()));
-        let router = Router::new().fallback(take).with_state(Arc::clone(&shared));
+        let (holds, held) = watch::channel(false);
+        let router = Router::new().fallback(take).with_state((Arc::clone(&shared), held));
         let task = tokio::spawn(async move { axum::serve(listener, router).await.expect("it serves") });
-        Self { url, shared, task }
+        Self { url, shared, holds, task }
     }
 
     /// Answers the next requests with these statuses, and 200 after them.
@@ -70,6 +74,11 @@ impl Receiver {
     /// Answers everything with this status; `None` for 200 again.
     pub fn always(&self, status: Option<u16>) {
         self.shared.lock().always = status;
+    }
+
+    /// Answers nothing while `holds`, then all at once.
+    pub fn hold(&self, holds: bool) {
+        self.holds.send_replace(holds);
     }
 
     /// Has everything that comes answered with itself.
@@ -97,7 +106,9 @@ impl Drop for Receiver {
     }
 }
 
-async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
+type Shared = (Arc<Mutex<Inner>>, watch::Receiver<bool>);
+
+async fn take(State((shared, mut held)): State<Shared>, headers: HeaderMap, bytes: Bytes) -> (StatusCode, Bytes) {
     let is_webhook = headers.contains_key("webhook-id");
     // Noted as it comes: looking at it takes a while.
     let (answered, answer) = {
@@ -110,5 +121,6 @@ async fn take(State(shared): State<Arc<Mutex<Inner>>>, headers: HeaderMap, bytes
     let violations = if is_webhook { crate::contract::webhook(&bytes) } else { Vec::new() };
     let told = violations.iter().map(|violation| format!("- {violation}: {}", String::from_utf8_lossy(&bytes)));
     shared.lock().violations.extend(told);
+    held.wait_for(|holds| !holds).await.expect("the receiver lives");
     (StatusCode::from_u16(answered).expect("a status"), answer)
 }

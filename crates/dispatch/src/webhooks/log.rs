@@ -70,6 +70,8 @@ pub(crate) struct Log {
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     read: Position,
+    /// Whether everything was read that a reader before this one may have made deliveries of.
+    caught_up: bool,
     /// The newest that was read, and until when it is trusted.
     config: Option<(Option<Duration>, Arc<Config>)>,
     /// Rows that were read, with how many of their deliveries are not written yet.
@@ -209,7 +211,7 @@ impl Shared {
     /// Reads the next rows and hands their events out. A log that stays quiet is looked at less and less often, unless `look` says so.
     async fn read_on(&self, log: &Log, config: &Config, look: bool) -> Result<bool> {
         let now = self.ids.clock.monotonic();
-        let (read, rows, told) = {
+        let (read, rows) = {
             let inner = log.inner.lock();
             let is_full = |(count, bytes)| count >= MEMORY || bytes >= MEMORY_BYTES;
             if is_full(inner.endpoints.values().fold((0, 0), |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
@@ -219,16 +221,13 @@ impl Shared {
             if !told && !look && now < inner.read_next {
                 return Ok(false);
             }
-            (inner.read, if inner.large { FEW_ROWS } else { ROWS }, told)
+            (inner.read, if inner.large { FEW_ROWS } else { ROWS })
         };
         let mut tx = self.store.read().await?;
         let entries = tx.read_log(log.tenant, read, rows).await?;
         if entries.is_empty() {
             let mut inner = log.inner.lock();
-            if told {
-                // It has grown, but what it grew by cannot be seen before older transactions have ended.
-                inner.read_at = now;
-            }
+            inner.caught_up = true;
             inner.read_next = now + (now.saturating_sub(inner.read_at) / 8).min(QUIET);
             return Ok(false);
         }
@@ -300,17 +299,22 @@ impl Shared {
         }
         if let Some(last) = entries.last() {
             inner.read = last.position;
+            inner.caught_up |= log.taken_over <= last.position;
             inner.large = bytes > LARGE;
             inner.read_at = since;
             inner.read_next = since;
         }
     }
 
-    /// Takes up written deliveries that have come due.
+    /// Takes up written deliveries that have come due. None does before the log was read as far as the reader before this one had read it:
+    /// an earlier event of its resource may stand there, which that reader did not come to write.
     async fn take_due(&self, log: &Log, config: &Config) -> Result<bool> {
         let now = self.ids.clock.monotonic();
         let open: Vec<(Key, usize, usize)> = {
             let inner = log.inner.lock();
+            if !inner.caught_up {
+                return Ok(false);
+            }
             let asked = inner.endpoints.iter().filter(|(_, e)| e.backlog && e.look_at <= now && e.room(now) > 0);
             asked.map(|(key, e)| (*key, e.room(now), e.under_way + e.waiting)).collect()
         };
@@ -328,7 +332,11 @@ impl Shared {
         let fresh: Vec<Delivery> = {
             let inner = log.inner.lock();
             let endpoint = inner.endpoints.get(&key);
-            let is_fresh = |d: &Delivery| !inner.done.contains_key(&d.id) && !endpoint.is_some_and(|e| e.has_line(d.resource));
+            // What is held may have an earlier delivery that is still to be written.
+            let is_fresh = |d: &Delivery| {
+                let held = inner.held.contains(&(key, d.resource)) || inner.done.contains_key(&d.id);
+                !held && !endpoint.is_some_and(|e| e.has_line(d.resource))
+            };
             due.into_iter().filter(is_fresh).take(room).collect()
         };
         if fresh.is_empty() {

@@ -1,6 +1,6 @@
 //! Webhooks: signed, in order, tried again, and nobody delays anybody.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use nuncio_core::events::EventFilter;
@@ -303,6 +303,52 @@ async fn the_log_is_paged_newest_first_without_gaps() {
             assert_eq!(seen, ids(&whole), "{limit}");
         }
         app.get("/v1/events?cursor=nonsense").await.expect(400);
+    }
+}
+
+// holds: webhooks.order
+#[tokio::test]
+async fn what_piled_up_is_told_in_order() {
+    for (backend, crashes) in Backend::all().into_iter().flat_map(|backend| [(backend, false), (backend, true)]) {
+        let mut app = app(backend).await;
+        let receiver = Receiver::start().await;
+        let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageDelivered];
+        hook(&app, Some(default_sender(&app).await), &receiver.url, &told).await;
+        receiver.hold(true);
+        // More events than are written at a time.
+        let mut ids = Vec::new();
+        for n in 0..300 {
+            let id = send(&app, &format!("+34600111{n:03}")).await;
+            while app.message(&id).await["status"] != "delivered" {
+                app.node.dispatch.tick().await.expect("dispatch");
+                tokio::task::yield_now().await;
+            }
+            ids.push(id);
+            app.clock.advance(Duration::from_millis(1));
+        }
+        app.node.dispatch.tick().await.expect("dispatch");
+        // Those that waited for so long are written as deliveries to come: some in this round, the rest in the next ones.
+        app.clock.advance(Duration::from_secs(2));
+        app.node.dispatch.tick().await.expect("dispatch");
+        if crashes {
+            app.crash().await;
+        }
+        receiver.hold(false);
+        app.drain().await;
+        app.advance(Duration::from_secs(70)).await;
+        let mut heard: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+        for posted in receiver.got() {
+            let json = posted.json();
+            let events = heard.entry(json["data"]["message"]["id"].as_str().expect("an id").to_owned()).or_default();
+            let sequence = json["sequence"].as_i64().expect("a sequence");
+            if !events.contains(&sequence) {
+                events.push(sequence);
+            }
+        }
+        assert_eq!(heard.len(), ids.len());
+        for (id, sequences) in heard {
+            assert!(sequences.len() == 3 && sequences.is_sorted(), "{id} crashed={crashes}: {sequences:?}");
+        }
     }
 }
 
