@@ -80,6 +80,12 @@ max_connections = 200
 shared_buffers = 256MB
 fsync = on
 log_connections = on
+# The contract suite has the statements of its stores recorded, and looks at them.
+shared_preload_libraries = 'pg_stat_statements'
+pg_stat_statements.max = 50000
+pg_stat_statements.track = none
+pg_stat_statements.track_utility = off
+pg_stat_statements.save = off
 CONF
 }
 

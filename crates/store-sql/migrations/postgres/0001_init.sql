@@ -256,7 +256,7 @@ CREATE TABLE inbound_keys (
     PRIMARY KEY (tenant_id, connection_id, provider_id)
 );
 
--- Local to the coordinator: the processes that are or were alive.
+-- The processes that are or were alive.
 CREATE TABLE nodes (
     id      BIGINT NOT NULL PRIMARY KEY,
     beat    BIGINT NOT NULL,

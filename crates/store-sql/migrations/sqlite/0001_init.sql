@@ -256,7 +256,7 @@ CREATE TABLE inbound_keys (
     PRIMARY KEY (tenant_id, connection_id, provider_id)
 ) STRICT;
 
--- Local to the coordinator: the processes that are or were alive.
+-- The processes that are or were alive.
 CREATE TABLE nodes (
     id      INTEGER NOT NULL PRIMARY KEY,
     beat    INTEGER NOT NULL,

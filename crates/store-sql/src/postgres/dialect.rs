@@ -17,7 +17,7 @@ pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts AS k (tenant_
      skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, $3, $4, 0, 0, 0) \
      ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped";
 
-pub(super) const NOW_MILLIS: &str = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
+pub(super) const NOW_MILLIS: &str = "SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS BIGINT)";
 
 /// ` AND column IN (…)`, in a text that does not vary with the number.
 pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl IntoIterator<Item = Uuid>) {

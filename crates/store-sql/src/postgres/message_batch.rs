@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use nuncio_domain::broadcast::{ContactStatus, Status};
+use futures::future::join_all;
+use nuncio_domain::broadcast::{ContactStatus, Part, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::Balance;
 use nuncio_domain::lifecycle::Step;
@@ -101,13 +102,14 @@ const UPDATE_STATES: &str = "UPDATE states s SET status = u.status, wait = u.wai
      AND (u.named_by IS NULL OR u.id = (SELECT r.message_id FROM provider_refs r WHERE r.tenant_id = u.tenant_id \
        AND r.connection_id = u.named_by AND r.reference = u.reference COLLATE \"C\")) \
      RETURNING s.tenant_id, s.id";
-/// Rows that another node may hold are locked in one order, so that two nodes cannot wait for each other.
+/// Rows that another node may hold are locked in one order, so that two nodes cannot wait for each other. Rows are locked for one tenant at
+/// a time, here and below: a cluster locks no others.
 const LOAD: &str = "SELECT s.tenant_id, s.id, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, \
-     s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history, m.address_id, u.starts, m.direction, m.message_type, \
-     m.sender_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, CASE WHEN u.starts THEN m.request ELSE '' END AS request \
-     FROM unnest($1::bigint[], $2::uuid[], $3::boolean[]) AS u (tenant_id, id, starts) \
-     JOIN states s ON s.tenant_id = u.tenant_id AND s.id = u.id JOIN messages m ON m.tenant_id = u.tenant_id AND m.id = u.id \
-     ORDER BY s.tenant_id, s.id FOR UPDATE OF s";
+     s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history, m.address_id, s.id = ANY($3), m.direction, \
+     m.message_type, m.sender_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, \
+     CASE WHEN s.id = ANY($3) THEN m.request ELSE '' END AS request \
+     FROM states s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id \
+     WHERE s.tenant_id = $1 AND s.id = ANY($2) ORDER BY s.id FOR UPDATE OF s";
 /// Of messages that are about to be sent, those whose recipient is suppressed.
 const SUPPRESSED: &str = "SELECT u.tenant_id, u.id FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::smallint[], $5::uuid[]) \
        AS u (tenant_id, id, recipient, channel, sender_id) \
@@ -132,14 +134,14 @@ const INSERT_LOG: &str = "INSERT INTO log (tenant_id, position, batch, recorded_
      JOIN log_heads h ON h.tenant_id = u.tenant_id";
 /// Recipients who were not handed over, of broadcasts that are being sent and were not taken by another node. Both rows are locked, so
 /// that the answer holds until the transaction ends.
-const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $6::bigint[]) AS u (tenant_id, broadcast_id, id, fence) \
-     JOIN broadcast_contacts c ON c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id \
-     JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $4 AND b.status = $5 AND b.fence = u.fence \
-     ORDER BY c.tenant_id, c.broadcast_id, c.id FOR UPDATE OF c FOR SHARE OF b";
+const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS u (broadcast_id, id, fence) \
+     JOIN broadcast_contacts c ON c.tenant_id = $1 AND c.broadcast_id = u.broadcast_id AND c.id = u.id \
+     JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $5 AND b.status = $6 AND b.fence = u.fence \
+     ORDER BY c.broadcast_id, c.id FOR UPDATE OF c FOR SHARE OF b";
 /// Of these broadcasts those in some statuses, locked: what is given back to a reservation must not meet the transaction that releases
 /// it. Others are not locked.
-const WITH_STATUS: &str = "SELECT b.tenant_id, b.id, b.status FROM unnest($1::bigint[], $2::uuid[]) AS u (tenant_id, id) \
-     JOIN broadcasts b ON b.tenant_id = u.tenant_id AND b.id = u.id WHERE b.status = ANY($3) ORDER BY b.tenant_id, b.id FOR SHARE OF b";
+const WITH_STATUS: &str = "SELECT b.tenant_id, b.id, b.status FROM broadcasts b WHERE b.tenant_id = $1 AND b.id = ANY($2) \
+     AND b.status = ANY($3) ORDER BY b.id FOR SHARE OF b";
 const MOVE_CONTACTS: &str = "UPDATE broadcast_contacts c SET status = u.status, message_id = u.message_id \
      FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[]) AS u (tenant_id, broadcast_id, id, status, message_id) \
      WHERE c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id";
@@ -495,11 +497,18 @@ async fn claim_contacts(session: &Session, all: &[&Prepared], answers: &mut [Opt
     if parts.is_empty() {
         return Ok(());
     }
-    let (tenants, broadcasts) = (column(&parts, |(_, tenant, _)| tenant.0), column(&parts, |(.., part)| part.broadcast.uuid()));
-    let (contacts, fences) = (column(&parts, |(.., part)| part.contact.uuid()), column(&parts, |(n, ..)| all[*n].item.broadcast_fence));
+    let mut asked: BTreeMap<i64, Vec<(Part, i64)>> = BTreeMap::new();
+    for (n, tenant, part) in &parts {
+        asked.entry(tenant.0).or_default().push((*part, all[*n].item.broadcast_fence));
+    }
     let (pending, sending) = (ContactStatus::Pending.number(), Status::Sending.number());
-    let values: &session::Params<'_> = &[&tenants, &broadcasts, &contacts, &pending, &sending, &fences];
-    let open = session.query(&session.statements.claim_contacts, values).await.map_err(failed)?;
+    let claim = &session.statements.claim_contacts;
+    let open = for_each(asked, |tenant, parts| async move {
+        let (broadcasts, contacts) = (column(&parts, |(part, _)| part.broadcast.uuid()), column(&parts, |(part, _)| part.contact.uuid()));
+        let fences = column(&parts, |(_, fence)| *fence);
+        session.query(claim, &[&tenant, &broadcasts, &contacts, &fences, &pending, &sending]).await
+    })
+    .await?;
     // Each is taken out once: the same recipient may come twice in a batch.
     let mut open: HashSet<Uuid> = open.iter().map(|row| row.get(0)).collect();
     for (n, _, part) in parts {
@@ -841,14 +850,28 @@ fn is_start(item: &Item<'_>) -> bool {
     matches!(item.step, Step::Start { .. })
 }
 
+/// Runs a query for each tenant, in their order, and all at once.
+async fn for_each<A, Q: Future<Output = PgResult<Vec<Row>>>>(asked: BTreeMap<i64, A>, query: impl Fn(i64, A) -> Q) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for answer in join_all(asked.into_iter().map(|(tenant, values)| query(tenant, values))).await {
+        rows.extend(answer.map_err(failed)?);
+    }
+    Ok(rows)
+}
+
 /// Reads and locks messages.
 async fn load(session: &Session, fold: &mut Fold, keys: &[((i64, Uuid), bool)]) -> Result<()> {
     if keys.is_empty() {
         return Ok(());
     }
-    let (tenants, ids) = (column(keys, |((tenant, _), _)| *tenant), column(keys, |((_, id), _)| *id));
-    let starts = column(keys, |(_, starts)| *starts);
-    for row in session.query(&session.statements.load, &[&tenants, &ids, &starts]).await.map_err(failed)? {
+    let mut asked: BTreeMap<i64, (Vec<Uuid>, Vec<Uuid>)> = BTreeMap::new();
+    for ((tenant, id), starts) in keys {
+        let (ids, starting) = asked.entry(*tenant).or_default();
+        ids.push(*id);
+        starting.extend(starts.then_some(*id));
+    }
+    let load = &session.statements.load;
+    for row in for_each(asked, |tenant, (ids, starting)| async move { session.query(load, &[&tenant, &ids, &starting]).await }).await? {
         let state = state_of(&row).decode()?;
         let fixed = if row.get(19) { Some(Arc::new(fixed_of(session, &row).await?.decode(state.clone())?)) } else { None };
         let known = Known { state, address: row.get(18), revision: row.get(15), agenda: row.get(16), history: row.get(17), fixed };
@@ -869,18 +892,18 @@ async fn check_starts(session: &Session, fold: &mut Fold, keys: &[(i64, Uuid)], 
         .collect();
     let (tenants, ids) = (column(&asked, |a| a.0.0), column(&asked, |a| a.0.1));
     let (recipients, channels, senders) = (column(&asked, |a| a.1.as_str()), column(&asked, |a| a.2), column(&asked, |a| a.3));
-    let broadcasts: Vec<_> = fold.deciding_broadcasts(items).into_iter().collect();
-    let (of, which) = (column(&broadcasts, |b| b.0), column(&broadcasts, |b| b.1));
-    let halting = [Status::Paused, Status::Cancelled].map(Status::number).to_vec();
+    let mut broadcasts: BTreeMap<i64, Vec<Uuid>> = BTreeMap::new();
+    fold.deciding_broadcasts(items).into_iter().for_each(|(tenant, broadcast)| broadcasts.entry(tenant).or_default().push(broadcast));
+    let halting = &[Status::Paused, Status::Cancelled].map(Status::number).to_vec();
     let s = &session.statements;
     let (suppressed, halted) = tokio::join!(
         async { session.query_if(!asked.is_empty(), &s.suppressed, &[&tenants, &ids, &recipients, &channels, &senders]).await },
-        async { session.query_if(!broadcasts.is_empty(), &s.with_status, &[&of, &which, &halting]).await }
+        for_each(broadcasts, |tenant, which| async move { session.query(&s.with_status, &[&tenant, &which, halting]).await })
     );
     for row in suppressed.map_err(failed)? {
         fold.suppress(&(row.get(0), row.get(1)));
     }
-    let halted = halted.map_err(failed)?;
+    let halted = halted?;
     let halts = |row: &Row| Some(((row.get(0), row.get(1)), Status::from_number(row.get(2))?.halt()?));
     fold.halt(&halted.iter().filter_map(halts).collect());
     Ok(())

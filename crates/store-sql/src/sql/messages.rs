@@ -346,53 +346,84 @@ impl MessageRepo for SqlTx {
         Ok(())
     }
 
+    // What is swept is found first, for all tenants, and deleted by its keys: a cluster takes no limit in a statement that writes.
+
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
-        let done = sqlx::query(
-            "DELETE FROM spool_chunks WHERE (tenant_id, message_id, chunk) IN (SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s \
-             WHERE s.created_at >= $1 AND s.created_at < $2 AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $3)",
+        let rows: Vec<(i64, Uuid, i32)> = sqlx::query_as(
+            "SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s WHERE s.created_at >= $1 AND s.created_at < $2 \
+             AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $3",
         )
         .bind(since.millis())
         .bind(before.millis())
         .bind(i64::from(limit))
-        .execute(self.conn())
+        .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        Ok(done.rows_affected())
+        for (tenant, message, chunk) in &rows {
+            sqlx::query("DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 AND chunk = $3")
+                .bind(tenant)
+                .bind(message)
+                .bind(chunk)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        Ok(rows.len() as u64)
     }
 
     async fn purge_idempotency_keys(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
         let retention = limits::IDEMPOTENCY_RETENTION.as_millis() as i64;
         let [send, react] = Operation::OF_MESSAGES.map(Operation::number);
         // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over.
-        sqlx::query(
-            "UPDATE idempotency_keys SET check_at = (SELECT CASE WHEN s.wait = 0 THEN s.updated_at + $3 ELSE $1 + $3 END FROM states s \
-             WHERE s.tenant_id = idempotency_keys.tenant_id AND s.id = idempotency_keys.resource_id) \
-             WHERE (tenant_id, operation, key) IN (SELECT k.tenant_id, k.operation, k.key FROM idempotency_keys k \
-               JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id \
-               WHERE k.check_at <= $1 AND k.operation IN ($4, $5) AND (s.wait <> 0 OR s.updated_at + $3 > $1) LIMIT $2)",
+        let kept: Vec<(i64, i16, String, i64)> = sqlx::query_as(
+            "SELECT k.tenant_id, k.operation, k.key, CASE WHEN s.wait = 0 THEN s.updated_at ELSE $1 END FROM idempotency_keys k \
+             JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id \
+             WHERE k.check_at <= $1 AND k.operation IN ($4, $5) AND (s.wait <> 0 OR s.updated_at + $3 > $1) LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
         .bind(retention)
         .bind(send)
         .bind(react)
-        .execute(self.conn())
+        .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        let done = sqlx::query(
-            "DELETE FROM idempotency_keys WHERE (tenant_id, operation, key) IN (SELECT k.tenant_id, k.operation, k.key FROM idempotency_keys k \
-             WHERE k.check_at <= $1 AND NOT (k.operation IN ($3, $4) AND EXISTS (SELECT 1 FROM states s WHERE s.tenant_id = k.tenant_id \
-               AND s.id = k.resource_id AND (s.wait <> 0 OR s.updated_at + $5 > $1))) LIMIT $2)",
+        for (tenant, operation, key, since) in kept {
+            sqlx::query("UPDATE idempotency_keys SET check_at = $4 WHERE tenant_id = $1 AND operation = $2 AND key = $3")
+                .bind(tenant)
+                .bind(operation)
+                .bind(key)
+                .bind(since + retention)
+                .execute(self.conn())
+                .await
+                .or_end(self)?;
+        }
+        let mut over: Vec<(i64, i16, String)> = sqlx::query_as(
+            "SELECT k.tenant_id, k.operation, k.key FROM idempotency_keys k WHERE k.check_at <= $1 AND NOT (k.operation IN ($3, $4) \
+             AND EXISTS (SELECT 1 FROM states s WHERE s.tenant_id = k.tenant_id AND s.id = k.resource_id \
+               AND (s.wait <> 0 OR s.updated_at + $5 > $1))) LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
         .bind(send)
         .bind(react)
         .bind(retention)
-        .execute(self.conn())
+        .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        Ok(done.rows_affected())
+        over.sort_unstable();
+        for keys in over.chunk_by(|(tenant, operation, _), (other, another, _)| (tenant, operation) == (other, another)) {
+            let Some((tenant, operation, _)) = keys.first() else { continue };
+            let mut query = QueryBuilder::<Db>::new("DELETE FROM idempotency_keys WHERE tenant_id = ");
+            query.push_bind(tenant).push(" AND operation = ").push_bind(operation).push(" AND check_at <= ").push_bind(now.millis());
+            query.push(" AND key IN (");
+            let mut list = query.separated(", ");
+            for (.., key) in keys {
+                list.push_bind(key);
+            }
+            query.push(")").build().persistent(false).execute(self.conn()).await.or_end(self)?;
+        }
+        Ok(over.len() as u64)
     }
 }
 

@@ -238,6 +238,18 @@ pub(crate) async fn a_message_that_cannot_be_written_fails_alone(h: &Harness) {
     assert_eq!(h.rows_of("addresses").await, h.rows_of("contacts").await);
 }
 
+/// A message to somebody must never come to stand beside the address of somebody else.
+pub(crate) async fn an_address_that_is_taken_is_given_to_nobody_else(h: &Harness) {
+    let first = h.accept(h.item(&phone(1))).await;
+    let mut second = h.item(&phone(2));
+    second.new_address = first.address;
+    second.message.address = first.address;
+    let answer = h.store.accept(second.clone()).await;
+    assert!(matches!(answer, Err(StoreError::Conflict(_))), "{answer:?}");
+    assert_eq!((h.rows_of("messages").await, h.rows_of("addresses").await, h.rows_of("agenda").await), (1, 1, 1), "nothing is half-done");
+    assert_ne!(h.accept(h.item(&phone(2))).await.address, first.address);
+}
+
 pub(crate) async fn what_was_handed_in_is_written_though_nobody_waits(h: &Harness) {
     let item = h.item(&phone(1));
     let id: MessageId = item.message.id;

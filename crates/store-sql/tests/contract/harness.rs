@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::panic::resume_unwind;
 use std::pin::Pin;
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
@@ -13,6 +14,7 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
 use nuncio_store::{MessageFilter, Position, Store, Tx};
 use nuncio_store_sql::{Target, open, open_unmigrated};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
 /// When everything begins.
@@ -20,6 +22,10 @@ pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 /// A node that is alive in every case.
 pub(crate) const NODE: NodeId = NodeId(1);
 
+/// Has the server record the statements of the store.
+const RECORDED: &str = "?options=-c%20pg_stat_statements.track%3Dtop";
+/// Keeps those out that look around the store.
+const UNRECORDED: (&str, &str) = ("pg_stat_statements.track", "none");
 const PREFIX: &str = "nuncio_contract_";
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 static FINISHED: AtomicUsize = AtomicUsize::new(0);
@@ -84,6 +90,7 @@ pub(crate) fn run(backend: Backend, name: &str, case: Case) {
                     for_case.check_log(tenant).await;
                 }
             }
+            for_case.check_statements().await;
         })
         .await;
         harness.finish().await;
@@ -142,6 +149,7 @@ async fn template() -> &'static str {
     TEMPLATE
         .get_or_init(|| async {
             sweep().await;
+            admin("CREATE EXTENSION IF NOT EXISTS pg_stat_statements".to_owned()).await;
             let name = format!("{PREFIX}{}_template", std::process::id());
             admin(format!("CREATE DATABASE {name}")).await;
             open(&Target::Postgres(Redacted::new(database(&name)))).await.unwrap().close().await;
@@ -168,7 +176,7 @@ impl Harness {
             }
             Backend::Postgres => {
                 let name = fresh_postgres().await;
-                let target = Target::Postgres(Redacted::new(database(&name)));
+                let target = Target::Postgres(Redacted::new(format!("{}{RECORDED}", database(&name))));
                 (Place::Postgres(name), target)
             }
         };
@@ -268,7 +276,8 @@ impl Harness {
         match &self.target {
             Target::Sqlite(path) => sqlite_rows(path, sql),
             Target::Postgres(url) => {
-                let mut conn = PgConnection::connect(url.expose()).await.unwrap();
+                let options = PgConnectOptions::from_str(url.expose()).unwrap().options([UNRECORDED]);
+                let mut conn = PgConnection::connect_with(&options).await.unwrap();
                 let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut conn).await.unwrap();
                 conn.close().await.unwrap();
                 rows.iter().map(|row| (0..row.len()).map(|n| row.try_get_unchecked(n).unwrap()).collect()).collect()
@@ -328,6 +337,24 @@ impl Harness {
         drop(tx);
         for message in newest.items {
             self.events_in(tenant, message.id).await;
+        }
+    }
+
+    /// A cluster would take every statement that the store ran.
+    async fn check_statements(&self) {
+        let Place::Postgres(name) = &self.place else { return };
+        let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
+        let statements: Vec<(String,)> =
+            sqlx::query_as("SELECT query FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = $1")
+                .bind(name)
+                .fetch_all(&mut conn)
+                .await
+                .expect("the server records statements: shared_preload_libraries = pg_stat_statements");
+        conn.close().await.unwrap();
+        assert!(!statements.is_empty(), "statements are recorded");
+        for (statement,) in statements {
+            let faults = crate::cluster::faults(&statement);
+            assert!(faults.is_empty(), "a cluster would refuse this: {faults:?}\n{statement}");
         }
     }
 

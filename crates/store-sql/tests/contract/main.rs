@@ -7,6 +7,7 @@ mod accept;
 mod bounds;
 mod broadcasts;
 mod budget;
+mod cluster;
 mod contacts;
 mod coverage;
 mod directory;
@@ -15,6 +16,7 @@ mod events;
 mod harness;
 mod idempotency;
 mod invitations;
+mod life;
 mod lists;
 mod load;
 mod mailboxes;
@@ -75,6 +77,7 @@ cases! {
             a_large_request_to_a_suppressed_recipient_comes_back_too,
             every_value_comes_back_as_it_was,
             a_message_that_cannot_be_written_fails_alone,
+            an_address_that_is_taken_is_given_to_nobody_else,
             what_was_handed_in_is_written_though_nobody_waits,
             a_settled_message_comes_back_with_its_attempt,
         }
@@ -232,6 +235,9 @@ cases! {
             a_message_costs_few_rows,
             a_message_writes_few_bytes,
             a_message_with_a_price_costs_a_few_more,
+        }
+        life {
+            a_random_life_leaves_everything_guarded,
         }
         schema {
             the_tenant_begins_every_key,
