@@ -29,21 +29,25 @@ const QUIET: Duration = Duration::from_secs(60);
 
 /// Applies one event. Answers what became of the message that a receipt was about.
 pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderEvent) -> Result<Option<Transitioned>> {
-    let now = ids.clock.now();
     match event {
         ProviderEvent::Receipt { target, kind, at, raw } => receipts::receive(store, ids, target, (kind, at, raw)).await,
-        ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound).await.map(|()| None),
-        ProviderEvent::Part(part) => reassembly::receive(store, ids, marks, *part).await.map(|()| None),
-        ProviderEvent::OptedOut(opted) => opt_out(store, ids, opted, now).await.map(|()| None),
+        // Boxed: the future of a receipt is moved several times, and would otherwise be as large as that of the largest event.
+        other => Box::pin(apply_other(store, ids, marks, other)).await.map(|()| None),
+    }
+}
+
+async fn apply_other(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderEvent) -> Result<()> {
+    let now = ids.clock.now();
+    match event {
+        ProviderEvent::Receipt { .. } => Ok(()),
+        ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound).await,
+        ProviderEvent::Part(part) => reassembly::receive(store, ids, marks, *part).await,
+        ProviderEvent::OptedOut(opted) => opt_out(store, ids, opted, now).await,
         ProviderEvent::TemplateDecided { tenant, template, decision } => {
-            crate::templates::decided(store, tenant, template, &decision, now).await.map(|()| None)
+            crate::templates::decided(store, tenant, template, &decision, now).await
         }
-        ProviderEvent::Complaint { tenant, message } => {
-            suppress(store, ids, (tenant, message), SuppressionReason::Complaint, now).await.map(|()| None)
-        }
-        ProviderEvent::Bounced { tenant, message } => {
-            suppress(store, ids, (tenant, message), SuppressionReason::Bounce, now).await.map(|()| None)
-        }
+        ProviderEvent::Complaint { tenant, message } => suppress(store, ids, (tenant, message), SuppressionReason::Complaint, now).await,
+        ProviderEvent::Bounced { tenant, message } => suppress(store, ids, (tenant, message), SuppressionReason::Bounce, now).await,
     }
 }
 

@@ -89,31 +89,36 @@ impl Shared {
                 return Verdict::Deferred { retry_after: None, failure, scope: Scope::Connection };
             }
         };
-        let (attachments, _fetched) = match self.resolve_attachments(message).await {
-            Ok(resolved) => resolved,
-            Err(verdict) => return verdict,
+        // Boxed, here and below: what few messages need does not make the future of every attempt large.
+        let (attachments, _fetched) = if message.request.attachments.is_empty() {
+            (Vec::new(), None)
+        } else {
+            match Box::pin(self.resolve_attachments(message)).await {
+                Ok(resolved) => resolved,
+                Err(verdict) => return verdict,
+            }
         };
         let message = &*message;
         let channel = message.state.detail.attempts.get(attempt).map_or(message.state.route.channel, |a| a.channel);
-        let reaction = match self.name_for_provider(message).await {
-            Ok(reaction) => reaction,
-            Err(verdict) => return verdict,
+        let reaction = match message.message_type {
+            MessageType::Reaction => match Box::pin(self.name_for_provider(message)).await {
+                Ok(reaction) => Some(reaction),
+                Err(verdict) => return verdict,
+            },
+            _ => None,
         };
-        let message = reaction.as_ref().unwrap_or(message);
+        let message = reaction.as_deref().unwrap_or(message);
         let request = SendRequest { message, attempt, channel, attachments: &attachments, now: self.ids.clock.now() };
         adapter.send(&request).await
     }
 
-    /// A reaction with the provider's id of the message reacted to in place of ours; nothing for other messages.
-    async fn name_for_provider(&self, message: &Message) -> Result<Option<Message>, Verdict> {
-        if message.message_type != MessageType::Reaction {
-            return Ok(None);
-        }
+    /// A reaction with the provider's id of the message reacted to in place of ours.
+    async fn name_for_provider(&self, message: &Message) -> Result<Box<Message>, Verdict> {
         let later = |error: StoreError| {
             let failure = Failure::own(FailureCode::Undeliverable, format!("the message reacted to could not be read: {error}"));
             Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
         };
-        let mut named = message.clone();
+        let mut named = Box::new(message.clone());
         let reacted_to = named.request.content.as_mut().and_then(|content| content.react_to_message_id.as_mut());
         let id = reacted_to.as_ref().and_then(|id| id.parse().ok());
         let found = match id {
@@ -128,7 +133,7 @@ impl Shared {
                 return Err(Verdict::Rejected { failure: Failure::own(FailureCode::ContentRejected, what) });
             }
         }
-        Ok(Some(named))
+        Ok(named)
     }
 
     /// Writes a fact, however long it takes: what happened must not be lost while the process lives.

@@ -309,7 +309,8 @@ impl Core {
     pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
         let (reply, answer) = oneshot::channel();
         let core = self.clone();
-        tokio::spawn(async move {
+        // Boxed: a task is moved several times before it runs.
+        tokio::spawn(Box::pin(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let waits_for_its_time = accept.message.state.status == Status::Scheduled;
@@ -328,7 +329,7 @@ impl Core {
             if let Some(message) = handed {
                 core.hand_over(permit.zip(claim), message, waits_for_its_time);
             }
-        });
+        }));
         answer.await.map_err(Error::internal)?.or_fail()
     }
 
