@@ -62,7 +62,7 @@ pub struct DispatchConfig {
     pub compare_clocks: bool,
     /// How long `sent` waits for a receipt.
     pub receipt_wait: Duration,
-    /// How long finished messages and what happened are kept; for ever without it.
+    /// How long finished messages, the event log and deliveries are kept. They are kept for ever if this is absent.
     pub retention: Option<Duration>,
     /// Bytes of large requests and of attachments that attempts may hold in memory together.
     pub max_in_flight_bytes: usize,
@@ -242,8 +242,8 @@ impl Dispatch {
         tokio::select! {
             () = self.run_messages() => {}
             () = self.beat() => {}
-            () = self.purge_now_and_then() => {}
-            () = self.forget_now_and_then() => {}
+            () = each_minute(|| self.purge(), "old rows were not purged") => {}
+            () = each_minute(|| self.forget_old(), "what is older than retention.days was not deleted") => {}
         }
         // It sees the same sign to stop.
         let _ = webhooks.await;
@@ -286,30 +286,10 @@ impl Dispatch {
         }
     }
 
-    async fn purge_now_and_then(&self) {
-        const PURGE_EVERY: Duration = Duration::from_secs(60);
-        loop {
-            tokio::time::sleep(PURGE_EVERY).await;
-            if let Err(error) = self.purge().await {
-                tracing::warn!(%error, "old rows were not purged; it is tried again");
-            }
-        }
-    }
-
     /// Removes idempotency keys whose time is over, chunks of requests that were never accepted, and traces of erased contacts.
     /// [`Self::run`] does so once a minute.
     pub async fn purge(&self) -> Result<()> {
         self.shared.purge().await
-    }
-
-    async fn forget_now_and_then(&self) {
-        const FORGET_EVERY: Duration = Duration::from_secs(60);
-        loop {
-            tokio::time::sleep(FORGET_EVERY).await;
-            if let Err(error) = self.forget_old().await {
-                tracing::warn!(%error, "what is older than retention.days was not deleted; it is tried again");
-            }
-        }
     }
 
     /// Deletes what is older than [`DispatchConfig::retention`]. [`Self::run`] does so once a minute.
@@ -367,5 +347,15 @@ impl Shared {
 
     fn node(&self) -> NodeId {
         NodeId(self.node.load(Ordering::Acquire))
+    }
+}
+
+/// Does something once a minute, for ever. What goes wrong is logged, and tried again a minute later.
+async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, trouble: &str) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        if let Err(error) = work().await {
+            tracing::warn!(%error, "{trouble}; it is tried again");
+        }
     }
 }

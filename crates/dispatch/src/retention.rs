@@ -1,6 +1,6 @@
 //! Deletes what is older than it has to be kept, a step at a time with a pause after each, so that others wait only briefly.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nuncio_domain::{TenantId, Timestamp};
 use nuncio_store::Result;
@@ -49,7 +49,7 @@ impl Shared {
 
     async fn forget_all(&self, kind: Kind, tenant: TenantId, before: Timestamp) -> Result<()> {
         while !self.is_stopping() {
-            let began = Instant::now();
+            let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
             let gone = match kind {
                 Kind::Messages => tx.forget_messages(tenant, before, ROWS).await?,
@@ -61,7 +61,7 @@ impl Shared {
             if gone < u64::from(ROWS) {
                 break;
             }
-            tokio::time::sleep(began.elapsed() * PAUSE).await;
+            self.rest(began).await;
         }
         Ok(())
     }
@@ -69,15 +69,20 @@ impl Shared {
     async fn forget_references(&self, tenant: TenantId, before: Timestamp) -> Result<()> {
         let mut place = None;
         while !self.is_stopping() {
-            let began = Instant::now();
+            let began = self.ids.clock.monotonic();
             let mut tx = self.store.begin().await?;
             place = tx.forget_references(tenant, place, before, ROWS).await?;
             tx.commit().await?;
             if place.is_none() {
                 break;
             }
-            tokio::time::sleep(began.elapsed() * PAUSE).await;
+            self.rest(began).await;
         }
         Ok(())
+    }
+
+    /// Leaves the database to others after a step that began then.
+    async fn rest(&self, began: Duration) {
+        tokio::time::sleep(self.ids.clock.monotonic().saturating_sub(began) * PAUSE).await;
     }
 }

@@ -132,7 +132,7 @@ fn looked_up(text: &str) -> LookedUp {
         }
     }
     let found = look_up(text);
-    // What is longer is no number, and not worth the room.
+    // Longer texts are not phone numbers, and would only take room.
     if text.len() <= 16 {
         let mut lately = lock();
         if lately.young.len() >= GENERATION {

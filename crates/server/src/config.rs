@@ -149,8 +149,8 @@ impl Default for DispatchConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RetentionConfig {
-    /// Days after which messages that are final, what happened, and deliveries of webhooks are deleted; 0 keeps them for ever. Contacts,
-    /// suppressions, broadcasts and money stay.
+    /// Days after which final messages, the event log and webhook deliveries are deleted; 0 keeps them for ever. Contacts, suppressions,
+    /// broadcasts and money stay.
     pub days: u32,
 }
 

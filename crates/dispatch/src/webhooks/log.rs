@@ -70,7 +70,7 @@ pub(crate) struct Log {
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     read: Position,
-    /// Whether everything was read that a reader before this one may have made deliveries of.
+    /// Whether everything was read of which an earlier reader may have made deliveries.
     caught_up: bool,
     /// The newest that was read, and until when it is trusted.
     config: Option<(Option<Duration>, Arc<Config>)>,
@@ -211,7 +211,7 @@ impl Shared {
     /// Reads the next rows and hands their events out. A log that stays quiet is looked at less and less often, unless `look` says so.
     async fn read_on(&self, log: &Log, config: &Config, look: bool) -> Result<bool> {
         let now = self.ids.clock.monotonic();
-        let (read, rows) = {
+        let (read, rows, caught_up) = {
             let inner = log.inner.lock();
             let is_full = |(count, bytes)| count >= MEMORY || bytes >= MEMORY_BYTES;
             if is_full(inner.endpoints.values().fold((0, 0), |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
@@ -221,7 +221,7 @@ impl Shared {
             if !told && !look && now < inner.read_next {
                 return Ok(false);
             }
-            (inner.read, if inner.large { FEW_ROWS } else { ROWS })
+            (inner.read, if inner.large { FEW_ROWS } else { ROWS }, inner.caught_up)
         };
         let mut tx = self.store.read().await?;
         let entries = tx.read_log(log.tenant, read, rows).await?;
@@ -240,11 +240,11 @@ impl Shared {
                 Some((event, key, id, url))
             })
             .collect();
-        let known: HashSet<DeliveryId> = if read < log.taken_over {
+        let known: HashSet<DeliveryId> = if caught_up {
+            HashSet::new()
+        } else {
             let ids: Vec<DeliveryId> = meant.iter().map(|(_, _, id, _)| *id).collect();
             tx.known_deliveries(log.tenant, &ids).await?.into_iter().collect()
-        } else {
-            HashSet::new()
         };
         let with_backlog: Vec<Key> = log.inner.lock().endpoints.iter().filter(|(_, e)| e.backlog).map(|(key, _)| *key).collect();
         let mut behind: HashSet<(Key, Uuid)> = HashSet::new();
@@ -306,8 +306,8 @@ impl Shared {
         }
     }
 
-    /// Takes up written deliveries that have come due. None does before the log was read as far as the reader before this one had read it:
-    /// an earlier event of its resource may stand there, which that reader did not come to write.
+    /// Takes up written deliveries that have come due. None is taken up before the log was read as far as the last reader had read it: an
+    /// earlier event of the same resource may stand there, whose delivery that reader had not written yet.
     async fn take_due(&self, log: &Log, config: &Config) -> Result<bool> {
         let now = self.ids.clock.monotonic();
         let open: Vec<(Key, usize, usize)> = {
@@ -332,7 +332,7 @@ impl Shared {
         let fresh: Vec<Delivery> = {
             let inner = log.inner.lock();
             let endpoint = inner.endpoints.get(&key);
-            // What is held may have an earlier delivery that is still to be written.
+            // An earlier delivery of a held resource may still have to be written.
             let is_fresh = |d: &Delivery| {
                 let held = inner.held.contains(&(key, d.resource)) || inner.done.contains_key(&d.id);
                 !held && !endpoint.is_some_and(|e| e.has_line(d.resource))

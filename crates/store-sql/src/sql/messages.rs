@@ -346,8 +346,8 @@ impl MessageRepo for SqlTx {
         Ok(())
     }
 
-    // What is swept is found first, for all tenants, and deleted by its keys: a cluster takes no limit in a statement that writes.
-
+    // This sweep and the next find their rows first, for all tenants, and then delete them by key: a cluster takes no limit in a statement
+    // that writes.
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
         let rows: Vec<(i64, Uuid, i32)> = sqlx::query_as(
             "SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s WHERE s.created_at >= $1 AND s.created_at < $2 \

@@ -14,7 +14,7 @@ use sqlparser::parser::Parser;
 
 /// Columns that PostgreSQL adds to each row.
 const SYSTEM_COLUMNS: &[&str] = &["xmin", "xmax", "cmin", "cmax", "ctid", "tableoid"];
-/// Functions that tell of transactions of one node.
+/// Functions whose answer holds for one node of a cluster only.
 const TRANSACTIONS: &[&str] = &[
     "txid_current",
     "txid_current_snapshot",
@@ -43,7 +43,7 @@ fn is_data(statement: &Statement) -> bool {
 enum Side {
     /// `tenant_id` of a table, if the table is named, as seen from a scope.
     Column(usize, Option<String>),
-    /// Something that is no column: one tenant.
+    /// A parameter or a constant: one tenant.
     Given,
 }
 
@@ -51,7 +51,7 @@ enum Side {
 #[derive(Debug, Default)]
 struct Scope {
     parent: Option<usize>,
-    /// What each name stands for; nothing for what is no table.
+    /// The table behind each name; `None` for a function or a subquery.
     tables: BTreeMap<String, Option<String>>,
     locks: bool,
 }
@@ -76,7 +76,7 @@ impl Walk {
         self.open.last().copied().unwrap_or_default()
     }
 
-    /// What stands for one and the same tenant gets one number.
+    /// Why a cluster would refuse the statement. Whatever stands for one and the same tenant gets the same number.
     fn faults(mut self) -> Vec<String> {
         let mut groups: BTreeMap<Place, usize> = BTreeMap::new();
         for (at, scope) in self.scopes.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! A long random life: whatever came, in whatever order, nothing is left to nobody and the log tells everything.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::future::join_all;
@@ -26,7 +26,7 @@ const KEPT: std::time::Duration = std::time::Duration::from_secs(30);
 /// A node beside [`NODE`].
 const OTHER: NodeId = NodeId(2);
 
-/// SplitMix64: a row of numbers that is the same each time.
+/// SplitMix64: the same numbers in each run.
 struct Chance(u64);
 
 impl Chance {
@@ -151,7 +151,7 @@ async fn forget(h: &Harness, before: Timestamp, living: &mut HashMap<MessageId, 
             break;
         }
     }
-    let mut kept = Vec::new();
+    let mut kept = HashSet::new();
     for id in living.keys() {
         kept.extend(h.lookup_in(tenant, *id).await.map(|message| message.id));
     }
