@@ -7,7 +7,7 @@ use nuncio_core::events::EventFilter;
 use nuncio_domain::SenderId;
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
-use nuncio_testkit::{Backend, Options, Receiver, TestApp};
+use nuncio_testkit::{Backend, Options, Posted, Receiver, TestApp};
 use serde_json::{Value, json};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -46,7 +46,7 @@ async fn a_message_is_told_from_its_birth_to_its_arrival() {
         app.drain().await;
         assert_eq!(receiver.taken(), ["message.queued", "message.sending", "message.sent", "message.delivered"]);
         let got = receiver.got();
-        let bodies: Vec<Value> = got.iter().map(nuncio_testkit::Posted::json).collect();
+        let bodies: Vec<Value> = got.iter().map(Posted::json).collect();
         assert_eq!(bodies.iter().map(|b| b["sequence"].as_i64()).collect::<Vec<_>>(), [Some(1), Some(2), Some(3), Some(4)]);
         for (body, status) in bodies.iter().zip(["queued", "sending", "sent", "delivered"]) {
             assert_eq!(body["data"]["message"]["status"], status);
@@ -306,6 +306,27 @@ async fn the_log_is_paged_newest_first_without_gaps() {
     }
 }
 
+/// Without waiting for webhooks.
+async fn until_delivered(app: &TestApp, id: &str) {
+    while app.message(id).await["status"] != "delivered" {
+        app.node.dispatch.tick().await.expect("dispatch");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The sequences of the events of each message, in the order in which each came first.
+fn heard(posts: &[Posted]) -> BTreeMap<String, Vec<i64>> {
+    let mut heard: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for json in posts.iter().map(Posted::json) {
+        let events = heard.entry(json["data"]["message"]["id"].as_str().expect("an id").to_owned()).or_default();
+        let sequence = json["sequence"].as_i64().expect("a sequence");
+        if !events.contains(&sequence) {
+            events.push(sequence);
+        }
+    }
+    heard
+}
+
 // holds: webhooks.order
 #[tokio::test]
 async fn what_piled_up_is_told_in_order() {
@@ -316,14 +337,9 @@ async fn what_piled_up_is_told_in_order() {
         hook(&app, Some(default_sender(&app).await), &receiver.url, &told).await;
         receiver.hold(true);
         // More events than are written at a time.
-        let mut ids = Vec::new();
         for n in 0..300 {
             let id = send(&app, &format!("+34600111{n:03}")).await;
-            while app.message(&id).await["status"] != "delivered" {
-                app.node.dispatch.tick().await.expect("dispatch");
-                tokio::task::yield_now().await;
-            }
-            ids.push(id);
+            until_delivered(&app, &id).await;
             app.clock.advance(Duration::from_millis(1));
         }
         app.node.dispatch.tick().await.expect("dispatch");
@@ -336,19 +352,45 @@ async fn what_piled_up_is_told_in_order() {
         receiver.hold(false);
         app.drain().await;
         app.advance(Duration::from_secs(70)).await;
-        let mut heard: BTreeMap<String, Vec<i64>> = BTreeMap::new();
-        for posted in receiver.got() {
-            let json = posted.json();
-            let events = heard.entry(json["data"]["message"]["id"].as_str().expect("an id").to_owned()).or_default();
-            let sequence = json["sequence"].as_i64().expect("a sequence");
-            if !events.contains(&sequence) {
-                events.push(sequence);
-            }
-        }
-        assert_eq!(heard.len(), ids.len());
+        let heard = heard(&receiver.got());
+        assert_eq!(heard.len(), 300);
         for (id, sequences) in heard {
             assert!(sequences.len() == 3 && sequences.is_sorted(), "{id} crashed={crashes}: {sequences:?}");
         }
+    }
+}
+
+// holds: webhooks.order
+#[tokio::test]
+async fn a_new_reader_reads_on_before_it_makes_what_was_put_off() {
+    for backend in Backend::all() {
+        let mut app = app(backend).await;
+        let receiver = Receiver::start().await;
+        let told = [EventType::MessageQueued, EventType::MessageSending, EventType::MessageDelivered];
+        let other = app.post("/v1/senders", json!({"name": "other"})).await.expect(201).json()["id"].as_str().expect("an id").to_owned();
+        hook(&app, other.parse().ok(), &receiver.url, &told).await;
+        // More of the log than is read at a time, and of no interest to the webhook.
+        for n in 0..300 {
+            send(&app, &format!("+34600111{n:03}")).await;
+            app.drain().await;
+        }
+        receiver.hold(true);
+        let (auth, body) = (format!("Bearer {}", app.test_key), json!({"to": "+34600222000", "text": "x"}));
+        let sent = app.send("POST", "/v1/messages", &[("authorization", &auth), ("service-sender", &other)], Some(body)).await;
+        let id = sent.expect(202).json()["message"]["id"].as_str().expect("an id").to_owned();
+        until_delivered(&app, &id).await;
+        for _ in 0..3 {
+            app.clock.advance(Duration::from_secs(2));
+            app.node.dispatch.tick().await.expect("dispatch");
+        }
+        // The node dies when of all this only the second event was written.
+        app.sql("DELETE FROM deliveries WHERE sequence <> 2").await;
+        app.sql("UPDATE webhook_cursors SET position = 0, entry = 0").await;
+        let before = receiver.got().len();
+        app.crash().await;
+        receiver.hold(false);
+        app.drain().await;
+        assert_eq!(heard(&receiver.got()[before..]), BTreeMap::from([(id, vec![1, 2, 4])]), "{backend:?}");
     }
 }
 
