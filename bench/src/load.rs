@@ -36,7 +36,7 @@ pub(crate) enum Pace {
 pub(crate) struct Plan {
     pub(crate) connections: usize,
     pub(crate) pace: Pace,
-    /// End after this many requests; without it the load goes on until closed.
+    /// End after this many messages; without it the load goes on until closed.
     pub(crate) limit: Option<u64>,
     pub(crate) work: Workload,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
     pub(crate) first_error: Option<String>,
     /// Requests that failed in a way that leaves open whether they were accepted.
     pub(crate) ambiguous: u64,
-    /// Requests numbered from 0, of the whole load.
+    /// Messages asked for, numbered from 0, of the whole load.
     pub(crate) issued: u64,
     /// Ids of all 202 answers of the whole load.
     pub(crate) ids: Vec<Box<str>>,
@@ -135,7 +135,7 @@ impl Load {
             opened: OnceLock::new(),
             closed: OnceLock::new(),
             next: AtomicU64::new(0),
-            end: AtomicU64::new(plan.limit.unwrap_or(u64::MAX)),
+            end: AtomicU64::new(plan.limit.map_or(u64::MAX, |limit| limit / plan.work.each)),
             due: Semaphore::new(0),
         });
         if let Pace::Open(rate) = plan.pace {
@@ -185,7 +185,7 @@ impl Load {
             first_error: all.first_error,
             ambiguous: all.ambiguous,
             // Each client asks once more than there is to do.
-            issued: self.shared.next.load(Ordering::Relaxed).min(self.shared.end.load(Ordering::Relaxed)),
+            issued: self.shared.next.load(Ordering::Relaxed).min(self.shared.end.load(Ordering::Relaxed)) * self.shared.plan.work.each,
             ids: all.ids,
             first_accept: all.first_accept,
         }
@@ -228,25 +228,28 @@ impl Tally {
         self.first_error.get_or_insert_with(what);
     }
 
-    /// `true` for a 202 with an id. Kannel gives none: the number takes its place.
-    fn reply(&mut self, n: u64, dialect: Dialect, reply: &Reply<'_>) -> bool {
-        let id = match dialect {
-            _ if reply.status != 202 => None,
-            Dialect::Nuncio => message_id(reply.body).map(Box::from),
-            Dialect::Kannel { .. } => Some(n.to_string().into_boxed_str()),
+    /// How many messages were accepted. Kannel gives no ids: the number takes their place.
+    fn reply(&mut self, n: u64, work: &Workload, reply: &Reply<'_>) -> u64 {
+        let ids: Vec<Box<str>> = match work.dialect {
+            _ if reply.status != if work.each > 1 { 200 } else { 202 } => Vec::new(),
+            Dialect::Nuncio => message_ids(reply.body, work.each),
+            Dialect::Kannel { .. } => vec![n.to_string().into_boxed_str()],
         };
-        if let Some(id) = id {
-            self.ids.push(id);
+        let accepted = ids.len() as u64;
+        if accepted > 0 {
+            self.ids.extend(ids);
             self.first_accept.get_or_insert_with(Instant::now);
-            return true;
+        }
+        if accepted == work.each {
+            return accepted;
         }
         // A server error may come after the commit.
-        self.ambiguous += u64::from(reply.status >= 500 || reply.status == 202);
+        self.ambiguous += if reply.status >= 500 || reply.status == 202 { work.each } else { 0 };
         self.fail(reply.status.to_string(), || {
             let body = &reply.body[..reply.body.len().min(300)];
             format!("{} {}", reply.status, String::from_utf8_lossy(body))
         });
-        false
+        accepted
     }
 }
 
@@ -269,13 +272,14 @@ async fn client(shared: Arc<Shared>) -> Tally {
         shared.plan.work.write_request(n, &shared.target.key, &mut body, &mut request);
         match conn.exchange(&request).await {
             Ok(reply) => {
-                if tally.reply(n, shared.plan.work.dialect, &reply) && shared.counts(intended) {
-                    record(&mut tally.latency, intended.elapsed());
+                let accepted = tally.reply(n, &shared.plan.work, &reply);
+                if shared.counts(intended) {
+                    (0..accepted).for_each(|_| record(&mut tally.latency, intended.elapsed()));
                 }
                 open = Some(conn);
             }
             Err(e) => {
-                tally.ambiguous += 1;
+                tally.ambiguous += shared.plan.work.each;
                 tally.fail(format!("io: {}", e.kind()), || e.to_string());
             }
         }
@@ -294,14 +298,13 @@ async fn next(shared: &Shared) -> Option<(u64, Instant)> {
     (n < shared.end.load(Ordering::Relaxed)).then(|| (n, shared.intended(n)))
 }
 
-/// The message id in a response, found by its prefix: parsing the whole body
-/// would cost more than sending the request.
-fn message_id(body: &[u8]) -> Option<&str> {
-    const BEFORE: &str = "\"id\":\"msg_";
-    let text = std::str::from_utf8(body).ok()?;
-    let start = text.find(BEFORE)? + BEFORE.len() - "msg_".len();
-    let length = text[start..].find('"')?;
-    Some(&text[start..start + length])
+/// The message ids in a response, found by their prefix: parsing the whole body would cost more than sending the request. No more than
+/// `most`: what follows the id of a single message may name others.
+fn message_ids(body: &[u8], most: u64) -> Vec<Box<str>> {
+    const PREFIX: &str = "msg_";
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let ids = text.split("\"id\":\"").skip(1).filter(|rest| rest.starts_with(PREFIX)).filter_map(|rest| rest.split('"').next());
+    ids.take(usize::try_from(most).unwrap_or(usize::MAX)).map(Box::from).collect()
 }
 
 #[cfg(test)]
@@ -397,8 +400,10 @@ mod tests {
 
     #[test]
     fn an_id_is_found_wherever_it_stands() {
-        assert_eq!(message_id(br#"{"message":{"to":"+1","id":"msg_0x","s":1}}"#), Some("msg_0x"));
-        assert_eq!(message_id(br#"{"message":{"id":"con_1"}}"#), None);
-        assert_eq!(message_id(b"\xff"), None);
+        let none: [Box<str>; 0] = [];
+        assert_eq!(message_ids(br#"{"message":{"to":"+1","id":"msg_0x","s":1,"of":{"id":"msg_1x"}}}"#, 1), ["msg_0x".into()]);
+        assert_eq!(message_ids(br#"{"results":[{"id":"msg_0x"},{"id":"msg_1x"}]}"#, 2), ["msg_0x".into(), "msg_1x".into()]);
+        assert_eq!(message_ids(br#"{"message":{"id":"con_1"}}"#, 1), none);
+        assert_eq!(message_ids(b"\xff", 1), none);
     }
 }

@@ -60,27 +60,31 @@ pub(crate) struct Workload {
     pub(crate) seed: u64,
     /// Number of the first message; runs against one server must not overlap.
     pub(crate) first: u64,
+    /// Messages in a request. More than one go to `POST /v1/messages/batch`.
+    pub(crate) each: u64,
 }
 
 impl Workload {
     pub(crate) fn sms(recipients: Recipients, seed: u64) -> Self {
-        Self { dialect: Dialect::Nuncio, channel: Channel::Sms, recipients, idempotent: false, seed, first: 0 }
+        Self { dialect: Dialect::Nuncio, channel: Channel::Sms, recipients, idempotent: false, seed, first: 0, each: 1 }
     }
 
-    /// Writes the request for message `n` over what `request` held. `body` is
-    /// room to work in.
+    /// Writes request `n` over what `request` held. `body` is room to work in.
     pub(crate) fn write_request(&self, n: u64, key: &str, body: &mut Vec<u8>, request: &mut Vec<u8>) {
         request.clear();
         if let Dialect::Kannel { receipts } = self.dialect {
             return self.write_sendsms(n, receipts, request);
         }
-        self.write(n, body);
+        body.clear();
+        let path = if self.each > 1 { "/v1/messages/batch" } else { "/v1/messages" };
+        if self.each > 1 {
+            self.write_batch(n, body);
+        } else {
+            self.write(n, body);
+        }
         let (auth, length) = (bearer(key), body.len());
-        write!(
-            request,
-            "POST /v1/messages HTTP/1.1\r\nHost: bench\r\n{auth}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        )
-        .expect("writing to memory");
+        write!(request, "POST {path} HTTP/1.1\r\nHost: bench\r\n{auth}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n")
+            .expect("writing to memory");
         request.extend_from_slice(body);
     }
 
@@ -101,9 +105,18 @@ impl Workload {
         .expect("writing to memory");
     }
 
-    /// Writes the body of message `n` over what `body` held.
+    fn write_batch(&self, n: u64, body: &mut Vec<u8>) {
+        body.extend_from_slice(br#"{"messages":["#);
+        for message in n * self.each..(n + 1) * self.each {
+            self.write(message, body);
+            body.push(b',');
+        }
+        body.pop();
+        body.extend_from_slice(b"]}");
+    }
+
+    /// Adds message `n` to `body`.
     pub(crate) fn write(&self, n: u64, body: &mut Vec<u8>) {
-        body.clear();
         let (to, n) = (self.recipient(n), self.first + n);
         let written = match self.channel {
             Channel::Sms => write!(body, r#"{{"to":"+{to}","channel":"sms","#),

@@ -9,7 +9,19 @@ pub(crate) mod stored;
 pub(crate) mod webhooks;
 
 use crate::book::{Book, Trial};
+use crate::load::Plan;
 use crate::subject::Backend;
+use crate::workload::Workload;
+
+/// Messages of a request that takes many.
+const BATCH: u64 = 100;
+/// Connections that send such requests: as many messages wait as for an answer each on 64 connections, and some more.
+const BATCH_CONNECTIONS: usize = 8;
+
+/// The same load with many messages in a request.
+fn batched(plan: Plan) -> Plan {
+    Plan { connections: BATCH_CONNECTIONS, work: Workload { each: BATCH, ..plan.work }, ..plan }
+}
 
 /// The runs in `book` of one scenario on one store.
 fn of<'a>(book: &'a Book, scenario: &str, backend: Backend) -> Vec<&'a Trial> {

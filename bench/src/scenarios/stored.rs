@@ -52,7 +52,7 @@ fn judge(book: &mut Book, stored: u64, backend: Backend) {
         let trials = names.map(|name| of(book, name, backend)).concat();
         let work = format!("{stored} messages stored: {what} / of the empty database");
         let row = Row::new("8", work, backend, "×", trials, |_| None);
-        Row { samples: ratio(names, figure), ..row }.asks(Bound::AtMost(1.3), None)
+        Row { samples: ratio(names, figure), ..row }.asks(Bound::AtMost(1.3), Some(Bound::AtMost(1.1)))
     };
     let rows = [row(ALONE, "one client, p50", p50), row(SATURATED, "saturated, CPU a message", Trial::cpu_total_us)];
     book.rows.extend(rows);

@@ -36,6 +36,7 @@ async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>>
     let mut session = lab.session(backend, World::Test, None).await?;
     subscribe(&session, &hooks, &EVENTS).await?;
     let closed = lab.options.closed(lab.options.connections, Recipients::Pool(lab.options.pool));
+    let baseline = lab.baseline(closed).await?;
     let before = session.subject.cpu()?;
     let outcome = session.burst(Plan { limit: Some(lab.options.messages), ..closed }).await;
     let start = outcome.first_accept.context("nothing was accepted")?;
@@ -56,6 +57,7 @@ async fn trials(lab: &Lab, backend: Backend, round: usize) -> Result<Vec<Trial>>
     for trial in &mut trials {
         trial.audit.sink_lost = wanted.saturating_sub(hooks.events());
         trial.audit.sink_doubled = hooks.surplus();
+        trial.baseline = Some(baseline);
     }
     Ok(trials)
 }
@@ -85,10 +87,11 @@ fn judge(book: &mut Book, backend: Backend) {
     let row = |goal, what: &str, unit, figure: fn(&Trial) -> Option<f64>| {
         Row::new(goal, format!("{SCENARIO}: {what}"), backend, unit, trials.iter().copied(), figure)
     };
+    let (required, stretch) = if backend == Backend::Postgres { (0.15, 0.22) } else { (0.22, 0.28) };
     let rows = [
-        // svix-server is not to be had from a package registry: its 1,000 a second were measured apart, on a machine of this kind.
-        row("3", "deliveries (10 and 20 times the 1,000/s of svix-server, measured apart)", "deliveries/s", |t| Some(t.rate))
-            .asks(Bound::AtLeast(10_000.0), Some(Bound::AtLeast(20_000.0))),
+        // svix-server is not to be had from a package registry: measured apart, it delivers 0.009 of what the baseline answers.
+        row("3", "deliveries / requests of hello", "×", Trial::ratio).asks(Bound::AtLeast(required), Some(Bound::AtLeast(stretch))),
+        row("–", "deliveries", "deliveries/s", |t| Some(t.rate)),
         row("–", "CPU per 1,000 messages", "ms", Trial::cpu_total_us),
         row("–", "memory, highest", "MB", |t| Some(t.peak_mb)),
     ];
