@@ -241,7 +241,7 @@ pub fn message(account: &Account, to: &str, number: u8) -> Message {
         from: if email { "sender@example.org" } else { "+34600111222" }.to_owned(),
         sender: SenderId::from_uuid(id),
         address: AddressId::from_uuid(id),
-        request: Request {
+        request: Arc::new(Request {
             requested_channel: RequestedChannel::Only(account.channel),
             text: Some(format!("Message {number} of the suite")),
             content: None,
@@ -258,7 +258,7 @@ pub fn message(account: &Account, to: &str, number: u8) -> Message {
             scheduled_at: None,
             idempotency_key: None,
             routing: Routing::default(),
-        },
+        }),
         state: State {
             status: Status::Queued,
             wait: Wait::Attempt { due_at: NOW },

@@ -1,5 +1,6 @@
 //! What providers tell: receipts, inbound messages, complaints. Everything that comes from outside ends here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -95,7 +96,7 @@ pub(crate) async fn receive_once(
         from: from.identifier.clone(),
         sender: connection.sender,
         address: new_address,
-        request: asked,
+        request: Arc::new(asked),
         state: State {
             status: Status::Received,
             wait: Wait::Nothing,
@@ -244,7 +245,7 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
         to: new.from.identifier.clone(),
         from,
         address,
-        request,
+        request: Arc::new(request),
         state: State {
             status: Status::Queued,
             wait: Wait::Attempt { due_at: now },

@@ -42,6 +42,7 @@ pub mod senders;
 mod store_error;
 pub mod suppressions;
 pub mod templates;
+mod to_the_end;
 pub mod unsubscribe;
 pub mod webhooks;
 

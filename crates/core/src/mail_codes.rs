@@ -3,6 +3,7 @@
 //! The code leaves by a mail server of the operator's, not by the connection's own relay: a caller can name a relay of their own, and would
 //! read there what is meant for the owner of the address. It is in no message for the same reason: callers can read those.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{Account, SendRequest, Verdict};
@@ -208,7 +209,7 @@ impl Core {
             from: relay.from.clone(),
             sender: connection.sender,
             address: self.ids().next(),
-            request,
+            request: Arc::new(request),
             state: State {
                 status: Status::Sending,
                 wait: Wait::Nothing,

@@ -1,5 +1,6 @@
 //! The bytes of attachments, at the moment they are needed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -25,8 +26,12 @@ impl Shared {
     /// for good, unless the other side may yet recover.
     pub(crate) async fn resolve_attachments(&self, message: &mut Message) -> Result<(Vec<ResolvedAttachment>, Option<Held>), Verdict> {
         let mut found = Vec::with_capacity(message.request.attachments.len());
-        for attachment in &mut message.request.attachments {
-            found.push(self.find_attachment(attachment).await?);
+        for place in 0..message.request.attachments.len() {
+            found.push(self.find_attachment(&message.request.attachments[place]).await?);
+            // Nobody needs the text once it is decoded; who else shares it will be done with it soon.
+            if let Some(request) = Arc::get_mut(&mut message.request) {
+                request.attachments[place].forget_content();
+            }
         }
         let here: usize = found.iter().map(|found| if let Found::Here(bytes) = found { bytes.len() } else { 0 }).sum();
         let mut left = limits::ATTACHMENT_BYTES.saturating_sub(here);
@@ -60,13 +65,9 @@ impl Shared {
         Ok((resolved, held))
     }
 
-    /// Takes the text of what came with the request: nobody needs it any more once it is decoded.
-    async fn find_attachment(&self, attachment: &mut Attachment) -> Result<Found, Verdict> {
-        match &mut attachment.source {
-            AttachmentSource::Base64(text) => {
-                let text = std::mem::take(text);
-                STANDARD.decode(text).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string()))
-            }
+    async fn find_attachment(&self, attachment: &Attachment) -> Result<Found, Verdict> {
+        match &attachment.source {
+            AttachmentSource::Base64(text) => STANDARD.decode(text).map(Found::Here).map_err(|e| unavailable(attachment, &e.to_string())),
             AttachmentSource::Url(url) => {
                 let opened = self.net.open(url, TIMEOUT).await;
                 opened.map(Found::Opened).map_err(|error| failed(attachment, &error))

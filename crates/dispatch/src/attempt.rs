@@ -119,7 +119,7 @@ impl Shared {
             Verdict::Deferred { retry_after: None, failure, scope: Scope::Message }
         };
         let mut named = Box::new(message.clone());
-        let reacted_to = named.request.content.as_mut().and_then(|content| content.react_to_message_id.as_mut());
+        let reacted_to = named.request_mut().content.as_mut().and_then(|content| content.react_to_message_id.as_mut());
         let id = reacted_to.as_ref().and_then(|id| id.parse().ok());
         let found = match id {
             Some(id) => self.store.read().await.map_err(later)?.lookup_messages(message.tenant, &[id]).await.map_err(later)?.pop(),

@@ -1,5 +1,7 @@
 //! What a world has set up: its project, senders and provider connections.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -143,7 +145,7 @@ pub struct World {
     /// All senders.
     pub senders: Vec<Sender>,
     /// All connections.
-    pub connections: Vec<Connection>,
+    pub connections: Vec<Arc<Connection>>,
 }
 
 impl World {
@@ -158,7 +160,7 @@ impl World {
     }
 
     /// The connection of a sender for a channel.
-    pub fn connection(&self, sender: SenderId, channel: Channel) -> Option<&Connection> {
+    pub fn connection(&self, sender: SenderId, channel: Channel) -> Option<&Arc<Connection>> {
         self.connections.iter().find(|c| c.sender == sender && c.channel == channel)
     }
 }

@@ -1,5 +1,7 @@
 //! Messages: what the client asked, and what became of it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -385,6 +387,15 @@ pub struct Attachment {
     pub source: AttachmentSource,
 }
 
+impl Attachment {
+    /// Forgets the bytes that came with the request; an empty text remains of them.
+    pub fn forget_content(&mut self) {
+        if let AttachmentSource::Base64(content) = &mut self.source {
+            *content = String::new();
+        }
+    }
+}
+
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -451,11 +462,7 @@ impl Request {
         if let Some(html) = &mut self.html_body {
             *html = String::new();
         }
-        for attachment in &mut self.attachments {
-            if let AttachmentSource::Base64(content) = &mut attachment.source {
-                *content = String::new();
-            }
-        }
+        self.attachments.iter_mut().for_each(Attachment::forget_content);
     }
 
     /// How many bytes an attempt has to load of a request that does not fit its row; 0 for one that fits.
@@ -547,10 +554,17 @@ pub struct Message {
     pub sender: SenderId,
     /// The recipient's address row, through which the contact is found.
     pub address: AddressId,
-    /// What the client asked.
-    pub request: Request,
+    /// What the client asked. Shared, since it never changes and may be large.
+    pub request: Arc<Request>,
     /// What became of it.
     pub state: State,
+}
+
+impl Message {
+    /// The request, to be changed before the message is stored. Copied if it is shared.
+    pub fn request_mut(&mut self) -> &mut Request {
+        Arc::make_mut(&mut self.request)
+    }
 }
 
 /// Costs, absent until known.

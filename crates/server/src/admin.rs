@@ -341,7 +341,7 @@ fn sender_json(sender: &Sender) -> Value {
 }
 
 fn connections(world: &World) -> Answer {
-    let json = world.connections.iter().map(show).collect();
+    let json = world.connections.iter().map(|connection| show(connection)).collect();
     let text = world.connections.iter().map(|c| format!("{}  {}  {}  sender {}", c.id, c.channel, c.kind, c.sender));
     Answer::new(json, lines(text, "no connections; set one with `nuncio connections set`"))
 }

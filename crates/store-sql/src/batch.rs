@@ -2,7 +2,7 @@
 
 use nuncio_store::{Result, StoreError};
 
-use crate::message_batch::{Op, again};
+use crate::message_batch::{Batched, Op, again};
 
 /// The most items of one transaction.
 pub(crate) const BATCH: usize = 256;
@@ -10,11 +10,11 @@ pub(crate) const BATCH: usize = 256;
 pub(crate) const WAITING: usize = 16_384;
 
 /// Answers every item of a batch that ran as one.
-pub(crate) fn answer<I, O>(batch: Vec<Op<I, O>>, outcome: Result<Vec<O>>) {
+pub(crate) fn answer<I: Batched>(batch: Vec<Op<I, I::Answer>>, outcome: Result<Vec<I::Done>>) {
     match outcome {
-        Ok(answers) => {
-            for (op, answer) in batch.into_iter().zip(answers) {
-                let _ = op.reply.send(Ok(answer)); // a caller that went away changes nothing
+        Ok(done) => {
+            for (Op { item, reply }, done) in batch.into_iter().zip(done) {
+                let _ = reply.send(Ok(item.answered(done))); // a caller that went away changes nothing
             }
         }
         Err(error) => {

@@ -9,7 +9,7 @@ use nuncio_domain::broadcast::{ContactStatus, Counts, Halt, Part};
 use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, State, Step, Wait};
-use nuncio_domain::message::{Failure, FailureCode, Message, Money, Status};
+use nuncio_domain::message::{Failure, FailureCode, Message, Money, Request, Status};
 use nuncio_domain::{AddressId, ContactId, MessageId, TenantId, limits};
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricDelta, MetricRow, RawReceipt, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
@@ -31,6 +31,58 @@ pub(crate) type AcceptOp = Op<Box<Prepared>, Accepted>;
 pub(crate) type TransitionOp = Op<Transition, Transitioned>;
 pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
 pub(crate) type DeliveriesOp = Op<DeliveryLog, bool>;
+
+/// What a lane writes in batches.
+pub(crate) trait Batched: Sized {
+    /// What the transaction made of it.
+    type Done;
+    /// What its caller is told.
+    type Answer;
+
+    /// The answer, once the transaction is committed.
+    fn answered(self, done: Self::Done) -> Self::Answer;
+}
+
+impl Batched for Box<Prepared> {
+    type Done = Verdict;
+    type Answer = Accepted;
+
+    fn answered(self, verdict: Verdict) -> Accepted {
+        match verdict {
+            Verdict::Refused(refusal) => refusal,
+            Verdict::Born { instead, address, contact } => {
+                let mut message = instead.map_or(self.born, |born| *born).message;
+                message.address = AddressId::from_uuid(address);
+                Accepted::New { message: Box::new(message), contact: ContactId::from_uuid(contact) }
+            }
+        }
+    }
+}
+
+impl Batched for Transition {
+    type Done = Transitioned;
+    type Answer = Transitioned;
+
+    fn answered(self, done: Transitioned) -> Transitioned {
+        done
+    }
+}
+
+impl Batched for Vec<MetricRow> {
+    type Done = ();
+    type Answer = ();
+
+    fn answered(self, (): ()) {}
+}
+
+impl Batched for DeliveryLog {
+    type Done = bool;
+    type Answer = bool;
+
+    fn answered(self, fence_holds: bool) -> bool {
+        fence_holds
+    }
+}
 
 /// Each row once, in key order: two nodes that write the same rows must not wait for each other.
 pub(crate) fn folded(deltas: Vec<MetricRow>) -> Vec<MetricRow> {
@@ -152,14 +204,24 @@ pub(crate) struct Birth<'a> {
     pub(crate) contact: Uuid,
 }
 
-impl From<Birth<'_>> for Accepted {
-    fn from(birth: Birth<'_>) -> Self {
-        let mut message = match birth.born {
-            Cow::Borrowed(born) => born.message.clone(),
-            Cow::Owned(born) => born.message,
-        };
-        message.address = AddressId::from_uuid(birth.address);
-        Self::New { message: Box::new(message), contact: ContactId::from_uuid(birth.contact) }
+/// What a transaction makes of a new message.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    /// It is written.
+    Born {
+        /// How, if not as it was prepared.
+        instead: Option<Box<Born>>,
+        address: Uuid,
+        contact: Uuid,
+    },
+    /// Nothing is.
+    Refused(Accepted),
+}
+
+impl From<Birth<'_>> for Verdict {
+    fn from(Birth { born, address, contact }: Birth<'_>) -> Self {
+        let instead = if let Cow::Owned(born) = born { Some(Box::new(born)) } else { None };
+        Self::Born { instead, address, contact }
     }
 }
 
@@ -204,7 +266,7 @@ fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
     if born.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
         return Ok(Vec::new());
     }
-    let mut outline = born.message.request.clone();
+    let mut outline = Request::clone(&born.message.request);
     outline.forget_bulk();
     let mut kept = json(&outline)?;
     if kept.len() > limits::SPOOL_THRESHOLD_BYTES {
@@ -344,10 +406,10 @@ impl Loaded {
 
 /// A state to be written.
 #[derive(Debug)]
-pub(crate) struct StateWrite {
+pub(crate) struct StateWrite<'a> {
     pub(crate) tenant: i64,
     pub(crate) id: Uuid,
-    pub(crate) row: StateRow,
+    pub(crate) row: Cow<'a, StateRow>,
     pub(crate) revision: i64,
     pub(crate) agenda: Option<i64>,
     pub(crate) history: Vec<u8>,
@@ -375,7 +437,7 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// The first state of a new message.
-    pub(crate) fn born(&mut self, born: &Born) -> StateWrite {
+    pub(crate) fn born<'a>(&mut self, born: &'a Born) -> StateWrite<'a> {
         let (tenant, id) = (born.fixed.tenant_id, born.fixed.id);
         let what = (ResourceKind::Message, id, born.sequence);
         let entry = self.log.push(tenant, what, born.state.updated_at, &born.changes);
@@ -385,11 +447,11 @@ impl Writes {
         for (kind, _) in Flags::of(&born.message.state).each().into_iter().filter(|(_, set)| *set) {
             self.flags.push(Flag { tenant, kind, id });
         }
-        StateWrite { tenant, id, row: born.state.clone(), revision: 1, agenda, history }
+        StateWrite { tenant, id, row: Cow::Borrowed(&born.state), revision: 1, agenda, history }
     }
 
     /// The next state of a message, which [`Self::written`] or [`Self::withdraw`] must be told about.
-    pub(crate) fn update(&mut self, (tenant, id): (i64, Uuid), loaded: &Loaded) -> Result<StateWrite> {
+    pub(crate) fn update(&mut self, (tenant, id): (i64, Uuid), loaded: &Loaded) -> Result<StateWrite<'static>> {
         let Known { state, revision, history, .. } = &loaded.known;
         let row = StateRow::encode(state)?;
         let mut history = history.clone();
@@ -401,11 +463,11 @@ impl Writes {
             self.entries.insert((tenant, id), entry);
         }
         let revision = revision + 1;
-        Ok(StateWrite { tenant, id, revision, agenda: self.agenda.guard(tenant, id, revision, state), row, history })
+        Ok(StateWrite { tenant, id, revision, agenda: self.agenda.guard(tenant, id, revision, state), row: Cow::Owned(row), history })
     }
 
     /// A state was written: what follows from it.
-    pub(crate) fn written(&mut self, write: &StateWrite, loaded: &Loaded) {
+    pub(crate) fn written(&mut self, write: &StateWrite<'_>, loaded: &Loaded) {
         let (tenant, id) = (write.tenant, write.id);
         if let Some(agenda) = loaded.known.agenda {
             *self.leaving.entry((tenant, agenda)).or_default() += 1;
@@ -420,7 +482,7 @@ impl Writes {
     }
 
     /// A state was not written, since another node changed it first.
-    pub(crate) fn withdraw(&mut self, write: &StateWrite) {
+    pub(crate) fn withdraw(&mut self, write: &StateWrite<'_>) {
         self.agenda.withdraw(write.tenant, write.id);
         if let Some(entry) = self.entries.remove(&(write.tenant, write.id)) {
             self.log.withdraw(write.tenant, entry);
@@ -430,16 +492,17 @@ impl Writes {
 
 impl Known {
     /// A new message as it is remembered. What never changes of it is kept if an attempt is yet to be started, and it is small.
-    pub(crate) fn born(birth: &Birth<'_>, write: &StateWrite) -> Self {
+    pub(crate) fn born(birth: &Birth<'_>, write: StateWrite<'_>) -> Self {
         let Born { message, fixed, .. } = &*birth.born;
         let is_kept = matches!(message.state.wait, Wait::Attempt { .. }) && fixed.spooled == 0 && fixed.request.len() <= KEPT_BYTES;
+        let state = message.state.clone();
         let whole = || Arc::new(Message { address: AddressId::from_uuid(birth.address), ..message.clone() });
-        Self::after(write, message.state.clone(), birth.address, is_kept.then(whole))
+        Self::after(write, state, birth.address, is_kept.then(whole))
     }
 
     /// A message as `write` wrote it.
-    pub(crate) fn after(write: &StateWrite, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
-        Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history.clone(), fixed }
+    pub(crate) fn after(write: StateWrite<'_>, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
+        Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history, fixed }
     }
 }
 

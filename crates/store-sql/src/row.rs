@@ -1,6 +1,7 @@
 //! Between rows and the domain: shared by both databases.
 
 use std::hash::Hasher as _;
+use std::sync::Arc;
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Change, Detail, NodeId, Route, State, Wait};
@@ -188,7 +189,7 @@ impl FixedRow {
             sent_from: message.from.clone(),
             idempotency_key: message.request.idempotency_key.clone(),
             spooled: 0,
-            request: json(&message.request)?,
+            request: json(&*message.request)?,
         })
     }
 
@@ -205,7 +206,7 @@ impl FixedRow {
             from: self.sent_from,
             sender: SenderId::from_uuid(self.sender_id),
             address: AddressId::from_uuid(self.address_id),
-            request,
+            request: Arc::new(request),
             state,
         })
     }

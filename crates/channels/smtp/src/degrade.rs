@@ -191,8 +191,8 @@ mod tests {
     fn degraded(message_type: MessageType, content: Content) -> String {
         let mut message = message();
         message.message_type = message_type;
-        message.request.text = Some("Hello".into());
-        message.request.content = Some(Box::new(content));
+        message.request_mut().text = Some("Hello".into());
+        message.request_mut().content = Some(Box::new(content));
         body(&message).unwrap().text
     }
 
@@ -235,9 +235,9 @@ mod tests {
     fn contacts_become_a_file() {
         let mut message = message();
         message.message_type = MessageType::Contact;
-        message.request.text = None;
+        message.request_mut().text = None;
         let card = Card { name: "Ada; Love\r\nlace".into(), phones: vec!["+34600111222".into()] };
-        message.request.content = Some(Box::new(Content { contacts: Some(vec![card]), ..Content::default() }));
+        message.request_mut().content = Some(Box::new(Content { contacts: Some(vec![card]), ..Content::default() }));
         let body = body(&message).unwrap();
         assert_eq!(
             body.vcard.unwrap(),
@@ -259,9 +259,9 @@ mod tests {
     fn html_gets_the_extra_lines_too() {
         let mut message = message();
         message.message_type = MessageType::CtaUrl;
-        message.request.text = None;
-        message.request.html_body = Some("<body><p>Hi</p></body>".into());
-        message.request.content = Some(Box::new(Content {
+        message.request_mut().text = None;
+        message.request_mut().html_body = Some("<body><p>Hi</p></body>".into());
+        message.request_mut().content = Some(Box::new(Content {
             cta_display_text: Some("<Pay>".into()),
             cta_url: Some("https://x.example/?a=1&b=\"".into()),
             ..Content::default()

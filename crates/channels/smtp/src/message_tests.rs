@@ -52,9 +52,9 @@ fn decode(value: &str) -> String {
 #[test]
 fn a_plain_text_as_a_whole() {
     let mut message = message();
-    message.request.text = Some("Hello\n.\nworld\n".into());
-    message.request.subject = Some("Hi there".into());
-    message.request.reply_to = Some("desk@example.org".into());
+    message.request_mut().text = Some("Hello\n.\nworld\n".into());
+    message.request_mut().subject = Some("Hi there".into());
+    message.request_mut().reply_to = Some("desk@example.org".into());
     assert_eq!(
         mail(&message, &[]),
         "Date: Sat, 21 Nov 2026 10:00:00 +0000\r\n\
@@ -74,7 +74,7 @@ fn a_plain_text_as_a_whole() {
 #[test]
 fn every_attempt_is_the_same_mail() {
     let mut message = message();
-    message.request.html_body = Some("<p>x</p>".into());
+    message.request_mut().html_body = Some("<p>x</p>".into());
     let files = [attachment("a.pdf", "application/pdf", None)];
     assert_eq!(try_build(&message, &files), try_build(&message, &files));
 }
@@ -87,7 +87,7 @@ fn parts_lie_where_they_belong() {
     let inline = attachment("logo.png", "image/png", Some("logo"));
     let file = attachment("a.pdf", "application/pdf", None);
     let mut message = message();
-    message.request.text = Some("x".into());
+    message.request_mut().text = Some("x".into());
     assert_eq!(structure(&message, &[]), ["text/plain"]);
     assert_eq!(structure(&message, std::slice::from_ref(&file)), ["multipart/mixed", "text/plain", "application/pdf"]);
     assert_eq!(
@@ -95,7 +95,7 @@ fn parts_lie_where_they_belong() {
         ["multipart/mixed", "text/plain", "image/png"],
         "nothing to be inline in"
     );
-    message.request.html_body = Some("<img src='cid:logo'>".into());
+    message.request_mut().html_body = Some("<img src='cid:logo'>".into());
     assert_eq!(structure(&message, &[]), ["multipart/alternative", "text/plain", "text/html"]);
     assert_eq!(
         structure(&message, &[file, inline.clone()]),
@@ -123,7 +123,7 @@ fn subjects_of_all_kinds_stay_within_lines() {
         "tab\tor\u{7f}".into(),
     ] {
         let mut message = message();
-        message.request.subject = Some(subject.clone());
+        message.request_mut().subject = Some(subject.clone());
         let mail = mail(&message, &[]);
         assert!(mail.lines().all(|line| line.len() <= 76 || !line.starts_with("Subject")), "{mail}");
         let value = &values(&mail, "Subject")[0];
@@ -136,8 +136,8 @@ fn subjects_of_all_kinds_stay_within_lines() {
 fn no_value_can_add_a_header() {
     let evil = "x\r\nBcc: eve@example.com\r\n\r\nbody";
     let mut message = message();
-    message.request.subject = Some(evil.into());
-    message.request.html_body = Some("<p>x</p>".into());
+    message.request_mut().subject = Some(evil.into());
+    message.request_mut().html_body = Some("<p>x</p>".into());
     let files = [attachment(evil, evil, Some(evil)), attachment(evil, "text/plain; name=\"a\r\nBcc: eve@example.com\"", None)];
     let request = SendRequest { message: &message, attempt: 0, channel: Channel::Email, attachments: &files, now: NOW };
     let sender = Sender { name: Some(evil.into()), address: "hello@example.org".into() };
@@ -149,14 +149,14 @@ fn no_value_can_add_a_header() {
 
     for bad in ["a@example.org\r\nBcc: eve@example.com", "\"a\r\nb\"@example.org", "a@exam\nple.org", "a b@example.org", "", "a"] {
         assert_eq!(wire_address(bad), None, "{bad:?}");
-        message.request.reply_to = Some(bad.into());
+        message.request_mut().reply_to = Some(bad.into());
         assert!(try_build(&message, &[]).is_err(), "{bad:?}");
     }
-    message.request.reply_to = Some("\"Eve\r\nBcc: x\" <desk@example.org>".into());
+    message.request_mut().reply_to = Some("\"Eve\r\nBcc: x\" <desk@example.org>".into());
     if let Ok(letter) = try_build(&message, &[]) {
         assert!(!String::from_utf8(letter.bytes).unwrap().contains("\nBcc"));
     }
-    message.request.reply_to = None;
+    message.request_mut().reply_to = None;
     message.to = "ada@example.net>\r\nRCPT TO:<eve@example.com".into();
     assert_eq!(try_build(&message, &[]).unwrap_err().code, FailureCode::InvalidRecipient);
 }
@@ -222,8 +222,8 @@ fn texts_arrive_whole() {
         ["", "a\rb\nc\r\nd", "nul\0nul", &"long ".repeat(5_000), &"x".repeat(5_000), "ñ", &"日本語\n".repeat(100), ".\n..\n", "From me\n"]
     {
         let mut message = message();
-        message.request.text = Some(text.into());
-        message.request.html_body = Some(text.into());
+        message.request_mut().text = Some(text.into());
+        message.request_mut().html_body = Some(text.into());
         mail(&message, &[]);
     }
     assert_eq!(crlf("a\rb\nc\r\nd\0\n\r"), "a\r\nb\r\nc\r\nd\r\n\r\n");
@@ -232,6 +232,6 @@ fn texts_arrive_whole() {
 #[test]
 fn missing_text_comes_from_the_html() {
     let mut message = message();
-    message.request.html_body = Some("<p>Hello <b>you</b></p>".into());
+    message.request_mut().html_body = Some("<p>Hello <b>you</b></p>".into());
     assert!(mail(&message, &[]).contains("\r\n\r\nHello you\r\n--=_msg"), "a plain part");
 }

@@ -13,8 +13,8 @@ fn told(message_type: MessageType, text: &str, content: Content) -> nuncio_domai
     let account = Account { id, tenant: TenantId(1), channel: Channel::Telegram, settings, secrets, trusted: true };
     let mut message = message(&account, "-1005", 0);
     message.message_type = message_type;
-    message.request.text = Some(text.to_owned()).filter(|t| !t.is_empty());
-    message.request.content = Some(Box::new(content));
+    message.request_mut().text = Some(text.to_owned()).filter(|t| !t.is_empty());
+    message.request_mut().content = Some(Box::new(content));
     message
 }
 

@@ -1,5 +1,7 @@
 //! `GET /v1/messages/{id}/attachments`, and the links by which their bytes are had.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use nuncio_domain::id::Id as _;
@@ -153,7 +155,7 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let message = tx.lookup_message(target.tenant, target.message).await.or_fail()?.ok_or_else(|| Error::not_found("attachment"))?;
         drop(tx);
-        let attachments = message.request.attachments;
+        let attachments = Arc::unwrap_or_clone(message.request).attachments;
         let found = attachments.into_iter().find(|a| a.id == target.attachment).ok_or_else(|| Error::not_found("attachment"))?;
         let bytes = match &found.source {
             AttachmentSource::Base64(text) => STANDARD.decode(text).map_err(Error::internal)?,

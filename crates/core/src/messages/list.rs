@@ -1,6 +1,7 @@
 //! Reading messages.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use nuncio_domain::message::{Direction, Request, Status};
 use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Permission, Result, limits};
@@ -93,13 +94,14 @@ impl Core {
             }
             let whole = self.inner.store.read().await.or_fail()?.lookup_message(caller.tenant, id).await.or_fail()?;
             if let Some(whole) = whole {
-                (view.text, view.html_body) = (whole.request.text, whole.request.html_body);
+                let request = Arc::unwrap_or_clone(whole.request);
+                (view.text, view.html_body) = (request.text, request.html_body);
             }
         }
         Ok(view)
     }
 
-    async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Request)> {
+    async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
         let contact = tx.contacts_of_messages(std::slice::from_ref(&message)).await.or_fail()?.pop().flatten();

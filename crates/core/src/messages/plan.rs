@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) accept: Accept,
-    pub(crate) connection: Connection,
+    pub(crate) connection: Arc<Connection>,
     /// What it takes as SMS, should a route of it be SMS.
     pub(crate) measure: Option<Measure>,
 }
@@ -178,7 +178,7 @@ pub(crate) fn plan(
         from: from(sender, choice.connection),
         sender: sender.id,
         address: new_address,
-        request: Request {
+        request: Arc::new(Request {
             requested_channel: requested,
             text: command.text,
             content: command.content,
@@ -195,7 +195,7 @@ pub(crate) fn plan(
             scheduled_at,
             idempotency_key: None, // it is stored as it is sealed
             routing: notes,
-        },
+        }),
         state,
     };
     let accept = Accept {
@@ -211,7 +211,7 @@ pub(crate) fn plan(
         claim: None,
         now,
     };
-    Ok(Planned { accept, connection: choice.connection.clone(), measure })
+    Ok(Planned { accept, connection: Arc::clone(choice.connection), measure })
 }
 
 /// Random bits of an identifier.

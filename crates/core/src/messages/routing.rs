@@ -22,7 +22,7 @@ const EXPLORE: u16 = 64;
 /// What was chosen.
 #[derive(Debug)]
 pub(crate) struct Choice<'a> {
-    pub(crate) connection: &'a Connection,
+    pub(crate) connection: &'a Arc<Connection>,
     pub(crate) routing: Routing,
 }
 
@@ -102,7 +102,7 @@ impl Refusal {
 
 /// A channel that could carry the message.
 struct Candidate<'a> {
-    connection: &'a Connection,
+    connection: &'a Arc<Connection>,
     cost: Option<Cost>,
     estimate: Estimate,
     last_inbound_at: Option<Timestamp>,
@@ -196,7 +196,7 @@ fn auto<'a>(world: &'a World, asked: &Asked<'_>, known: &Known) -> Result<Choice
 }
 
 /// The connection of a channel, or why it cannot be used.
-fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Channel) -> Result<&'a Connection, Refusal> {
+fn examine<'a>(world: &'a World, asked: &Asked<'_>, known: &Known, channel: Channel) -> Result<&'a Arc<Connection>, Refusal> {
     let connection = world.connection(asked.sender.id, channel).ok_or(Refusal::NotConnected)?;
     if !carries(channel, asked.message_type) {
         return Err(Refusal::Type);
@@ -236,7 +236,7 @@ pub(crate) fn misfit(channel: Channel, asked: &Asked<'_>) -> Option<FieldError> 
     }
 }
 
-fn candidate<'a>(connection: &'a Connection, asked: &Asked<'_>, known: &Known) -> Candidate<'a> {
+fn candidate<'a>(connection: &'a Arc<Connection>, asked: &Asked<'_>, known: &Known) -> Candidate<'a> {
     let channel = connection.channel;
     let own = known.metrics.iter().find(|m| m.channel == channel);
     let country = known.countries.iter().find(|m| m.channel == channel && m.country == asked.country);

@@ -31,7 +31,7 @@ fn sender() -> Sender {
 
 /// Picks between SMS at 5 and WhatsApp at 2, with what happened to each.
 fn picked(sms: (i64, i64), whatsapp: (i64, i64), explores: bool, dice: u16) -> Channel {
-    let connections = [connection(Channel::Sms), connection(Channel::Whatsapp)];
+    let connections = [Channel::Sms, Channel::Whatsapp].map(|channel| Arc::new(connection(channel)));
     let costs = [5, 2].map(|micros| Cost { fee: nuncio_domain::Micros(micros), ..Cost::default() });
     let candidates: Vec<_> = connections
         .iter()

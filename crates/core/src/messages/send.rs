@@ -1,7 +1,7 @@
 //! `POST /v1/messages`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, World};
@@ -14,7 +14,6 @@ use nuncio_domain::{
 };
 use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Operation, Shortage};
 use serde::Serialize;
-use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::command::SendMessage;
@@ -22,6 +21,7 @@ use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::ports::{Hint, Permit};
+use crate::to_the_end::ToTheEnd;
 use crate::{Caller, Core, StoreResultExt as _, billing, once, quota, rights};
 
 /// What stands beside the body of a send.
@@ -143,6 +143,9 @@ impl From<Window> for WindowView {
     }
 }
 
+/// Looked up once: by name it costs as much as all else that is counted.
+static ACCEPTED: LazyLock<metrics::Counter> = LazyLock::new(|| metrics::counter!("nuncio_messages_accepted_total"));
+
 /// How often a plan that turned out stale is made again.
 const REPLANS: usize = 4;
 
@@ -239,7 +242,7 @@ impl Core {
         }
         let accept = &mut planned.accept;
         accept.idempotency = accept.idempotency.take().map(|given| self.inner.marks.seal(caller.tenant, given));
-        accept.message.request.idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
+        accept.message.request_mut().idempotency_key = accept.idempotency.as_ref().map(|stored| stored.key.clone());
         Ok(Plotted { world, planned, window: known.window })
     }
 
@@ -307,10 +310,8 @@ impl Core {
 
     /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, somebody must send it.
     pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
-        let (reply, answer) = oneshot::channel();
         let core = self.clone();
-        // Boxed: a task is moved several times before it runs.
-        tokio::spawn(Box::pin(async move {
+        ToTheEnd::new(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let waits_for_its_time = accept.message.state.status == Status::Scheduled;
@@ -320,24 +321,21 @@ impl Core {
             let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk, bytes) };
             let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
             accept.claim = claim;
-            let accepted = core.inner.store.accept(accept).await;
-            let handed = if let Ok(Accepted::New { message, .. }) = &accepted { Some(message.clone()) } else { None };
-            if handed.is_some() {
-                metrics::counter!("nuncio_messages_accepted_total").increment(1);
-            }
-            let _ = reply.send(accepted);
-            if let Some(message) = handed {
+            let accepted = core.inner.store.accept(accept).await.or_fail()?;
+            if let Accepted::New { message, .. } = &accepted {
+                ACCEPTED.increment(1);
                 core.hand_over(permit.zip(claim), message, waits_for_its_time);
             }
-        }));
-        answer.await.map_err(Error::internal)?.or_fail()
+            Ok(accepted)
+        })
+        .await
     }
 
-    fn hand_over(&self, claimed: Option<(Permit, Claim)>, message: Box<Message>, waits_for_its_time: bool) {
+    fn hand_over(&self, claimed: Option<(Permit, Claim)>, message: &Message, waits_for_its_time: bool) {
         let outbound = &self.inner.outbound;
         match (message.state.wait, claimed) {
             // After a commit whose answer was late, another node may have taken it over and be at the next attempt.
-            (Wait::Owned { node }, Some((permit, claim))) if node == claim.node => outbound.started(permit, message),
+            (Wait::Owned { node }, Some((permit, claim))) if node == claim.node => outbound.started(permit, Box::new(message.clone())),
             (Wait::Attempt { .. }, _) if !waits_for_its_time => outbound.waiting(Hint {
                 tenant: message.tenant,
                 id: message.id,

@@ -542,7 +542,7 @@ CREATE TABLE broadcast_counts (
 
 -- Under which ids a provider took messages, and parts of them, when that is all that its receipts name.
 CREATE TABLE provider_refs (
-    tenant_id     BIGINT NOT NULL REFERENCES worlds (tenant_id),
+    tenant_id     BIGINT NOT NULL,
     connection_id UUID NOT NULL,
     reference     TEXT COLLATE "C" NOT NULL,
     message_id    UUID NOT NULL,
@@ -553,7 +553,7 @@ CREATE TABLE provider_refs (
 
 -- Receipts as they came, of messages that are known.
 CREATE TABLE receipts (
-    tenant_id     BIGINT NOT NULL REFERENCES worlds (tenant_id),
+    tenant_id     BIGINT NOT NULL,
     id            UUID NOT NULL,
     message_id    UUID NOT NULL,
     connection_id UUID NOT NULL,

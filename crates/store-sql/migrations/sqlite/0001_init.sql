@@ -134,7 +134,7 @@ CREATE TABLE idempotency_keys (
     resource_id BLOB NOT NULL,
     check_at    INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, operation, key)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX idempotency_keys_check_idx ON idempotency_keys (check_at);
 
@@ -542,7 +542,7 @@ CREATE TABLE broadcast_counts (
 
 -- Under which ids a provider took messages, and parts of them, when that is all that its receipts name.
 CREATE TABLE provider_refs (
-    tenant_id     INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    tenant_id     INTEGER NOT NULL,
     connection_id BLOB NOT NULL,
     reference     TEXT NOT NULL,
     message_id    BLOB NOT NULL,
@@ -553,7 +553,7 @@ CREATE TABLE provider_refs (
 
 -- Receipts as they came, of messages that are known.
 CREATE TABLE receipts (
-    tenant_id     INTEGER NOT NULL REFERENCES worlds (tenant_id),
+    tenant_id     INTEGER NOT NULL,
     id            BLOB NOT NULL,
     message_id    BLOB NOT NULL,
     connection_id BLOB NOT NULL,

@@ -26,8 +26,8 @@ use crate::event_log::LogRow;
 use crate::known::Memory;
 use crate::ledger_batch::{Till, sets_aside};
 use crate::message_batch::{
-    AcceptOp, Birth, Flag, Fold, Item, Known, Loaded, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Writes, asks_broadcast,
-    by_reference, items, unspool,
+    AcceptOp, Birth, Flag, Fold, Item, Known, Loaded, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Verdict, Writes,
+    asks_broadcast, by_reference, items, unspool,
 };
 use crate::quota::Quotas;
 use crate::row::{FixedRow, StateRow};
@@ -66,9 +66,11 @@ const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, s
      spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
 /// A recipient who is not known may be one who was erased: their suppressions stand under a mark.
 const RECIPIENTS: &str = "SELECT u.n, w.epoch, q.max_bytes, q.stored_bytes, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
-     AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
-     OR (a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
-     AND s.identifier = u.mark AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id))) \
+     AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)), \
+     a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+     AND s.identifier = u.mark), \
+     a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
+     AND s.identifier = u.mark AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
      FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, mark, n) \
      LEFT JOIN worlds w ON w.tenant_id = u.tenant_id LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id \
      LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
@@ -223,7 +225,7 @@ impl Outcome {
 }
 
 /// Writes a batch of new messages.
-pub(super) async fn accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
+pub(super) async fn accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Result<Vec<Verdict>, Trouble> {
     let accepted = try_accept(session, memory, ops).await;
     roll_back_unless(session, &accepted).await;
     let (answers, outcome) = accepted?;
@@ -238,7 +240,7 @@ async fn roll_back_unless<T>(session: &Session, done: &Result<T, Trouble>) {
     }
 }
 
-async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Result<(Vec<Accepted>, Outcome), Trouble> {
+async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Result<(Vec<Verdict>, Outcome), Trouble> {
     let all: Vec<&Prepared> = ops.iter().map(|op| &*op.item).collect();
     let mut answers: Vec<Option<Accepted>> = Vec::new();
     answers.resize_with(ops.len(), || None);
@@ -267,7 +269,7 @@ async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Res
         .collect();
     let born = births(&open)?;
     let mut writes = Writes::default();
-    let states: Vec<StateWrite> = born.iter().map(|birth| writes.born(&birth.born)).collect();
+    let states: Vec<StateWrite<'_>> = born.iter().map(|birth| writes.born(&birth.born)).collect();
     let mut moves = Moves::default();
     born.iter().for_each(|birth| moves.born(&birth.born.message));
     let new = new_recipients(&open);
@@ -284,11 +286,10 @@ async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Res
         book(session, &till).await?;
         finish(session, memory, writes, &moves).await?
     };
-    outcome.known = born.iter().zip(&states).map(|(birth, write)| ((write.tenant, write.id), Known::born(birth, write))).collect();
-    for ((n, ..), birth) in open.iter().zip(born) {
-        answers[*n] = Some(birth.into());
-    }
-    Ok((answers.into_iter().map(|answer| answer.unwrap_or(Accepted::Stale)).collect(), outcome))
+    outcome.known = born.iter().zip(states).map(|(birth, write)| ((write.tenant, write.id), Known::born(birth, write))).collect();
+    let mut born = born.into_iter();
+    let verdict = |answer: Option<Accepted>| answer.map(Verdict::Refused).or_else(|| born.next().map(Verdict::from));
+    Ok((answers.into_iter().filter_map(verdict).collect(), outcome))
 }
 
 /// Writes what a batch adds up to, and commits.
@@ -550,21 +551,23 @@ struct Found {
     quota: Option<(i64, i64)>,
     /// Address and contact.
     known: Option<(Uuid, Uuid)>,
+    /// Suppressions of it stand under its mark, since it was erased.
+    marked: bool,
     suppressed: bool,
 }
 
 /// The messages as they are inserted: with the address of their recipient, and failed where that one is suppressed.
 fn births<'a>(open: &[(usize, &'a Prepared, Found)]) -> Result<Vec<Birth<'a>>> {
     let new = new_recipients(open).into_iter();
-    let new: HashMap<_, _> = new.map(|p| (place(p), (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect();
+    let new: HashMap<_, _> = new.map(|(p, _)| (place(p), (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect();
     open.iter().map(|(_, prepared, found)| prepared.birth(found.suppressed, found.known.unwrap_or_else(|| new[&place(prepared)]))).collect()
 }
 
 /// Of each recipient that is not known the first item, in one order everywhere.
-fn new_recipients<'a>(open: &[(usize, &'a Prepared, Found)]) -> Vec<&'a Prepared> {
-    let mut unique: BTreeMap<_, &Prepared> = BTreeMap::new();
-    for (_, prepared, _) in open.iter().filter(|(.., found)| found.known.is_none()) {
-        unique.entry(place(prepared)).or_insert(prepared);
+fn new_recipients<'a>(open: &[(usize, &'a Prepared, Found)]) -> Vec<(&'a Prepared, Found)> {
+    let mut unique: BTreeMap<_, (&Prepared, Found)> = BTreeMap::new();
+    for (_, prepared, found) in open.iter().filter(|(.., found)| found.known.is_none()) {
+        unique.entry(place(prepared)).or_insert((prepared, *found));
     }
     unique.into_values().collect()
 }
@@ -584,27 +587,41 @@ async fn recipients(session: &Session, prepared: &[&Prepared]) -> PgResult<Vec<F
     for row in rows {
         let (max_bytes, stored_bytes): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
         let (address, contact): (Option<Uuid>, Option<Uuid>) = (row.get(4), row.get(5));
-        found[row.get::<_, i64>(0) as usize - 1] =
-            Found { epoch: row.get(1), quota: max_bytes.zip(stored_bytes), known: address.zip(contact), suppressed: row.get(6) };
+        found[row.get::<_, i64>(0) as usize - 1] = Found {
+            epoch: row.get(1),
+            quota: max_bytes.zip(stored_bytes),
+            known: address.zip(contact),
+            marked: row.get(7),
+            suppressed: row.get(6) || row.get(8),
+        };
     }
     Ok(found)
 }
 
-async fn insert_recipients(session: &Session, new: &[&Prepared]) -> PgResult<()> {
-    let (tenants, addresses) = (column(new, |p| p.item.message.tenant.0), column(new, |p| p.item.new_address.uuid()));
-    let (kinds, identifiers) = (column(new, |p| p.item.recipient.kind.number()), column(new, |p| p.item.recipient.identifier.as_str()));
-    let (contacts, times) = (column(new, |p| p.item.new_contact.uuid()), column(new, |p| p.item.now.millis()));
-    let (countries, marks) = (column(new, |p| p.item.country.as_str()), column(new, |p| p.item.mark.as_str()));
+async fn insert_recipients(session: &Session, new: &[(&Prepared, Found)]) -> PgResult<()> {
+    let marked: Vec<&Prepared> = new.iter().filter(|(_, found)| found.marked).map(|(prepared, _)| *prepared).collect();
+    let new = column(new, |(prepared, _)| *prepared);
+    let (tenants, addresses) = (column(&new, |p| p.item.message.tenant.0), column(&new, |p| p.item.new_address.uuid()));
+    let (kinds, identifiers) = (column(&new, |p| p.item.recipient.kind.number()), column(&new, |p| p.item.recipient.identifier.as_str()));
+    let (contacts, times) = (column(&new, |p| p.item.new_contact.uuid()), column(&new, |p| p.item.now.millis()));
+    let countries = column(&new, |p| p.item.country.as_str());
     let (s, any) = (&session.statements, !new.is_empty());
     let (first, second, third) = tokio::join!(
         async { session.execute(any, &s.insert_addresses, &[&tenants, &addresses, &kinds, &identifiers, &contacts, &times]).await },
         async { session.execute(any, &s.insert_contacts, &[&tenants, &contacts, &countries, &times]).await },
-        async { session.execute(any, &s.restore_suppressions, &[&tenants, &kinds, &identifiers, &marks]).await }
+        restore_suppressions(session, &marked)
     );
     first.and(second).and(third).map(drop)
 }
 
-async fn insert(session: &Session, born: &[Birth<'_>], states: &[StateWrite]) -> PgResult<()> {
+async fn restore_suppressions(session: &Session, marked: &[&Prepared]) -> PgResult<u64> {
+    let (tenants, kinds) = (column(marked, |p| p.item.message.tenant.0), column(marked, |p| p.item.recipient.kind.number()));
+    let (identifiers, marks) = (column(marked, |p| p.item.recipient.identifier.as_str()), column(marked, |p| p.item.mark.as_str()));
+    let values: &session::Params<'_> = &[&tenants, &kinds, &identifiers, &marks];
+    session.execute(!marked.is_empty(), &session.statements.restore_suppressions, values).await
+}
+
+async fn insert(session: &Session, born: &[Birth<'_>], states: &[StateWrite<'_>]) -> PgResult<()> {
     let (tenants, ids) = (column(born, |b| b.born.fixed.tenant_id), column(born, |b| b.born.fixed.id));
     let (directions, types) = (column(born, |b| b.born.fixed.direction), column(born, |b| b.born.fixed.message_type));
     let (senders, addresses) = (column(born, |b| b.born.fixed.sender_id), column(born, |b| b.address));
@@ -633,7 +650,7 @@ struct StateColumns<'a> {
 }
 
 impl<'a> StateColumns<'a> {
-    fn new(states: &'a [StateWrite]) -> Self {
+    fn new(states: &'a [StateWrite<'_>]) -> Self {
         let small = |value: fn(&StateRow) -> i16| column(states, |s| value(&s.row));
         let number = |value: fn(&StateRow) -> i64| column(states, |s| value(&s.row));
         Self {
@@ -791,10 +808,10 @@ async fn try_transition(session: &Session, memory: &Memory, ops: &[TransitionOp]
     }
     let mut till = Till::default();
     let mut known = Vec::with_capacity(states.len());
-    for write in &states {
+    for write in states {
         let key = (write.tenant, write.id);
         let Some(loaded) = fold.get(&key) else { continue };
-        writes.written(write, loaded);
+        writes.written(&write, loaded);
         till.settle(key, loaded);
         let Known { state, address, .. } = &loaded.known;
         known.push((key, Known::after(write, state.clone(), *address, None)));
@@ -917,7 +934,7 @@ async fn update(
     writes: &mut Writes,
     items: &[Item<'_>],
     only: Option<&BTreeSet<(i64, Uuid)>>,
-) -> Result<Vec<StateWrite>> {
+) -> Result<Vec<StateWrite<'static>>> {
     let touched = fold.touched().into_iter().filter(|(key, _)| only.is_none_or(|only| only.contains(key)));
     let states = touched.map(|(key, loaded)| writes.update(key, loaded)).collect::<Result<Vec<_>>>()?;
     if states.is_empty() {

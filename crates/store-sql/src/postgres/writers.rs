@@ -13,7 +13,7 @@ use super::message_batch::{self, Session};
 use super::session::failed;
 use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
 use crate::known::Memory;
-use crate::message_batch::{AcceptOp, Op, Prepared, TransitionOp};
+use crate::message_batch::{AcceptOp, Batched, Op, Prepared, TransitionOp, Verdict};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
@@ -66,9 +66,7 @@ async fn enqueue<I, O>(lane: &mpsc::Sender<Op<I, O>>, item: I) -> Result<O> {
 }
 
 /// One kind of item, as a lane runs it.
-trait Kind: Sized + Send + Sync {
-    type Answer: Send;
-
+trait Kind: Batched<Done: Send, Answer: Send> + Send + Sync {
     /// How long a lost database may take to tell what became of a commit.
     const PATIENCE: Duration;
 
@@ -77,19 +75,17 @@ trait Kind: Sized + Send + Sync {
         session: &Session,
         memory: &Memory,
         batch: &[Op<Self, Self::Answer>],
-    ) -> impl Future<Output = Result<Vec<Self::Answer>, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Done>, Trouble>> + Send;
 
     /// After a commit whose outcome was lost: what one item's answer is, if it was written after all.
     fn read_back(session: &Session, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
 }
 
 impl Kind for Box<Prepared> {
-    type Answer = Accepted;
-
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn run(session: &Session, memory: &Memory, batch: &[AcceptOp]) -> Result<Vec<Accepted>, Trouble> {
+    async fn run(session: &Session, memory: &Memory, batch: &[AcceptOp]) -> Result<Vec<Verdict>, Trouble> {
         message_batch::accept(session, memory, batch).await
     }
 
@@ -99,8 +95,6 @@ impl Kind for Box<Prepared> {
 }
 
 impl Kind for Transition {
-    type Answer = Transitioned;
-
     /// A start that was written and is believed not to be would leave its message to nobody.
     const PATIENCE: Duration = Duration::MAX;
 
@@ -209,7 +203,7 @@ impl Writer {
         }
     }
 
-    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
+    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, Trouble>
     where
         I: Kind,
     {
@@ -226,7 +220,7 @@ impl Writer {
         }
     }
 
-    async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Answer>, Trouble>
+    async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, Trouble>
     where
         I: Kind,
     {
@@ -256,7 +250,7 @@ impl Writer {
         for op in batch {
             loop {
                 match self.read_one(&op).await {
-                    Ok(Some(written)) => answer(vec![op], Ok(vec![written])),
+                    Ok(Some(written)) => drop(op.reply.send(Ok(written))),
                     Ok(None) => rest.push(op),
                     Err(StoreError::Busy(_) | StoreError::Unavailable(_)) if began.elapsed() < I::PATIENCE && !*self.closing.borrow() => {
                         tokio::time::sleep(PAUSE).await;
@@ -278,7 +272,7 @@ impl Writer {
     }
 }
 
-fn fail<I, O>(batch: Vec<Op<I, O>>, error: StoreError) {
+fn fail<I: Batched>(batch: Vec<Op<I, I::Answer>>, error: StoreError) {
     tracing::error!(%error, items = batch.len(), "a batch was not written");
     answer(batch, Err(error));
 }

@@ -275,8 +275,8 @@ impl SqlTx {
         .bind(row.channel)
         .bind(row.connection_id)
         .bind(agenda)
-        .bind(row.provider)
-        .bind(row.detail)
+        .bind(&row.provider)
+        .bind(&row.detail)
         .bind(history)
         .execute(self.conn())
         .await

@@ -1,5 +1,7 @@
 //! Projects, keys, senders and connections.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
 use nuncio_domain::id::Id as _;
@@ -166,7 +168,7 @@ impl DirectoryRepo for SqlTx {
         query.push("tenant_id = ").push_bind(tenant.0).push(" ORDER BY id");
         let connections: Vec<ConnectionRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let senders = senders.into_iter().map(SenderRow::decode).collect::<Result<_>>()?;
-        let connections = connections.into_iter().map(ConnectionRow::decode).collect::<Result<_>>()?;
+        let connections = connections.into_iter().map(|row| row.decode().map(Arc::new)).collect::<Result<_>>()?;
         Ok(Some(World { tenant, environment, epoch, project, senders, connections }))
     }
 

@@ -93,9 +93,7 @@ impl MessageRepo for SqlTx {
 
     async fn contacts_of_messages(&mut self, messages: &[Message]) -> Result<Vec<Option<ContactId>>> {
         let Some(first) = messages.first() else { return Ok(Vec::new()) };
-        let mut query = QueryBuilder::<Db>::new("SELECT id, contact_id FROM addresses WHERE tenant_id = ");
-        query.push_bind(first.tenant.0);
-        dialect::push_in(&mut query, "id", messages.iter().map(|message| message.address.uuid()));
+        let mut query = dialect::contacts_of(first.tenant.0, messages.iter().map(|message| message.address.uuid()));
         let rows: Vec<(Uuid, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
         let contacts: HashMap<Uuid, Uuid> = rows.into_iter().collect();
         Ok(messages.iter().map(|m| contacts.get(&m.address.uuid()).map(|id| ContactId::from_uuid(*id))).collect())
@@ -591,7 +589,7 @@ impl SqlTx {
     /// What the row says without its chunks.
     fn outline(row: MessageRow) -> Result<Message> {
         let mut message = row.decode()?;
-        message.request.forget_bulk();
+        message.request_mut().forget_bulk();
         Ok(message)
     }
 

@@ -29,6 +29,14 @@ pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl Into
     query.push(")");
 }
 
+/// The contacts behind addresses of a tenant, each with its address.
+pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT id, contact_id FROM addresses WHERE tenant_id = ");
+    query.push_bind(tenant);
+    push_in(&mut query, "id", addresses);
+    query
+}
+
 /// One process works on the file: one shard is enough.
 pub(super) fn shard(_row: &AgendaRow) -> i16 {
     0

@@ -16,8 +16,8 @@ use crate::agenda::{AgendaKey, AgendaRow};
 use crate::known::Memory;
 use crate::ledger_batch::{Till, sets_aside};
 use crate::message_batch::{
-    AcceptOp, Birth, Fold, Item, Known, Loaded, Move, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Writes, asks_broadcast,
-    items, tenants, unspool,
+    AcceptOp, Birth, Fold, Item, Known, Loaded, Move, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Verdict, Writes,
+    asks_broadcast, items, tenants, unspool,
 };
 use crate::quota::Quotas;
 use crate::row::{FixedRow, StateRow, json};
@@ -64,8 +64,9 @@ statements! {
      FROM messages WHERE tenant_id = ?1 AND id = ?2";
     IS_SUPPRESSED = "SELECT 1 FROM suppressions WHERE tenant_id = ?1 AND identifier = ?2 \
      AND kind = CASE ?3 WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END AND (+sender_id = zeroblob(16) OR +sender_id = ?4) LIMIT 1";
-    NEXT_POSITION = "INSERT INTO log_heads (tenant_id, position) VALUES (?1, 1) \
-     ON CONFLICT (tenant_id) DO UPDATE SET position = position + 1 RETURNING position";
+    // Two statements: RETURNING would open a temporary table each time.
+    RAISE_HEAD = "INSERT INTO log_heads (tenant_id, position) VALUES (?1, 1) ON CONFLICT (tenant_id) DO UPDATE SET position = position + 1";
+    HEAD = "SELECT position FROM log_heads WHERE tenant_id = ?1";
     INSERT_LOG = "INSERT INTO log (tenant_id, position, batch, recorded_at, entries) VALUES (?1, ?2, ?3, ?4, ?5)";
     INSERT_AGENDA = "INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids) \
      VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7)";
@@ -200,8 +201,9 @@ impl Batch {
             sql.get(DELETE_FLAG).and_then(|statement| statement.execute(values)).map_err(failed)?;
         }
         for row in writes.log.into_rows() {
+            sql.get(RAISE_HEAD).and_then(|statement| statement.execute([row.tenant])).map_err(failed)?;
             let position: i64 =
-                sql.get(NEXT_POSITION).and_then(|statement| statement.query_row([row.tenant], |found| found.get(0))).map_err(failed)?;
+                sql.get(HEAD).and_then(|statement| statement.query_row([row.tenant], |found| found.get(0))).map_err(failed)?;
             let values = params![row.tenant, position, row.batch, row.recorded_at, row.text()];
             sql.get(INSERT_LOG).and_then(|statement| statement.execute(values)).map_err(failed)?;
         }
@@ -236,7 +238,7 @@ impl Batch {
 }
 
 /// Writes a batch of new messages. The answers must not be given before the commit.
-pub(super) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<Accepted>> {
+pub(super) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<Verdict>> {
     let mut epochs = Vec::new();
     let mut quotas = Quotas::default();
     for tenant in tenants(ops) {
@@ -253,7 +255,7 @@ pub(super) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptO
             let prepared = &op.item;
             let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
             if !known {
-                return Ok(Accepted::Stale);
+                return Ok(Verdict::Refused(Accepted::Stale));
             }
             accept_one(sql, batch, prepared, &mut till, &mut quotas, &mut moves).map_err(failed)?
         })
@@ -315,17 +317,17 @@ fn accept_one(
     till: &mut Till,
     quotas: &mut Quotas,
     moves: &mut Moves,
-) -> rusqlite::Result<Result<Accepted>> {
+) -> rusqlite::Result<Result<Verdict>> {
     let item = &prepared.item;
     if let Some(part) = item.message.state.detail.broadcast
         && !is_open(sql, item.message.tenant.0, part, item.broadcast_fence)?
     {
-        return Ok(Ok(Accepted::Closed));
+        return Ok(Ok(Verdict::Refused(Accepted::Closed)));
     }
     if let Some(key) = &item.idempotency
         && let Some(original) = claim_key(sql, prepared, key)?
     {
-        return Ok(Ok(original));
+        return Ok(Ok(Verdict::Refused(original)));
     }
     let message = &item.message;
     let known = find_address(sql, prepared)?;
@@ -340,7 +342,7 @@ fn accept_one(
         if let Some(key) = &item.idempotency {
             sql.get(FREE_KEY)?.execute(params![message.tenant.0, key.operation.number(), key.key])?;
         }
-        return Ok(Ok(refusal));
+        return Ok(Ok(Verdict::Refused(refusal)));
     }
     quotas.keep(prepared);
     let known = match known {
@@ -478,12 +480,12 @@ fn insert(sql: &mut Statements<'_>, batch: &mut Batch, birth: &Birth<'_>) -> rus
     ])?;
     let write = batch.writes.born(born);
     put_state(sql, INSERT_STATE, &write)?;
-    batch.known.push(((fixed.tenant_id, fixed.id), Known::born(birth, &write)));
+    batch.known.push(((fixed.tenant_id, fixed.id), Known::born(birth, write)));
     Ok(())
 }
 
 /// Inserts or updates a state; returns whether the row was written.
-fn put_state(sql: &mut Statements<'_>, statement: usize, write: &StateWrite) -> rusqlite::Result<bool> {
+fn put_state(sql: &mut Statements<'_>, statement: usize, write: &StateWrite<'_>) -> rusqlite::Result<bool> {
     let StateWrite { tenant, id, row, revision, agenda, history } = write;
     let rows = sql.get(statement)?.execute(params![
         tenant,
@@ -554,7 +556,7 @@ pub(super) fn transition(sql: &mut Statements<'_>, batch: &mut Batch, memory: &M
         batch.writes.written(&write, loaded);
         till.settle(key, loaded);
         let Known { state, address, .. } = &loaded.known;
-        batch.known.push((key, Known::after(&write, state.clone(), *address, None)));
+        batch.known.push((key, Known::after(write, state.clone(), *address, None)));
     }
     let moves = fold.moves();
     moves.contacts.iter().try_for_each(|moved| move_contact(sql, moved)).map_err(failed)?;

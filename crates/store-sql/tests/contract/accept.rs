@@ -121,8 +121,8 @@ pub(crate) async fn a_stale_plan_writes_nothing(h: &Harness) {
 pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
     for (number, bytes) in [(1, 300_000), (2, 5_000_000)] {
         let mut item = h.item(&phone(number));
-        item.message.request.metadata = Some([("size".to_owned(), bytes.into())].into_iter().collect());
-        item.message.request.attachments = vec![Attachment {
+        item.message.request_mut().metadata = Some([("size".to_owned(), bytes.into())].into_iter().collect());
+        item.message.request_mut().attachments = vec![Attachment {
             id: h.id(),
             filename: "café.bin".to_owned(),
             content_type: "application/octet-stream".to_owned(),
@@ -138,7 +138,7 @@ pub(crate) async fn a_large_request_comes_back_whole(h: &Harness) {
         let filter = MessageFilter { to: Some(message.to.clone()), ..MessageFilter::default() };
         let listed = h.read().await.list_messages(h.world.tenant, &filter, page).await.unwrap();
         let mut outline = message.clone();
-        outline.request.forget_bulk();
+        outline.request_mut().forget_bulk();
         assert!(listed.items == [outline.clone()], "list");
         let metadata = [("size".to_owned(), bytes.to_string())].into_iter().collect();
         let filter = MessageFilter { metadata, ..MessageFilter::default() };
@@ -155,7 +155,7 @@ pub(crate) async fn a_large_request_to_a_suppressed_recipient_comes_back_too(h: 
     tx.insert_suppression(h.world.tenant, &entry, START).await.unwrap();
     tx.commit().await.unwrap();
     let mut item = h.item(&phone(1));
-    item.message.request.html_body = Some("<p>".repeat(100_000));
+    item.message.request_mut().html_body = Some("<p>".repeat(100_000));
     let message = h.accept(item).await;
     assert_eq!(message.state.status, Status::Failed);
     assert!(h.lookup(message.id).await == message);
@@ -172,12 +172,12 @@ pub(crate) async fn every_value_comes_back_as_it_was(h: &Harness) {
     tx.commit().await.unwrap();
     let message = &mut item.message;
     message.from = String::new();
-    message.request.text = Some(odd.to_owned());
-    message.request.subject = Some(String::new());
-    message.request.html_body = None;
-    message.request.fallback_enabled = false;
-    message.request.scheduled_at = Some(Timestamp::from_millis(253_402_300_799_999));
-    message.request.metadata = serde_json::from_value(serde_json::json!({
+    message.request_mut().text = Some(odd.to_owned());
+    message.request_mut().subject = Some(String::new());
+    message.request_mut().html_body = None;
+    message.request_mut().fallback_enabled = false;
+    message.request_mut().scheduled_at = Some(Timestamp::from_millis(253_402_300_799_999));
+    message.request_mut().metadata = serde_json::from_value(serde_json::json!({
         "": null, odd: odd, "numbers": [i64::MIN, i64::MAX, u64::MAX, 0.1, -1.5e20], "deep": {"a": [{}]}
     }))
     .unwrap();

@@ -10,7 +10,7 @@ use crate::make::phone;
 
 async fn large(h: &Harness, text: &str) -> Message {
     let mut item = h.item(&phone(1));
-    let request = &mut item.message.request;
+    let request = item.message.request_mut();
     request.text = Some(text.to_owned());
     request.html_body = Some("<p>".repeat(100_000));
     request.metadata = Some([("size".to_owned(), "large".into())].into_iter().collect());
@@ -42,11 +42,11 @@ pub(crate) async fn lists_do_without_the_chunks_of_large_requests(h: &Harness) {
         h.sql("DELETE FROM spool_chunks").await;
         let shown = listed(h, &message).await;
         let mut expected = message.clone();
-        expected.request.forget_bulk();
+        expected.request_mut().forget_bulk();
         assert_eq!(expected.request.attachments[0].source, AttachmentSource::Base64(String::new()));
         let is_cut = text.len() > limits::SPOOLED_TEXT_SHOWN_BYTES;
         if is_cut {
-            expected.request.cut_text();
+            expected.request_mut().cut_text();
         }
         assert_eq!((expected.request.may_be_cut(), shown == expected), (is_cut, true));
         let bytes = h.number("SELECT CAST(MAX(LENGTH(request)) AS BIGINT) FROM messages").await;

@@ -142,8 +142,10 @@ pub(crate) async fn a_sender_has_one_connection_per_channel(h: &Harness) {
     let mut tx = h.begin().await;
     let first = connection(h, h.world.sender, Channel::Email);
     tx.put_connection(tenant, &first).await.unwrap();
-    let stored =
-        async |tx: &mut Box<dyn Tx>| tx.load_world(tenant).await.unwrap().unwrap().connection(h.world.sender, Channel::Email).cloned();
+    let stored = async |tx: &mut Box<dyn Tx>| {
+        let world = tx.load_world(tenant).await.unwrap().unwrap();
+        world.connection(h.world.sender, Channel::Email).map(|connection| Connection::clone(connection))
+    };
     assert_eq!(stored(&mut tx).await, Some(first.clone()));
     let second = Connection { kind: "sim".to_owned(), sealed: Redacted::new(Vec::new()), ..connection(h, h.world.sender, Channel::Email) };
     tx.put_connection(tenant, &second).await.unwrap();

@@ -33,8 +33,8 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     let tenant = h.world.tenant;
     let number = phone(1).identifier;
     let with_words = |mut item: nuncio_store::Accept| {
-        item.message.request.text = Some(SECRET.to_owned());
-        item.message.request.metadata = Some(Map::from_iter([("k".to_owned(), json!(SECRET))]));
+        item.message.request_mut().text = Some(SECRET.to_owned());
+        item.message.request_mut().metadata = Some(Map::from_iter([("k".to_owned(), json!(SECRET))]));
         item
     };
     let failed = h.accept(with_words(h.claimed(&phone(1)))).await;
@@ -43,13 +43,13 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     h.step(failed.id, settle(0, failed.state.fence, Outcome::Rejected { failure: words })).await;
     let waiting = h.accept(with_words(h.item(&phone(1)))).await;
     let mut large = with_words(h.item(&phone(1)));
-    large.message.request.html_body = Some(SECRET.repeat(30_000));
+    large.message.request_mut().html_body = Some(SECRET.repeat(30_000));
     let large = h.accept(large).await;
     let other = h.accept(h.item(&phone(2))).await;
     let mut wrote = inbound(h, &phone(1), "p");
     wrote.message.to = "+34600000000".to_owned();
     wrote.message.from = number.clone();
-    wrote.message.request.text = Some(SECRET.to_owned());
+    wrote.message.request_mut().text = Some(SECRET.to_owned());
     let mut tx = h.begin().await;
     assert!(tx.insert_inbound(&wrote).await.unwrap());
     let erasure = Erasure { tenant, address: failed.address, recipient: phone(1) };
@@ -103,7 +103,7 @@ pub(crate) async fn what_is_erased_leaves_no_trace_but_the_books(h: &Harness) {
     assert_eq!(kept.to, "");
     for id in [waiting.id, large.id] {
         let kept = h.lookup(id).await;
-        assert_eq!((kept.state.status, kept.request.text), (Status::Cancelled, None));
+        assert_eq!((kept.state.status, &kept.request.text), (Status::Cancelled, &None));
         h.events(id).await;
     }
     let kept = h.lookup(wrote.message.id).await;

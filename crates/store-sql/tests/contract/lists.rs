@@ -129,10 +129,10 @@ pub(crate) async fn metadata_is_compared_as_text(h: &Harness) {
         metadata.insert(key.to_owned(), value);
     }
     let mut item = h.item(&phone(1));
-    item.message.request.metadata = Some(metadata);
+    item.message.request_mut().metadata = Some(metadata);
     let id = h.accept(item).await.id;
     let mut plain = h.item(&phone(1));
-    plain.message.request.metadata = Some([("text".to_owned(), "other".into())].into_iter().collect());
+    plain.message.request_mut().metadata = Some([("text".to_owned(), "other".into())].into_iter().collect());
     let plain = h.accept(plain).await.id;
     h.accept(h.item(&phone(1))).await;
 
@@ -208,7 +208,7 @@ pub(crate) async fn a_filter_without_an_index_looks_at_so_many_rows(h: &Harness)
     h.leaves_broken_rows();
     let rows = limits::SCAN_ROWS;
     let mut item = h.item(&phone(1));
-    item.message.request.metadata = Some([("wanted".to_owned(), "yes".into())].into_iter().collect());
+    item.message.request_mut().metadata = Some([("wanted".to_owned(), "yes".into())].into_iter().collect());
     item.message.state.route.channel = Channel::Voice;
     let wanted = h.accept(item).await.id;
     let other = h.sent(1).await.id;

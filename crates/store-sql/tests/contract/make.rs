@@ -1,6 +1,7 @@
 //! Messages and steps for cases.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -75,7 +76,7 @@ impl Harness {
             from: "+34600000000".to_owned(),
             sender: world.sender,
             address: new_address,
-            request: request("hello"),
+            request: Arc::new(request("hello")),
             state,
         };
         Accept {
@@ -233,7 +234,7 @@ pub(crate) fn request(text: &str) -> Request {
 
 pub(crate) fn with_key(mut item: Accept, key: &str, fingerprint: u8) -> Accept {
     item.idempotency = Some(Idempotency { operation: Operation::SendMessage, key: key.to_owned(), fingerprint: [fingerprint; 32] });
-    item.message.request.idempotency_key = Some(key.to_owned());
+    item.message.request_mut().idempotency_key = Some(key.to_owned());
     item
 }
 

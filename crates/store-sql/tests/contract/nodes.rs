@@ -59,7 +59,7 @@ pub(crate) async fn the_database_tells_the_time(h: &Harness) {
 
 pub(crate) async fn chunks_that_no_message_uses_are_swept(h: &Harness) {
     let mut large = h.item(&phone(1));
-    large.message.request.html_body = Some("x".repeat(600_000));
+    large.message.request_mut().html_body = Some("x".repeat(600_000));
     let used = h.accept(large).await;
     let orphan: MessageId = h.id();
     let (early, late) = (h.tick(), h.tick());

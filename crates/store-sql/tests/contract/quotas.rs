@@ -35,7 +35,7 @@ async fn check(h: &Harness) -> i64 {
 
 fn large(h: &Harness, to: &Recipient) -> Accept {
     let mut item = h.item(to);
-    item.message.request.html_body = Some("<p>x</p>".repeat(100_000));
+    item.message.request_mut().html_body = Some("<p>x</p>".repeat(100_000));
     item
 }
 

@@ -46,7 +46,7 @@ pub(crate) async fn finished_messages_leave_with_all_that_is_theirs(h: &Harness)
     let failed = h.sending(1).await;
     h.step(failed.id, settle(0, 1, Outcome::Rejected { failure: failure(FailureCode::Undeliverable) })).await;
     let mut large = h.item(&phone(1));
-    large.message.request.html_body = Some("<p>x</p>".repeat(100_000));
+    large.message.request_mut().html_body = Some("<p>x</p>".repeat(100_000));
     let large = h.accept(large).await;
     h.step(large.id, Step::Cancel).await;
     let unfinished = [h.accept(h.item(&phone(1))).await.id, h.sending(1).await.id, h.sent(1).await.id];

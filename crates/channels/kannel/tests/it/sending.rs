@@ -44,7 +44,7 @@ async fn what_get_says() {
     assert!(address.starts_with(start) && address.ends_with(end), "{address}");
     assert!(address.contains(&format!("/dlr?m={}&a=0&k=", message.id)), "{address}");
 
-    message.request.text = Some("Привет".to_owned());
+    message.request_mut().text = Some("Привет".to_owned());
     message.from.clear();
     let seen = sent(&message, json!({"numbers": "digits", "receipts": "none"})).await;
     assert_eq!(said(&seen, "coding").as_deref(), Some("2"));
@@ -94,7 +94,7 @@ async fn other_types_go_in_words_or_not_at_all() {
     let mut message = draft("Coming?");
     message.message_type = MessageType::Buttons;
     let buttons = json!({"buttons": [{"id": "y", "title": "Yes"}, {"id": "n", "title": "No"}]});
-    message.request.content = Some(Box::new(serde_json::from_value::<Content>(buttons).unwrap()));
+    message.request_mut().content = Some(Box::new(serde_json::from_value::<Content>(buttons).unwrap()));
     let seen = sent(&message, json!({})).await;
     assert_eq!(variable(query(&seen.path), "text").as_deref(), Some("Coming?\n1. Yes\n2. No"));
     for refused in [MessageType::Sticker, MessageType::Reaction] {

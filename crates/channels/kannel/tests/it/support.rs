@@ -104,7 +104,7 @@ pub(crate) fn offline() -> Arc<dyn Adapter> {
 /// A text.
 pub(crate) fn draft(text: &str) -> Message {
     let mut message = contract_message(&account("http://127.0.0.1:9", json!({})), "+34600111222", 0);
-    message.request.text = Some(text.to_owned());
+    message.request_mut().text = Some(text.to_owned());
     message
 }
 

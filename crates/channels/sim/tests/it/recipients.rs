@@ -32,7 +32,7 @@ impl World {
 
     fn message(&self, to: &str) -> Message {
         let mut message = message(&self.account, to, 0);
-        message.request.text = Some("Hello".to_owned());
+        message.request_mut().text = Some("Hello".to_owned());
         message
     }
 
@@ -232,7 +232,7 @@ async fn the_sms_after_an_undeliverable_whatsapp_arrives() {
     assert_eq!(world.attempt(&asked, Channel::Sms, 1).await, PLAIN, "whatsapp was asked for");
 
     let mut chosen = world.message(TO);
-    chosen.request.requested_channel = RequestedChannel::Auto;
+    chosen.request_mut().requested_channel = RequestedChannel::Auto;
     assert_eq!(world.attempt(&chosen, Channel::Sms, 0).await, "accepted; +0ms failed undeliverable", "sms was chosen at once");
     let mut changes: Vec<Change> = Vec::new();
     chosen.state.begin_attempt(NodeId(1), request(&chosen).now, &mut changes);
@@ -268,10 +268,10 @@ async fn automatic_answers_are_not_answered() {
 async fn a_reply_repeats_a_hundred_characters_and_no_more() {
     let world = World::of(Channel::Sms);
     let mut message = world.message("+12125550006");
-    message.request.text = Some("ñ".repeat(101));
+    message.request_mut().text = Some("ñ".repeat(101));
     let told = world.attempt(&message, Channel::Sms, 0).await;
     assert!(told.ends_with(&format!("inbound \"Reply to: {}\"", "ñ".repeat(100))), "{told}");
-    message.request.text = None;
+    message.request_mut().text = None;
     let told = world.attempt(&message, Channel::Sms, 0).await;
     assert!(told.ends_with("inbound \"Reply to: \""), "{told}");
 }

@@ -214,7 +214,7 @@ async fn recordings_are_played() {
     let mut carrier = Carrier::start(answering(Talk::listens())).await;
     let mut caller = Caller::new(carrier.port, json!({ "tts_command": "/nonexistent" }));
     caller.message = recording();
-    caller.message.request.content =
+    caller.message.request_mut().content =
         Some(Box::new(Content { media_url: Some(serve("audio/x-wav", tone(200)).await), ..Content::default() }));
     assert!(matches!(caller.send().await, Verdict::Accepted { .. }));
     assert_eq!(loud(&sounds(&carrier.got())), 10);
@@ -232,7 +232,7 @@ async fn two_recordings_at_once_are_fetched() {
     let mut caller = Caller::new(1, json!({}));
     caller.message = recording();
     let media_url = Some(format!("http://{}/sound", listener.local_addr().unwrap()));
-    caller.message.request.content = Some(Box::new(Content { media_url, ..Content::default() }));
+    caller.message.request_mut().content = Some(Box::new(Content { media_url, ..Content::default() }));
     let serves = async {
         for _ in 0..2 {
             let (mut one, mut two) = (listener.accept().await.unwrap().0, listener.accept().await.unwrap().0);
@@ -260,23 +260,23 @@ async fn what_cannot_be_said_is_refused_before_anybody_is_called() {
         ("audio/wav", tone(10_000), "saying it takes 10 s; a call may last 10 s"),
     ] {
         caller.message = recording();
-        caller.message.request.content = link(serve(content_type, body).await);
+        caller.message.request_mut().content = link(serve(content_type, body).await);
         let verdict = caller.send().await;
         assert_eq!(short(&verdict).1, "content_rejected");
         assert!(short(&verdict).3.starts_with(text), "{verdict:?}");
     }
-    caller.message.request.content = None;
+    caller.message.request_mut().content = None;
     assert_eq!(short(&caller.send().await).1, "attachment_unavailable");
     caller.message.message_type = MessageType::Buttons;
     assert_eq!(short(&caller.send().await).3, "a call cannot carry a message of type buttons");
     caller.message.message_type = MessageType::Text;
-    caller.message.request.text = Some(" ".into());
+    caller.message.request_mut().text = Some(" ".into());
     assert_eq!(short(&caller.send().await).3, "there is nothing to say");
     assert_eq!(carrier.got(), []);
 
     let voices = Caller::new(carrier.port, json!({ "tts_command": "cat {voice}" }));
     let mut message = voices.message.clone();
-    message.request.voice_language = Some("fil-PH".into());
+    message.request_mut().voice_language = Some("fil-PH".into());
     let request = SendRequest { message: &message, attempt: 0, channel: Channel::Voice, attachments: &[], now: NOW };
     assert_eq!(short(&voices.adapter.send(&request).await).3, "no voice speaks \"fil-PH\"");
 }

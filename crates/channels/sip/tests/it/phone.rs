@@ -103,7 +103,7 @@ fn caller(phone: &Phone, more: Value) -> Caller {
     let mut settings = json!({ "username": null, "tts_command": null });
     settings.as_object_mut().unwrap().extend(crate::support::object(more));
     let mut caller = Caller::new(phone.port, settings);
-    caller.message.request.text = Some(TEXT.into());
+    caller.message.request_mut().text = Some(TEXT.into());
     caller
 }
 

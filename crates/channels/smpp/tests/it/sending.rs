@@ -105,7 +105,7 @@ async fn what_an_sms_cannot_carry_is_said_in_words_or_refused() {
     let running = Running::start(smsc.port, json!({}));
     let mut message = draft("See", 1);
     message.message_type = MessageType::Image;
-    message.request.content = Some(Box::new(Content { media_url: Some("https://x.example/a.png".into()), ..Content::default() }));
+    message.request_mut().content = Some(Box::new(Content { media_url: Some("https://x.example/a.png".into()), ..Content::default() }));
     assert_eq!(short(&send_message(&running.adapter, &message).await).0, "accepted");
     assert_eq!(smsc.submitted().await.2.short_message().as_ref(), b"See\nhttps://x.example/a.png");
     for kind in [MessageType::Sticker, MessageType::Reaction] {

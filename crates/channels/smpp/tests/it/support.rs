@@ -165,7 +165,7 @@ pub(crate) fn keep(adapter: &Arc<dyn Adapter>, asked: Stop) -> JoinHandle<()> {
 /// A text message to [`TO`]; `number` tells it from others.
 pub(crate) fn draft(text: &str, number: u8) -> Message {
     let mut message = message(&account(1, json!({})), TO, number);
-    message.request.text = Some(text.to_owned());
+    message.request_mut().text = Some(text.to_owned());
     message
 }
 

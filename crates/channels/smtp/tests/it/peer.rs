@@ -66,16 +66,16 @@ async fn heavy_every_part_arrives_and_every_signature_verifies() {
         for subject in
             ["Héllo wörld 🎉".to_owned(), "s".repeat(998), "🎉".repeat(998), ascii, "two  spaces".to_owned(), "=?utf-8?q?x?=".to_owned()]
         {
-            plain.request.subject = Some(subject.clone());
+            plain.request_mut().subject = Some(subject.clone());
             assert_eq!(short(&send(&adapter, &plain).await).0, "accepted", "{subject}");
             let seen = sink.seen();
             assert_eq!((&seen["dkim"], header(&seen, "Subject")), (&json!(true), subject));
         }
 
         let mut full = text("ada@example.net");
-        full.request.text = Some("Texto — ñ\n\n  trailing  \n".repeat(50));
-        full.request.html_body = Some("<p>Hola <img src=\"cid:logo@x\"></p>\n".repeat(300));
-        full.request.reply_to = Some("Müller <desk@example.org>".into());
+        full.request_mut().text = Some("Texto — ñ\n\n  trailing  \n".repeat(50));
+        full.request_mut().html_body = Some("<p>Hola <img src=\"cid:logo@x\"></p>\n".repeat(300));
+        full.request_mut().reply_to = Some("Müller <desk@example.org>".into());
         let files = all_parts();
         assert_eq!(short(&send_with(&adapter, &full, &files).await).0, "accepted");
         let seen = sink.seen();

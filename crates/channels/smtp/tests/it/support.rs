@@ -97,8 +97,8 @@ pub(crate) fn open_with(address: SocketAddr, more: Value, secrets: Value) -> Arc
 pub(crate) fn text(to: &str) -> Message {
     let mut message = message::message();
     message.to = to.into();
-    message.request.text = Some("Hello\n.\n..dots\n".into());
-    message.request.subject = Some("Hi".into());
+    message.request_mut().text = Some("Hello\n.\n..dots\n".into());
+    message.request_mut().subject = Some("Hi".into());
     message
 }
 

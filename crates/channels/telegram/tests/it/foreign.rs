@@ -189,7 +189,7 @@ async fn heavy_refusals_and_lost_answers() {
     assert_eq!(emulator.sent(0).await.len(), 1, "only the one whose answer was lost");
 
     let mut long = message("5", MessageType::Text, Content::default());
-    long.request.text = Some("x".repeat(4_097));
+    long.request_mut().text = Some("x".repeat(4_097));
     assert_eq!(short(&adapter.send(&request(&long)).await).1, Some(FailureCode::ContentRejected));
 
     let mut other = account(json!({"base_url": format!("http://{}", emulator.address)}));

@@ -128,7 +128,7 @@ pub(crate) fn open(address: SocketAddr, more: Value, events: &Arc<Recorder>) -> 
 pub(crate) fn message(to: &str, message_type: MessageType, content: Content) -> Message {
     let mut message = nuncio_channel::contract::message(&account(json!({})), to, 0);
     message.message_type = message_type;
-    message.request.content = Some(Box::new(content));
+    message.request_mut().content = Some(Box::new(content));
     message
 }
 

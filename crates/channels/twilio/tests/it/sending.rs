@@ -96,7 +96,7 @@ async fn what_a_call_says() {
         twiml.split_once("<Response>").unwrap().1.strip_suffix("</Response>").unwrap().to_owned()
     };
     let mut text = message(Channel::Voice, MessageType::Text, Some("Hola"), json!({}));
-    text.request.voice_language = Some("ca-ES".to_owned());
+    text.request_mut().voice_language = Some("ca-ES".to_owned());
     let seen = sent(Channel::Voice, &text, json!({"voice": "Polly.\"Arlet\"", "repeat": 2})).await;
     let once = "<Say language=\"ca-ES\" voice=\"Polly.&quot;Arlet&quot;\">Hola</Say>";
     assert_eq!(body(&seen), format!("{once}<Pause length=\"1\"/>{once}"));

@@ -107,8 +107,8 @@ pub(crate) fn offline(channel: Channel) -> Arc<dyn Adapter> {
 pub(crate) fn message(channel: Channel, message_type: MessageType, text: Option<&str>, content: Value) -> Message {
     let mut message = contract_message(&account(channel, "http://127.0.0.1:9", json!({})), "+34600111333", 0);
     message.message_type = message_type;
-    message.request.text = text.map(str::to_owned);
-    message.request.content = Some(Box::new(serde_json::from_value::<Content>(content).unwrap()));
+    message.request_mut().text = text.map(str::to_owned);
+    message.request_mut().content = Some(Box::new(serde_json::from_value::<Content>(content).unwrap()));
     message
 }
 

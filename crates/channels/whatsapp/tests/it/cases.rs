@@ -11,7 +11,7 @@ const LINK: &str = "https://x.example/a.png";
 
 fn template(content: Value, used: Used) -> Message {
     let mut message = message(Type::Template, Some("the words of a fallback"), content);
-    message.request.template = Some(Box::new(used));
+    message.request_mut().template = Some(Box::new(used));
     message
 }
 

@@ -1,0 +1,39 @@
+//! Work that must not stop half-way because whoever asked for it went away.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Runs a future within its caller, which costs no task. If the caller is dropped before it ends, the rest runs as a task of its own.
+pub(crate) struct ToTheEnd<T: Send + 'static>(Option<Work<T>>);
+
+impl<T: Send + 'static> ToTheEnd<T> {
+    pub(crate) fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+        Self(Some(Box::pin(work)))
+    }
+}
+
+impl<T: Send + 'static> Future for ToTheEnd<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        // Taken out meanwhile: work that panics is not begun once more.
+        let Some(mut work) = self.0.take() else { return Poll::Pending };
+        let polled = work.as_mut().poll(cx);
+        if polled.is_pending() {
+            self.0 = Some(work);
+        }
+        polled
+    }
+}
+
+impl<T: Send + 'static> Drop for ToTheEnd<T> {
+    fn drop(&mut self) {
+        if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+            runtime.spawn(rest);
+        }
+    }
+}
