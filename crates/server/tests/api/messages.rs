@@ -25,6 +25,42 @@ async fn a_message_is_accepted_sent_and_delivered() {
     }
 }
 
+/// What is written is sent, whoever waits for the answer.
+#[tokio::test]
+async fn a_client_that_hangs_up_keeps_no_message_from_being_sent() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
+        // Each hangs up a little later than the one before, until one is answered.
+        let mut hung_up = 0;
+        for polls in (1..).map(|n| n * 10) {
+            let mut request = Box::pin(app.post("/v1/messages", json!({"to": "+34600111222", "text": "hello"})));
+            let mut answered = false;
+            for _ in 0..polls {
+                answered = answered || futures::poll!(&mut request).is_ready();
+                tokio::task::yield_now().await;
+            }
+            if answered {
+                break;
+            }
+            hung_up += 1;
+        }
+        app.send_message(json!({"to": "+34600111222", "text": "hello"})).await; // written after all the others
+        let mut statuses = Vec::new();
+        for _ in 0..1_000 {
+            app.drain().await;
+            tokio::task::yield_now().await;
+            let list = app.get("/v1/messages?limit=100").await.expect(200).json();
+            statuses = list["items"].as_array().into_iter().flatten().map(|message| message["status"].to_string()).collect();
+            if statuses.iter().all(|status| status == "\"delivered\"") {
+                break;
+            }
+        }
+        assert!(statuses.len() > 3, "{backend:?}: of {hung_up} messages whose client hung up none was written");
+        assert!(statuses.iter().all(|status| status == "\"delivered\""), "{backend:?}: {statuses:?}");
+    }
+}
+
 // holds: messages.get, messages.metadata, time.format
 #[tokio::test]
 async fn the_whole_message_as_it_is_shown() {
