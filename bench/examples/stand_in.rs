@@ -127,6 +127,7 @@ async fn run(serve: Serve) -> Result<()> {
         .route("/readyz", get(async || "ready"))
         .route("/metrics", get(metrics))
         .route("/v1/messages", post(send).get(list))
+        .route("/v1/messages/batch", post(send_batch))
         .route("/v1/senders", get(async || Json(json!({"items": [{"id": "snd_1", "isDefault": true}]}))))
         .route("/v1/senders/snd_1", patch(subscribe))
         .with_state(server);
@@ -211,6 +212,22 @@ async fn send(State(server): State<Arc<Server>>, Json(body): Json<Send>) -> Resp
     let result = tokio::task::block_in_place(|| accept(&server, &body));
     match result {
         Ok(id) => (StatusCode::ACCEPTED, Json(json!({"message": {"id": id, "to": body.to}}))).into_response(),
+        Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()).into_response(),
+    }
+}
+
+#[derive(Deserialize)]
+struct SendBatch {
+    messages: Vec<Send>,
+}
+
+async fn send_batch(State(server): State<Arc<Server>>, Json(body): Json<SendBatch>) -> Response {
+    let results: Result<Vec<Value>> = tokio::task::block_in_place(|| {
+        let each = |one: &Send| Ok(json!({"status": 202, "message": {"id": accept(&server, one)?}}));
+        body.messages.iter().map(each).collect()
+    });
+    match results {
+        Ok(results) => Json(json!({"results": results})).into_response(),
         Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()).into_response(),
     }
 }
