@@ -185,6 +185,7 @@ mod tests {
     fn bodies_are_the_json_that_the_interface_wants() {
         let mut work = Workload::sms(Recipients::Sweep, 1);
         let mut body = b"left over".to_vec();
+        body.clear();
         work.write(5, &mut body);
         let sms: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(sms["to"], "+34610000005");

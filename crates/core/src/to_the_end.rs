@@ -1,4 +1,4 @@
-//! Work that must not stop half-way because whoever asked for it went away.
+//! Work that must be finished even if its caller is dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Runs a future within its caller, which costs no task. If the caller is dropped before it ends, the rest runs as a task of its own.
+/// Runs a future within its caller, without a task. If the caller is dropped first, a task runs the rest.
 pub(crate) struct ToTheEnd<T: Send + 'static>(Option<Work<T>>);
 
 impl<T: Send + 'static> ToTheEnd<T> {
@@ -20,7 +20,7 @@ impl<T: Send + 'static> Future for ToTheEnd<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        // Taken out meanwhile: work that panics is not begun once more.
+        // Taken out meanwhile: work that panicked must not be polled again.
         let Some(mut work) = self.0.take() else { return Poll::Pending };
         let polled = work.as_mut().poll(cx);
         if polled.is_pending() {

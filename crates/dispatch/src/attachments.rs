@@ -28,9 +28,9 @@ impl Shared {
         let mut found = Vec::with_capacity(message.request.attachments.len());
         for place in 0..message.request.attachments.len() {
             found.push(self.find_attachment(&message.request.attachments[place]).await?);
-            // Nobody needs the text once it is decoded; who else shares it will be done with it soon.
+            // The text is not needed once it is decoded. The answer to the client may share it for a moment.
             if let Some(request) = Arc::get_mut(&mut message.request) {
-                request.attachments[place].forget_content();
+                request.attachments[..=place].iter_mut().for_each(Attachment::forget_content);
             }
         }
         let here: usize = found.iter().map(|found| if let Found::Here(bytes) = found { bytes.len() } else { 0 }).sum();

@@ -25,7 +25,7 @@ async fn a_message_is_accepted_sent_and_delivered() {
     }
 }
 
-/// What is written is sent, whoever waits for the answer.
+/// A message that is stored is sent even if its client hung up.
 #[tokio::test]
 async fn a_client_that_hangs_up_keeps_no_message_from_being_sent() {
     for backend in Backend::all() {
