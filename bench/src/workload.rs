@@ -184,8 +184,7 @@ mod tests {
     #[test]
     fn bodies_are_the_json_that_the_interface_wants() {
         let mut work = Workload::sms(Recipients::Sweep, 1);
-        let mut body = b"left over".to_vec();
-        body.clear();
+        let mut body = Vec::new();
         work.write(5, &mut body);
         let sms: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(sms["to"], "+34610000005");
@@ -193,7 +192,15 @@ mod tests {
         assert!(sms["text"].as_str().unwrap().ends_with("benchtoken000000000005"));
         assert!(sms.get("idempotencyKey").is_none());
 
+        work.each = 2;
+        let (mut request, mut body) = (Vec::new(), b"left over".to_vec());
+        work.write_request(3, "key", &mut body, &mut request);
+        let batch: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(batch["messages"].as_array().map(Vec::len), Some(2));
+        assert_eq!(batch["messages"][1]["to"], "+34610000007");
+
         work = Workload { channel: Channel::Email, idempotent: true, first: 100, ..work };
+        body.clear();
         work.write(5, &mut body);
         let mail: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(mail["to"], "r34610000005@example.net");
