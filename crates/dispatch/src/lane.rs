@@ -19,8 +19,8 @@ use crate::under_way::Accepting;
 
 mod health;
 
-/// The most hints of a lane. What does not fit is found by the scanner.
-const HINTS: usize = 10_000;
+/// The most hints of a lane, some 6 MB. What does not fit is found by the scanner, seconds later.
+const HINTS: usize = 65_536;
 
 /// The most hints of bulk messages: as few as keep the connection busy, since a pause takes them back one by one.
 const BULK: usize = 512;
