@@ -15,7 +15,7 @@ use crate::workload::Workload;
 
 /// Messages of a request that takes many.
 const BATCH: u64 = 100;
-/// Connections that send such requests: as many messages wait as for an answer each on 64 connections, and some more.
+/// Connections that send such requests.
 const BATCH_CONNECTIONS: usize = 8;
 
 /// The same load with many messages in a request.

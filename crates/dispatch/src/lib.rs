@@ -350,7 +350,7 @@ impl Shared {
     }
 }
 
-/// Does something once a minute, for ever. What goes wrong is logged, and tried again a minute later.
+/// Runs `work` once a minute until it is dropped. A failure is logged, and `work` runs again a minute later.
 async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, trouble: &str) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;

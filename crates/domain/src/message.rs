@@ -561,7 +561,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The request, to be changed before the message is stored. Copied if it is shared.
+    /// The request, to change it. It is copied first if it is shared.
     pub fn request_mut(&mut self) -> &mut Request {
         Arc::make_mut(&mut self.request)
     }

@@ -32,7 +32,7 @@ pub(crate) type TransitionOp = Op<Transition, Transitioned>;
 pub(crate) type MetricsOp = Op<Vec<MetricRow>, ()>;
 pub(crate) type DeliveriesOp = Op<DeliveryLog, bool>;
 
-/// What a lane writes in batches.
+/// An item that is written in batches.
 pub(crate) trait Batched: Sized {
     /// What the transaction made of it.
     type Done;

@@ -143,7 +143,7 @@ impl From<Window> for WindowView {
     }
 }
 
-/// Looked up once: by name it costs as much as all else that is counted.
+/// Looked up by name once instead of for each message. The first use must come after the recorder is installed.
 static ACCEPTED: LazyLock<metrics::Counter> = LazyLock::new(|| metrics::counter!("nuncio_messages_accepted_total"));
 
 /// How often a plan that turned out stale is made again.
