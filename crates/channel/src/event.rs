@@ -71,6 +71,21 @@ pub enum ProviderEvent {
     },
 }
 
+impl ProviderEvent {
+    /// Returns the tenant of the connection that the event is about.
+    pub const fn tenant(&self) -> TenantId {
+        match self {
+            Self::Receipt { target: ReceiptTarget::Attempt { tenant, .. } | ReceiptTarget::Reference { tenant, .. }, .. }
+            | Self::Complaint { tenant, .. }
+            | Self::Bounced { tenant, .. }
+            | Self::TemplateDecided { tenant, .. } => *tenant,
+            Self::Inbound(inbound) => inbound.tenant,
+            Self::Part(part) => part.tenant,
+            Self::OptedOut(opted) => opted.tenant,
+        }
+    }
+}
+
 /// How a receipt names its attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReceiptTarget {

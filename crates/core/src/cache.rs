@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use nuncio_domain::{Clock, Result};
+use nuncio_domain::Clock;
 use parking_lot::RwLock;
 
 /// How long a value may be used since it was last read from the database, on the monotonic clock.
@@ -49,7 +49,7 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     }
 
     /// The value, or what `read` finds. Who calls this must not hold a connection to the database, which `read` may wait for.
-    pub(crate) async fn get_or_read(&self, key: K, clock: &dyn Clock, read: impl Future<Output = Result<V>>) -> Result<V> {
+    pub(crate) async fn get_or_read<E>(&self, key: K, clock: &dyn Clock, read: impl Future<Output = Result<V, E>>) -> Result<V, E> {
         if let Some(value) = self.get(&key, clock.monotonic()) {
             return Ok(value);
         }

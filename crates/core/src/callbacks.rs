@@ -42,7 +42,7 @@ impl Core {
         let found = self.inner.store.read().await.or_fail()?.find_connection(id).await.or_fail()?;
         self.inner.good_connections.note(id, found.is_some());
         let (tenant, connection) = found.filter(|(_, connection)| connection.kind == kind).ok_or_else(unknown)?;
-        let adapter = self.inner.outbound.adapter(tenant, &connection).map_err(|_| unknown())?;
+        let adapter = self.inner.dispatch.adapter(tenant, &connection).map_err(|_| unknown())?;
         Ok(CallbackTarget { id, adapter })
     }
 

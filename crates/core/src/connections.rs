@@ -99,7 +99,7 @@ impl Core {
             forget_account(&mut *tx, tenant, sender).await?;
         }
         self.commit_change(tenant, tx).await?;
-        self.inner.outbound.removed(gone.id);
+        self.inner.dispatch.removed(gone.id);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::{Error, Redacted, Result, TenantId};
 use subtle::ConstantTimeEq as _;
 
-use crate::mac::mac;
+use nuncio_secrets::mac;
 
 const TAG: usize = 12;
 

@@ -14,9 +14,12 @@ pub(crate) const SIM: &str = "sim";
 impl Core {
     /// Everything about a world, at most a second old.
     pub async fn world(&self, tenant: TenantId) -> Result<Arc<World>> {
-        let read = async { Ok(self.inner.store.read().await.or_fail()?.load_world(tenant).await.or_fail()?.map(Arc::new)) };
-        let world = self.inner.worlds.get_or_read(tenant, &*self.ids().clock, read).await?;
-        world.ok_or_else(|| Error::not_found("project"))
+        self.stored_world(tenant).await.or_fail()?.ok_or_else(|| Error::not_found("project"))
+    }
+
+    pub(crate) async fn stored_world(&self, tenant: TenantId) -> nuncio_store::Result<Option<Arc<World>>> {
+        let read = async { Ok(self.inner.store.read().await?.load_world(tenant).await?.map(Arc::new)) };
+        self.inner.worlds.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
     /// Forgets what is known of a world, after a change or when a plan turned out to be stale.

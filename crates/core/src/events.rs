@@ -376,7 +376,7 @@ impl Core {
 
     /// Whether a caller who follows the log may go on: the key holds, and this node is not about to stop.
     pub async fn may_follow(&self, caller: &Caller) -> bool {
-        !self.inner.closing.load(Ordering::Relaxed) && self.inner.outbound.accepting().is_some() && self.is_valid(caller).await
+        !self.inner.closing.load(Ordering::Relaxed) && self.inner.dispatch.accepting().is_some() && self.is_valid(caller).await
     }
 
     /// Where the log of the caller's world ends now.

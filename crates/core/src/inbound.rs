@@ -1,4 +1,4 @@
-//! What providers tell: receipts, inbound messages, complaints. Everything that comes from outside ends here.
+//! Applies provider events: receipts, inbound messages, opt-outs, complaints, bounces and decisions on templates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,41 +14,46 @@ use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::message::{Attachment, AttachmentSource, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::price::{PriceBook, Quantity};
-use nuncio_domain::{AddressId, Channel, ContactId, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms};
-use nuncio_store::{
-    Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Transitioned, Tx,
+use nuncio_domain::{
+    AddressId, Channel, ConnectionId, ContactId, Ids, MessageId, Recipient, RequestedChannel, TenantId, Timestamp, limits, line, sms,
 };
+use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 
 use crate::compliance::{self, Wish};
-use crate::marks::Marks;
 use crate::messages::sent_from;
 use crate::once::Repeat;
-use crate::{contacts, reassembly, receipts, suppressions};
+use crate::{Core, contacts, suppressions};
 
 /// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Applies one event. Answers what became of the message that a receipt was about.
-pub async fn apply(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderEvent) -> Result<Option<Transitioned>> {
-    match event {
-        ProviderEvent::Receipt { target, kind, at, raw } => receipts::receive(store, ids, target, (kind, at, raw)).await,
-        // Boxed: the future of a receipt is moved several times, and would otherwise be as large as that of the largest event.
-        other => Box::pin(apply_other(store, ids, marks, other)).await.map(|()| None),
-    }
-}
-
-async fn apply_other(store: &dyn Store, ids: &Ids, marks: &Marks, event: ProviderEvent) -> Result<()> {
-    let now = ids.clock.now();
-    match event {
-        ProviderEvent::Receipt { .. } => Ok(()),
-        ProviderEvent::Inbound(inbound) => receive(store, ids, marks, inbound).await,
-        ProviderEvent::Part(part) => reassembly::receive(store, ids, marks, *part).await,
-        ProviderEvent::OptedOut(opted) => opt_out(store, ids, opted, now).await,
-        ProviderEvent::TemplateDecided { tenant, template, decision } => {
-            crate::templates::decided(store, tenant, template, &decision, now).await
+impl Core {
+    /// Writes one provider event, and signals it to the readers of the event log.
+    ///
+    /// # Errors
+    ///
+    /// [`nuncio_store::StoreError`]: nothing is written, or it is not known whether; the same event may be given again.
+    pub async fn receive(&self, event: ProviderEvent) -> Result<()> {
+        let tenant = event.tenant();
+        match event {
+            ProviderEvent::Receipt { target, kind, at, raw } => self.receive_receipt(target, (kind, at, raw)).await?,
+            // Boxed: the future of a receipt is moved several times, and would otherwise be as large as that of the largest event.
+            other => Box::pin(self.receive_other(other)).await?,
         }
-        ProviderEvent::Complaint { tenant, message } => suppress(store, ids, (tenant, message), SuppressionReason::Complaint, now).await,
-        ProviderEvent::Bounced { tenant, message } => suppress(store, ids, (tenant, message), SuppressionReason::Bounce, now).await,
+        self.inner.dispatch.logs().grown(tenant);
+        Ok(())
+    }
+
+    async fn receive_other(&self, event: ProviderEvent) -> Result<()> {
+        match event {
+            ProviderEvent::Receipt { .. } => Ok(()),
+            ProviderEvent::Inbound(inbound) => self.receive_message(inbound).await,
+            ProviderEvent::Part(part) => self.receive_part(*part).await,
+            ProviderEvent::OptedOut(opted) => self.opt_out(opted).await,
+            ProviderEvent::TemplateDecided { tenant, template, decision } => self.template_decided(tenant, template, &decision).await,
+            ProviderEvent::Complaint { tenant, message } => self.suppress(tenant, message, SuppressionReason::Complaint).await,
+            ProviderEvent::Bounced { tenant, message } => self.suppress(tenant, message, SuppressionReason::Bounce).await,
+        }
     }
 }
 
@@ -63,96 +68,106 @@ pub(crate) enum Received {
     Repeated(Repeat),
 }
 
-/// Writes a message from outside, unless it is there.
-pub(crate) async fn receive(store: &dyn Store, ids: &Ids, marks: &Marks, inbound: Inbound) -> Result<()> {
-    receive_once(store, ids, marks, inbound, None).await.map(drop)
-}
+impl Core {
+    /// Writes a message from outside, unless it is there.
+    pub(crate) async fn receive_message(&self, inbound: Inbound) -> Result<()> {
+        self.receive_once(inbound, None).await.map(drop)
+    }
 
-/// The same under an idempotency key.
-pub(crate) async fn receive_once(
-    store: &dyn Store,
-    ids: &Ids,
-    marks: &Marks,
-    inbound: Inbound,
-    guard: Option<&Idempotency>,
-) -> Result<Received> {
-    let now = ids.clock.now();
-    let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
-        tracing::warn!(connection = %inbound.connection, "an inbound message names a sender that cannot be read; it was dropped");
-        return Ok(Received::Dropped);
-    };
-    let Some(world) = store.read().await?.load_world(inbound.tenant).await? else { return Ok(Received::Dropped) };
-    let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
-    let Some(sender) = world.sender(connection.sender) else { return Ok(Received::Dropped) };
-    let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
-    let new_address: AddressId = ids.next();
-    let asked = received(store, ids, &from, &inbound).await?;
-    let message = Message {
-        tenant: inbound.tenant,
-        id: ids.at(now),
-        direction: Direction::Inbound,
-        message_type: inbound.message_type,
-        to: inbound.to.clone().unwrap_or_else(|| sent_from(sender, connection)),
-        from: from.identifier.clone(),
-        sender: connection.sender,
-        address: new_address,
-        request: Arc::new(asked),
-        state: State {
-            status: Status::Received,
-            wait: Wait::Nothing,
-            fence: 0,
-            version: 0,
-            expires_at: now,
-            updated_at: now,
-            route,
-            detail: Detail {
-                provider_id: Some(inbound.provider_message_id.clone()),
-                authentication: inbound.authentication,
-                ..Detail::default()
+    /// Writes a message from outside under an idempotency key, unless one of both is there.
+    pub(crate) async fn receive_once(&self, inbound: Inbound, guard: Option<&Idempotency>) -> Result<Received> {
+        let (store, ids) = (&*self.inner.store, self.ids());
+        let now = ids.clock.now();
+        let Some(from) = Parsed::parse(&inbound.from).ok().and_then(|parsed| Recipient::on(&parsed, inbound.channel).ok()) else {
+            tracing::warn!(connection = %inbound.connection, "an inbound message names a sender that cannot be read; it was dropped");
+            return Ok(Received::Dropped);
+        };
+        let Some(world) = self.world_with(inbound.tenant, inbound.connection).await? else { return Ok(Received::Dropped) };
+        let Some(connection) = world.connections.iter().find(|c| c.id == inbound.connection) else { return Ok(Received::Dropped) };
+        let Some(sender) = world.sender(connection.sender) else { return Ok(Received::Dropped) };
+        let route = Route { channel: inbound.channel, connection: connection.id, provider: connection.kind.clone() };
+        let new_address: AddressId = ids.next();
+        let asked = received(store, ids, &from, &inbound).await?;
+        let message = Message {
+            tenant: inbound.tenant,
+            id: ids.at(now),
+            direction: Direction::Inbound,
+            message_type: inbound.message_type,
+            to: inbound.to.clone().unwrap_or_else(|| sent_from(sender, connection)),
+            from: from.identifier.clone(),
+            sender: connection.sender,
+            address: new_address,
+            request: Arc::new(asked),
+            state: State {
+                status: Status::Received,
+                wait: Wait::Nothing,
+                fence: 0,
+                version: 0,
+                expires_at: now,
+                updated_at: now,
+                route,
+                detail: Detail {
+                    provider_id: Some(inbound.provider_message_id.clone()),
+                    authentication: inbound.authentication,
+                    ..Detail::default()
+                },
             },
-        },
-    };
-    let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
-    let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
-    let wished = compliance::read(own_words(&inbound), &sender.name);
-    let wished = match wished {
-        Some((wish, answer)) if is_proven || (wish != Wish::Start && answers_ours(store, &inbound, &from).await?) => Some((wish, answer)),
-        _ => None,
-    };
-    let new = NewInbound {
-        mark: marks.of(inbound.tenant, &from),
-        message,
-        from,
-        country,
-        new_address,
-        new_contact: ContactId::from_uuid(new_address.uuid()),
-        provider_message_id: inbound.provider_message_id,
-        is_proven,
-    };
-    let prices = if wished.is_some() { prices(store, &world).await? } else { PriceBook::default() };
-    let mut tx = store.begin().await?;
-    if let Some(guard) = guard {
-        let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
-        let claimed = tx.claim_idempotency_key(new.message.tenant, guard, new.message.id.uuid(), purge_after).await?;
-        if let KeyClaim::Lost { original, same_request } = claimed {
-            return Ok(Received::Repeated(Repeat { original, same_request }));
+        };
+        let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
+        let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
+        let wished = compliance::read(own_words(&inbound), &sender.name);
+        let wished = match wished {
+            Some((wish, answer)) if is_proven || (wish != Wish::Start && answers_ours(store, &inbound, &from).await?) => {
+                Some((wish, answer))
+            }
+            _ => None,
+        };
+        let new = NewInbound {
+            mark: self.inner.marks.of(inbound.tenant, &from),
+            message,
+            from,
+            country,
+            new_address,
+            new_contact: ContactId::from_uuid(new_address.uuid()),
+            provider_message_id: inbound.provider_message_id,
+            is_proven,
+        };
+        let prices = if wished.is_some() { self.stored_price_book(&world).await? } else { Arc::default() };
+        let mut tx = store.begin().await?;
+        if let Some(guard) = guard {
+            let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
+            let claimed = tx.claim_idempotency_key(new.message.tenant, guard, new.message.id.uuid(), purge_after).await?;
+            if let KeyClaim::Lost { original, same_request } = claimed {
+                return Ok(Received::Repeated(Repeat { original, same_request }));
+            }
         }
+        let written = tx.insert_inbound(&new).await?;
+        if written {
+            if let Some(name) = inbound.profile_name.filter(|name| is_proven && !name.is_empty()) {
+                learn_name(&mut *tx, &new, name, now).await?;
+            }
+            if let Some((wish, answer)) = wished
+                && grant(&mut *tx, ids, &new, wish, now).await?
+                && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
+            {
+                set_aside(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
+                tx.insert_reply(&message).await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
     }
-    let written = tx.insert_inbound(&new).await?;
-    if written {
-        if let Some(name) = inbound.profile_name.filter(|name| is_proven && !name.is_empty()) {
-            learn_name(&mut *tx, &new, name, now).await?;
+
+    /// A tenant's configuration with this connection. What is cached may be older than the connection.
+    async fn world_with(&self, tenant: TenantId, connection: ConnectionId) -> Result<Option<Arc<World>>> {
+        let has = |world: &Option<Arc<World>>| world.as_ref().is_some_and(|w| w.connections.iter().any(|c| c.id == connection));
+        let world = self.stored_world(tenant).await?;
+        if has(&world) {
+            return Ok(world);
         }
-        if let Some((wish, answer)) = wished
-            && grant(&mut *tx, ids, &new, wish, now).await?
-            && let Some(mut message) = reply(&mut *tx, ids, &new, sent_from(sender, connection), answer, now).await?
-        {
-            set_aside(&mut *tx, &mut message, sender, &prices, &new.country, now).await?;
-            tx.insert_reply(&message).await?;
-        }
+        self.forget_world(tenant);
+        Ok(self.stored_world(tenant).await?.filter(|world| has(&Some(Arc::clone(world)))))
     }
-    tx.commit().await?;
-    Ok(if written { Received::Written(new.message.id) } else { Received::Dropped })
 }
 
 /// Whether an email answers one of ours that went to its writer by the same connection. Only who got that knows its `Message-ID`, whose random
@@ -258,11 +273,6 @@ async fn reply(tx: &mut dyn Tx, ids: &Ids, new: &NewInbound, from: String, text:
     Ok(Some(message))
 }
 
-async fn prices(store: &dyn Store, world: &World) -> Result<PriceBook> {
-    let mut tx = store.read().await?;
-    Ok(PriceBook::new(tx.list_prices(Some(world.project.id)).await?, tx.list_prices(None).await?))
-}
-
 /// Sets the price of an answer aside. One that cannot be paid goes out all the same, for nothing: whoever opts out must be told.
 async fn set_aside(
     tx: &mut dyn Tx,
@@ -351,54 +361,48 @@ pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Requ
     }
 }
 
-/// Somebody told the provider that they want nothing more from an account.
-async fn opt_out(store: &dyn Store, ids: &Ids, opted: OptedOut, now: Timestamp) -> Result<()> {
-    let tenant = opted.tenant;
-    let Some(world) = store.read().await?.load_world(tenant).await? else { return Ok(()) };
-    let Some(connection) = world.connections.iter().find(|c| c.id == opted.connection) else { return Ok(()) };
-    let Some(recipient) = Parsed::parse(&opted.from).ok().and_then(|parsed| Recipient::on(&parsed, opted.channel).ok()) else {
-        return Ok(());
-    };
-    let suppression = Suppression {
-        id: ids.next(),
-        recipient,
-        sender: Some(connection.sender),
-        reason: SuppressionReason::OptOut,
-        source: format!("told by {}", connection.kind),
-    };
-    let mut tx = store.begin().await?;
-    if tx.insert_suppression(tenant, &suppression, now).await? {
-        suppressions::tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
+impl Core {
+    /// Writes that somebody opted out at the provider of all messages of an account.
+    async fn opt_out(&self, opted: OptedOut) -> Result<()> {
+        let (tenant, now) = (opted.tenant, self.ids().clock.now());
+        let Some(world) = self.world_with(tenant, opted.connection).await? else { return Ok(()) };
+        let Some(connection) = world.connections.iter().find(|c| c.id == opted.connection) else { return Ok(()) };
+        let Some(recipient) = Parsed::parse(&opted.from).ok().and_then(|parsed| Recipient::on(&parsed, opted.channel).ok()) else {
+            return Ok(());
+        };
+        let suppression = Suppression {
+            id: self.ids().next(),
+            recipient,
+            sender: Some(connection.sender),
+            reason: SuppressionReason::OptOut,
+            source: format!("told by {}", connection.kind),
+        };
+        let mut tx = self.inner.store.begin().await?;
+        if tx.insert_suppression(tenant, &suppression, now).await? {
+            suppressions::tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
+        }
+        tx.commit().await
     }
-    tx.commit().await
-}
 
-/// A complaint or a bounce suppresses the recipient in the whole world, for good.
-async fn suppress(
-    store: &dyn Store,
-    ids: &Ids,
-    (tenant, id): (TenantId, MessageId),
-    reason: SuppressionReason,
-    now: Timestamp,
-) -> Result<()> {
-    let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
-    let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
-        return Ok(());
-    };
-    let suppression = Suppression {
-        id: ids.next(),
-        recipient,
-        sender: None,
-        reason,
-        source: if reason == SuppressionReason::Bounce { format!("bounce of {id}") } else { format!("complaint about {id}") },
-    };
-    let mut tx = store.begin().await?;
-    tx.insert_suppression(tenant, &suppression, now).await?;
-    tx.commit().await
+    /// Suppresses a recipient for the whole tenant, for good, because of a complaint or a bounce.
+    async fn suppress(&self, tenant: TenantId, id: MessageId, reason: SuppressionReason) -> Result<()> {
+        let (store, now) = (&*self.inner.store, self.ids().clock.now());
+        let Some(message) = store.read().await?.lookup_messages(tenant, &[id]).await?.pop() else { return Ok(()) };
+        let Some(recipient) = Parsed::parse(&message.to).ok().and_then(|p| Recipient::on(&p, message.state.route.channel).ok()) else {
+            return Ok(());
+        };
+        let suppression = Suppression {
+            id: self.ids().next(),
+            recipient,
+            sender: None,
+            reason,
+            source: if reason == SuppressionReason::Bounce { format!("bounce of {id}") } else { format!("complaint about {id}") },
+        };
+        let mut tx = store.begin().await?;
+        tx.insert_suppression(tenant, &suppression, now).await?;
+        tx.commit().await
+    }
 }
-
-/// How long a failed application of an event waits before it is tried again.
-pub const RETRY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

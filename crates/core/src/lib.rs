@@ -1,6 +1,6 @@
 //! What the API, the dashboard and the command line may do.
 //!
-//! A [`Core`] holds the store, the caches in front of it and the port to dispatch. Each use case is a method on it, in a file
+//! A [`Core`] holds the store, the caches in front of it and dispatch. Each use case is a method on it, in a file
 //! named after the resource; callers parse and render, and decide nothing.
 
 pub mod billing;
@@ -14,13 +14,12 @@ pub mod contacts;
 mod cursor;
 mod directory;
 pub mod events;
-pub mod inbound;
+mod inbound;
 pub mod introspect;
 pub mod invitations;
 mod keys;
 mod known;
 mod list;
-mod mac;
 mod mail_codes;
 mod mailboxes;
 mod marks;
@@ -28,16 +27,14 @@ pub mod messages;
 pub mod numbers;
 mod once;
 mod patch;
-mod ports;
 mod prices;
 mod quota;
 pub mod rate;
-pub mod reassembly;
-pub mod receipts;
+mod reassembly;
+mod receipts;
 mod review;
 mod rights;
 pub mod sandbox;
-mod secrets;
 pub mod senders;
 mod store_error;
 pub mod suppressions;
@@ -49,6 +46,7 @@ pub mod webhooks;
 use std::sync::Arc;
 
 use nuncio_channel::{Registry, Services, Tokens};
+use nuncio_dispatch::Dispatch;
 use nuncio_domain::{Environment, Ids, KeyId, Permission, Permissions, Result, TenantId};
 use nuncio_store::Store;
 
@@ -60,8 +58,7 @@ pub use keys::NewKey;
 pub use list::Listed;
 pub use mail_codes::{CodeRelay, EnterCode, SentCodeView};
 pub use marks::Marks;
-pub use ports::{Fetched, Health, HealthState, Hint, Outbound, Permit, Web};
-pub use secrets::{Row, Sealer, SealerError};
+pub use nuncio_secrets::{Row, Sealer, SealerError};
 pub use store_error::StoreResultExt;
 
 /// Everything a use case needs.
@@ -70,22 +67,11 @@ pub struct Core {
     inner: Arc<Inner>,
 }
 
-/// A [`Core`] for what core itself holds.
-#[derive(Clone, Debug)]
-pub struct WeakCore(std::sync::Weak<Inner>);
-
-impl WeakCore {
-    /// The core, if it is still there.
-    pub fn upgrade(&self) -> Option<Core> {
-        self.0.upgrade().map(|inner| Core { inner })
-    }
-}
-
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn Store>,
-    outbound: Arc<dyn Outbound>,
-    web: Arc<dyn Web>,
+    dispatch: Dispatch,
+    net: nuncio_net::Client,
     registry: Registry,
     services: Services,
     sealer: Sealer,
@@ -105,7 +91,7 @@ struct Inner {
     prices: parking_lot::RwLock<prices::Books>,
     countries: cache::Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
     /// Where codes that prove inbound addresses go out.
-    code_relay: std::sync::OnceLock<CodeRelay>,
+    code_relay: Option<CodeRelay>,
     /// Whether this node is about to stop, so that streams end.
     closing: std::sync::atomic::AtomicBool,
 }
@@ -153,10 +139,10 @@ pub fn mail_tokens(sealer: &Sealer) -> Tokens {
 pub struct Parts {
     /// The database.
     pub store: Arc<dyn Store>,
-    /// The way to dispatch.
-    pub outbound: Arc<dyn Outbound>,
-    /// The way to URLs that callers name.
-    pub web: Arc<dyn Web>,
+    /// Carries messages out.
+    pub dispatch: Dispatch,
+    /// Fetches the URLs that callers name.
+    pub net: nuncio_net::Client,
     /// The kinds of adapters.
     pub registry: Registry,
     /// What adapters are given, clock and randomness among it.
@@ -165,20 +151,22 @@ pub struct Parts {
     pub sealer: Sealer,
     /// Where clients reach this installation, such as `https://messages.example.org`; what links begin with.
     pub public_url: String,
+    /// Sends the codes that prove inbound email addresses.
+    pub code_relay: Option<CodeRelay>,
 }
 
 impl Core {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, outbound, web, registry, services, sealer, public_url } = parts;
+        let Parts { store, dispatch, net, registry, services, sealer, public_url, code_relay } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
         let marks = Marks::new(&sealer);
         let links = messages::Links::new(sealer.derive(b"attachments"));
         let tokens = mail_tokens(&sealer);
         let inner = Inner {
             store,
-            outbound,
-            web,
+            dispatch,
+            net,
             registry,
             services,
             sealer,
@@ -194,7 +182,7 @@ impl Core {
             worlds: cache::Cache::default(),
             prices: parking_lot::RwLock::default(),
             countries: cache::Cache::default(),
-            code_relay: std::sync::OnceLock::new(),
+            code_relay,
             closing: std::sync::atomic::AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
@@ -208,15 +196,10 @@ impl Core {
     /// Whether this node can accept messages right now: the database answers and dispatch is fit. `503 unavailable` otherwise.
     pub async fn ready(&self) -> Result<()> {
         self.inner.store.ping().await.or_fail()?;
-        match self.inner.outbound.accepting() {
+        match self.inner.dispatch.accepting() {
             Some(_) => Ok(()),
             None => Err(nuncio_domain::Error::unavailable("this node is not fit to accept messages right now")),
         }
-    }
-
-    /// This core for what it holds itself.
-    pub fn downgrade(&self) -> WeakCore {
-        WeakCore(Arc::downgrade(&self.inner))
     }
 
     /// Clock and randomness.

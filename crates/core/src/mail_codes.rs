@@ -20,8 +20,8 @@ use utoipa::ToSchema;
 
 use crate::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
 use crate::connections::place;
-use crate::mac::mac;
 use crate::{Caller, Core, StoreResultExt as _};
+use nuncio_secrets::mac;
 
 /// A mail server of the operator's that carries codes, reached without TLS and password.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,11 +60,6 @@ pub struct EnterCode {
 }
 
 impl Core {
-    /// Sets where codes go out. Without it there are none. The first call counts.
-    pub fn set_code_relay(&self, relay: CodeRelay) {
-        let _ = self.inner.code_relay.set(relay);
-    }
-
     /// `POST /v1/senders/{id}/channels/{channel}/verification`: mails a code to the inbound address.
     pub async fn request_address_code(&self, caller: &Caller, sender: &str, channel: &str) -> Result<SentCodeView> {
         caller.require(Permission::SendersWrite)?;
@@ -81,7 +76,7 @@ impl Core {
             }
             Claimed::Pending => {}
         }
-        let Some(relay) = self.inner.code_relay.get() else {
+        let Some(relay) = self.inner.code_relay.as_ref() else {
             let message =
                 format!("this server mails no codes; ask its operator to give the domain {} to your project", domain_of(&address));
             return Err(Error::new(ErrorCode::InvalidRequest, message));

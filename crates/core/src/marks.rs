@@ -6,8 +6,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nuncio_domain::{Recipient, Redacted, TenantId};
 use nuncio_store::Idempotency;
 
-use crate::mac::mac;
-use crate::secrets::Sealer;
+use nuncio_secrets::Sealer;
+use nuncio_secrets::mac;
 
 /// No identifier begins like this: phone numbers begin with `+`, chat ids are numbers, and email addresses have an `@`.
 const BEGINNING: char = '~';

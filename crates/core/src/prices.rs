@@ -41,14 +41,18 @@ impl Books {
 impl Core {
     /// The prices of a world's project, as old as the world's epoch: who plans by outdated ones plans again.
     pub(crate) async fn price_book(&self, world: &World) -> Result<Arc<PriceBook>> {
+        self.stored_price_book(world).await.or_fail()
+    }
+
+    pub(crate) async fn stored_price_book(&self, world: &World) -> nuncio_store::Result<Arc<PriceBook>> {
         if let Some((epoch, book)) = self.inner.prices.read().by_world.get(&world.tenant)
             && *epoch == world.epoch
         {
             return Ok(Arc::clone(book));
         }
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let general = tx.list_prices(None).await.or_fail()?;
-        let own = tx.list_prices(Some(world.project.id)).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let general = tx.list_prices(None).await?;
+        let own = tx.list_prices(Some(world.project.id)).await?;
         Ok(self.inner.prices.write().keep(world, PriceBook::new(own, general)))
     }
 

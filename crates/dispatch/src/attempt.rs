@@ -4,36 +4,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_channel::{Receipts, Scope, SendRequest, Verdict};
-use nuncio_core::Hint;
 use nuncio_domain::MessageType;
 use nuncio_domain::lifecycle::{Outcome, Step, Wait};
 use nuncio_domain::message::{AttemptStatus, Failure, FailureCode, Message};
 use nuncio_store::{StoreError, Transition, Transitioned};
 
-use crate::lane::Place;
-use crate::{Shared, retry};
+use crate::lane::Slot;
+use crate::{Hint, Shared, retry};
 
 impl Shared {
     /// Starts the attempt of a message that waited. Who was faster, or what stopped it meanwhile, is found out by the start itself.
-    pub(crate) async fn start_and_run(self: &Arc<Self>, mut place: Place, hint: Hint) {
+    pub(crate) async fn start_and_run(self: &Arc<Self>, mut slot: Slot, hint: Hint) {
         // Before anything of it is loaded.
-        place.memory = self.memory.for_request(hint.bytes).await;
-        if place.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
-            return place.unused();
+        slot.memory = self.memory.for_request(hint.bytes).await;
+        if slot.memory.is_some() && (self.is_stopping() || !self.health.is_fit(self.ids.clock.monotonic())) {
+            return slot.unused();
         }
         let step = Step::Start { node: self.node(), fence: hint.fence, suppressed: false };
         let transition = Transition::new(hint.tenant, hint.id, step, self.ids.clock.now());
         match self.store.transition(transition).await {
             Ok(Transitioned::Found { message: Some(message), .. }) => {
-                self.webhooks.grown(hint.tenant);
-                self.run_attempt(place, message).await
+                self.logs.grown(hint.tenant);
+                self.run_attempt(slot, message).await
             }
             Ok(Transitioned::Found { changes, .. }) => {
-                self.webhooks.grown(hint.tenant);
+                self.logs.grown(hint.tenant);
                 self.count(&changes);
-                place.unused();
+                slot.unused();
             }
-            Ok(Transitioned::Missing) => place.unused(),
+            Ok(Transitioned::Missing) => slot.unused(),
             Err(error) => {
                 // Nothing was started, or its commit got no answer and recovery will find it.
                 tracing::warn!(message.id = %hint.id, %error, "an attempt could not be started; the scanner comes back to it");
@@ -41,34 +40,34 @@ impl Shared {
         }
     }
 
-    /// Calls the provider and writes the result. The place is given back when that is on disk.
-    pub(crate) async fn run_attempt(self: &Arc<Self>, place: Place, mut message: Box<Message>) {
+    /// Calls the provider and writes the result. The slot is given back when that is on disk.
+    pub(crate) async fn run_attempt(self: &Arc<Self>, slot: Slot, mut message: Box<Message>) {
         let attempt = message.state.detail.attempts.len().saturating_sub(1);
         let bytes = message.request.spooled_bytes();
-        let verdict = self.call(&place, &mut message, attempt).await;
+        let verdict = self.call(&slot, &mut message, attempt).await;
         let asked = match &verdict {
             Verdict::Deferred { retry_after, .. } => retry_after.map(|asked| asked.min(retry::ASKED_MAX)),
             _ => None,
         };
         match &verdict {
-            Verdict::Deferred { scope: Scope::Connection, failure, .. } => place.lane.failed(self, asked, failure),
-            verdict if has_spoken(verdict) => place.lane.answered(),
+            Verdict::Deferred { scope: Scope::Connection, failure, .. } => slot.lane.failed(self, asked, failure),
+            verdict if has_spoken(verdict) => slot.lane.answered(),
             // What came to nothing on this side, and what nobody knows, says nothing about the connection.
             _ => {}
         }
         let step = Step::Settle {
             attempt,
             fence: message.state.fence,
-            outcome: outcome(verdict, place.lane.receipts()),
+            outcome: outcome(verdict, slot.lane.receipts()),
             retry_in: retry::after(attempt, asked, &*self.ids.entropy),
             receipt_wait: self.config.receipt_wait,
         };
         let settled = self.record(Transition::new(message.tenant, message.id, step, self.ids.clock.now())).await;
         if let Some(Transitioned::Found { state, changes, address, .. }) = settled {
             self.count(&changes);
-            self.webhooks.grown(message.tenant);
+            self.logs.grown(message.tenant);
             self.tally.add(message.tenant, address, &state, &changes);
-            drop(place);
+            drop(slot);
             // A fallback is due at once; everything else is left to the scanner.
             if let Wait::Attempt { due_at } = state.wait
                 && due_at <= self.ids.clock.now()
@@ -76,13 +75,13 @@ impl Shared {
                 let (fence, connection) = (state.fence, state.route.connection);
                 let bulk = state.detail.broadcast.is_some();
                 let hint = Hint { tenant: message.tenant, id: message.id, fence, connection, bulk, bytes };
-                nuncio_core::Outbound::waiting(&crate::Dispatch { shared: Arc::clone(self) }, hint);
+                self.waiting(hint);
             }
         }
     }
 
-    async fn call(&self, place: &Place, message: &mut Message, attempt: usize) -> Verdict {
-        let adapter = match &place.lane.adapter {
+    async fn call(&self, slot: &Slot, message: &mut Message, attempt: usize) -> Verdict {
+        let adapter = match &slot.lane.adapter {
             Ok(adapter) => adapter,
             Err(why) => {
                 let failure = Failure::own(FailureCode::CredentialsInvalid, why.clone());

@@ -1,21 +1,21 @@
-//! One lane per connection: its adapter, its window, and who waits for a place in it.
+//! One lane per connection: its adapter, its window, and who waits for a slot in it.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use nuncio_channel::{Account, Adapter, Receipts};
-use nuncio_core::{Hint, Row};
 use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
+use nuncio_secrets::Row;
 use nuncio_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::Shared;
 use crate::memory::Held;
 use crate::scanner::LIMIT;
 use crate::under_way::Accepting;
+use crate::{Hint, Shared};
 
 mod health;
 
@@ -29,7 +29,7 @@ const BULK_SECONDS: f64 = 2.0;
 const BULK_LEAST: usize = 16;
 /// The shortest pause before a throttled lane is looked at again.
 const SOON: Duration = Duration::from_millis(2);
-/// One part in so many of a window is kept from bulk messages, so that others find a place at once.
+/// One part in so many of a window is kept from bulk messages, so that others find a slot at once.
 const KEPT: usize = 8;
 
 /// The lane of one connection.
@@ -41,9 +41,9 @@ pub(crate) struct Lane {
     /// What drives the provider, or why the account cannot be used.
     pub(crate) adapter: Result<Arc<dyn Adapter>, String>,
     window: Arc<Semaphore>,
-    /// Places of the window.
+    /// Slots of the window.
     size: usize,
-    /// Places of the window that bulk messages do not get.
+    /// Slots of the window that bulk messages do not get.
     kept: usize,
     /// How fast it may be used, by all nodes together.
     throttle: Option<Throttle>,
@@ -59,8 +59,8 @@ struct LaneState {
     /// Those of large messages, which take turns with the others.
     large: VecDeque<Hint>,
     large_turn: bool,
-    /// How many places large messages have.
-    large_places: usize,
+    /// How many slots large messages have.
+    large_slots: usize,
     /// Those of bulk messages, which come after all others.
     bulk: VecDeque<Hint>,
     hinted: HashSet<MessageId>,
@@ -76,7 +76,7 @@ struct LaneState {
     refused: bool,
     /// How many attempts may be under way: the window, and less of it after the provider asked for a slower pace.
     share: f64,
-    /// After a pause one attempt goes ahead of the others; its place says when it is over.
+    /// After a pause one attempt goes ahead of the others; its slot says when it is over.
     probing: bool,
     /// Attempts that may begin now, and when that was reckoned, on the monotonic clock.
     tokens: f64,
@@ -85,9 +85,9 @@ struct LaneState {
     comes_back: bool,
 }
 
-/// A place in a lane's window. Dropping it lets the next one in.
+/// A slot of a lane's window. Dropping it lets the next message in.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     pub(crate) lane: Arc<Lane>,
     permit: Option<OwnedSemaphorePermit>,
     /// Whether it is one of those for large messages.
@@ -123,8 +123,8 @@ fn part_of(throttle: Throttle, shared: &Shared) -> f64 {
     throttle.messages_per_second / shared.live_nodes() as f64
 }
 
-impl Place {
-    /// Gives the place back without an attempt: what the throttle allowed for it is left to the next one.
+impl Slot {
+    /// Gives the slot back without an attempt: what the throttle allowed for it is left to the next one.
     pub(crate) fn unused(self) {
         let state = &mut self.lane.state.lock();
         if let Some(throttle) = self.lane.throttle {
@@ -133,12 +133,12 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         {
             let mut state = self.lane.state.lock();
             state.probing &= !self.probe;
-            state.large_places -= usize::from(self.large);
+            state.large_slots -= usize::from(self.large);
         }
         self.memory = None;
         self.permit = None;
@@ -174,13 +174,13 @@ impl Lane {
         })
     }
 
-    /// A place, if one is free now and nobody waits for it.
-    pub(crate) fn reserve(self: &Arc<Self>, now: Duration, bulk: bool, large: bool) -> Option<Place> {
+    /// Returns a slot if one is free now and no message waits for it.
+    pub(crate) fn reserve(self: &Arc<Self>, now: Duration, bulk: bool, large: bool) -> Option<Slot> {
         let mut state = self.state.lock();
         if !state.hints.is_empty() || (bulk && !state.bulk.is_empty()) || (large && !state.large.is_empty()) {
             return None;
         }
-        self.place(&mut state, now, bulk, large)
+        self.slot(&mut state, now, bulk, large)
     }
 
     /// How many more bulk messages may wait here.
@@ -201,12 +201,12 @@ impl Lane {
         self.adapter.as_ref().map_or(Receipts::Never, |adapter| adapter.capabilities().receipts)
     }
 
-    /// Large messages have half of the places: they may wait for memory there, and others must not wait behind them.
+    /// Large messages have half of the slots: they may wait for memory there, and others must not wait behind them.
     fn has_room_for_large(&self, state: &LaneState) -> bool {
-        state.large_places < (self.size / 2).max(1)
+        state.large_slots < (self.size / 2).max(1)
     }
 
-    fn place(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool, large: bool) -> Option<Place> {
+    fn slot(self: &Arc<Self>, state: &mut LaneState, now: Duration, bulk: bool, large: bool) -> Option<Slot> {
         if large && !self.has_room_for_large(state) {
             return None;
         }
@@ -223,8 +223,8 @@ impl Lane {
             return None;
         }
         state.probing |= probe;
-        state.large_places += usize::from(large);
-        Some(Place { lane: Arc::clone(self), permit: Some(permit), large, memory: None, probe, accepting: None })
+        state.large_slots += usize::from(large);
+        Some(Slot { lane: Arc::clone(self), permit: Some(permit), large, memory: None, probe, accepting: None })
     }
 
     /// Whether the throttle lets an attempt begin now. If not, the lane is looked at again when it does.
@@ -266,29 +266,29 @@ impl Lane {
         true
     }
 
-    /// Starts as many waiting messages as there are places.
+    /// Starts as many waiting messages as there are slots.
     pub(crate) fn pump(self: &Arc<Self>) {
         let Some(shared) = self.shared.upgrade() else { return };
         let now = shared.ids.clock.monotonic();
         loop {
-            let (place, hint) = {
+            let (slot, hint) = {
                 let mut state = self.state.lock();
                 let Some(next) = self.next(&state) else { return };
                 // Who could not show that it lives may be believed dead: what it starts now would be nobody's.
                 if shared.is_stopping() || !shared.health.is_fit(now) {
                     return;
                 }
-                let Some(place) = self.place(&mut state, now, next.bulk, next.bytes > 0) else { return };
+                let Some(slot) = self.slot(&mut state, now, next.bulk, next.bytes > 0) else { return };
                 let Some(hint) = state.queue_of(next).pop_front() else { return };
                 state.hinted.remove(&hint.id);
                 state.large_turn = next.bytes == 0;
-                (place, hint)
+                (slot, hint)
             };
-            shared.begin(place, hint);
+            shared.begin(slot, hint);
         }
     }
 
-    /// Who gets the next place: large messages take turns with others, and bulk comes when nothing else can go.
+    /// Returns the message for the next slot: large messages take turns with others, and bulk comes when nothing else can go.
     fn next(&self, state: &LaneState) -> Option<Hint> {
         let room = self.has_room_for_large(state);
         let large = state.large.front().filter(|_| room);
@@ -331,7 +331,7 @@ impl Shared {
         let secrets = self.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(|e| e.to_string())?;
         let account = Account::new(connection, tenant, secrets);
         self.registry
-            .open(&connection.kind, &account, &self.services())
+            .open(&connection.kind, &account, &self.services)
             .map_err(|faults| faults.iter().map(|f| format!("{}: {}", f.path, f.message)).collect::<Vec<_>>().join("; "))
     }
 

@@ -8,10 +8,8 @@
 
 mod attachments;
 mod attempt;
-mod broadcasts;
-mod events;
-mod house;
 mod lane;
+mod log_signals;
 mod memory;
 mod nodes;
 mod outbound;
@@ -23,25 +21,26 @@ mod sessions;
 mod tally;
 mod track;
 mod under_way;
-mod web;
-mod webhooks;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nuncio_channel::{Registry, Services};
-use nuncio_core::{Core, Marks, Sealer, WeakCore};
-use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::lifecycle::{Applied, NodeId};
 use nuncio_domain::{ConnectionId, Ids, MessageId, TenantId, Timestamp, limits};
-use nuncio_store::{DueMessage, Result, Store};
+use nuncio_secrets::Sealer;
+use nuncio_store::{DueMessage, Result, Store, Transitioned};
 use parking_lot::{Mutex, RwLock};
 
 use lane::Lane;
+pub use log_signals::{LogFlags, LogSignals};
 use memory::Memory;
+pub use nodes::is_in;
+pub use outbound::{Hint, Permit};
 use tally::Tally;
-use track::{Gate, Tracker};
+pub use track::{Gate, Tracker, Working};
 use under_way::UnderWay;
 
 /// How often to look for something to do.
@@ -68,8 +67,6 @@ pub struct DispatchConfig {
     pub max_in_flight_bytes: usize,
     /// What the URLs of attachments may lead to.
     pub guard: nuncio_net::GuardPolicy,
-    /// Where this server is reached from outside, without a slash at its end.
-    pub public_url: Arc<str>,
 }
 
 impl Default for DispatchConfig {
@@ -81,7 +78,6 @@ impl Default for DispatchConfig {
             retention: None,
             max_in_flight_bytes: 256 * 1024 * 1024,
             guard: nuncio_net::GuardPolicy::default(),
-            public_url: Arc::from("http://localhost"),
         }
     }
 }
@@ -96,12 +92,11 @@ pub struct Dispatch {
 struct Shared {
     store: Arc<dyn Store>,
     registry: Registry,
+    services: Services,
     sealer: Sealer,
-    marks: Marks,
     ids: Ids,
     config: DispatchConfig,
     net: nuncio_net::Client,
-    events: Arc<events::Events>,
     node: AtomicI64,
     lanes: RwLock<HashMap<ConnectionId, Arc<Lane>>>,
     /// Of the worlds of lanes, as of which configuration they were looked at last.
@@ -113,14 +108,13 @@ struct Shared {
     under_way: UnderWay,
     second: Gate,
     forgotten: Gate,
-    templates: Gate,
     /// Up to when chunks that no message uses were purged.
     purged: Mutex<Option<Timestamp>>,
     /// When this node looked through the ids of providers last.
     references: Mutex<Option<Timestamp>>,
     tally: Tally,
     running: sessions::Running,
-    webhooks: webhooks::Webhooks,
+    logs: LogSignals,
     health: nodes::Health,
     peers: Mutex<HashMap<NodeId, nodes::Sighting>>,
     stopping: AtomicBool,
@@ -128,25 +122,36 @@ struct Shared {
     left: tokio::sync::Mutex<bool>,
     /// How far messages were looked through whose receipts this node has to ask for again.
     owed: owed::Owed,
-    /// What looks after broadcasts and templates. It holds dispatch, and must not be held by it.
-    core: OnceLock<WeakCore>,
-    /// Whether a round of broadcasts is under way.
-    broadcasting: AtomicBool,
     runtime: tokio::runtime::Handle,
+}
+
+/// What a [`Dispatch`] is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// The kinds of adapters.
+    pub registry: Registry,
+    /// What adapters are given, clock and randomness among it.
+    pub services: Services,
+    /// Opens provider secrets.
+    pub sealer: Sealer,
+    /// Fetches attachments.
+    pub net: nuncio_net::Client,
+    /// Counts the work under way, this node's other work too.
+    pub tracker: Tracker,
 }
 
 impl Dispatch {
     /// Prepares a node. Must be called inside a Tokio runtime; nothing happens before [`Self::start`].
-    pub fn new(store: Arc<dyn Store>, registry: Registry, sealer: Sealer, ids: Ids, config: DispatchConfig) -> anyhow::Result<Self> {
-        let net = nuncio_net::Client::new(config.guard.clone())?;
-        let tracker = Tracker::default();
-        let shared = Arc::new_cyclic(|this| Shared {
-            events: Arc::new(events::Events::new(this.clone(), ids.clone())),
+    pub fn new(parts: Parts, config: DispatchConfig) -> Self {
+        let Parts { store, registry, services, sealer, net, tracker } = parts;
+        let shared = Arc::new(Shared {
             store,
             registry,
-            marks: Marks::new(&sealer),
+            ids: services.ids.clone(),
+            services,
             sealer,
-            ids,
             memory: Memory::new(config.max_in_flight_bytes),
             config,
             net,
@@ -158,32 +163,19 @@ impl Dispatch {
             under_way: UnderWay::default(),
             second: Gate::default(),
             forgotten: Gate::default(),
-            templates: Gate::default(),
             purged: Mutex::default(),
             references: Mutex::default(),
             tally: Tally::default(),
             running: sessions::Running::default(),
-            webhooks: webhooks::Webhooks::default(),
+            logs: LogSignals::default(),
             health: nodes::Health::default(),
             peers: Mutex::default(),
             stopping: AtomicBool::new(false),
             left: tokio::sync::Mutex::default(),
             owed: owed::Owed::default(),
-            core: OnceLock::new(),
-            broadcasting: AtomicBool::new(false),
             runtime: tokio::runtime::Handle::current(),
         });
-        Ok(Self { shared })
-    }
-
-    /// What adapters are given.
-    pub fn services(&self) -> Services {
-        self.shared.services()
-    }
-
-    /// Names the use cases of this node, once: they look after broadcasts and templates that are due.
-    pub fn serve(&self, core: &Core) {
-        self.shared.core.get_or_init(|| core.downgrade());
+        Self { shared }
     }
 
     /// Enters the node, and takes over what dead ones left. A database that was last used long ago has its unfinished messages
@@ -192,16 +184,15 @@ impl Dispatch {
         self.shared.enter().await
     }
 
-    /// One round of everything periodic: shows that the node lives, starts what is due, recovers from dead nodes, applies delayed events,
-    /// writes metrics. Answers whether there was anything to do.
+    /// Runs one round of everything periodic: shows that the node lives, starts what is due, recovers from dead nodes, writes metrics.
+    /// Returns whether there was anything to do.
     pub async fn tick(&self) -> Result<bool> {
         self.shared.show_life().await?;
         let due = self.shared.find_due().await;
-        let busy = self.carry_out(due).await?;
-        Ok(self.shared.post_events(true).await? | busy)
+        self.carry_out(due).await
     }
 
-    /// A round without webhooks, with what is due. Trouble with one part of it keeps no other from its turn.
+    /// A round with what is due. Trouble with one part of it keeps no other from its turn.
     async fn carry_out(&self, due: Result<Vec<DueMessage>>) -> Result<bool> {
         let seen_to = match due {
             Ok(due) => self.shared.see_to(due).await,
@@ -214,30 +205,18 @@ impl Dispatch {
     /// A round without the look for due messages.
     async fn look_after(&self) -> Result<bool> {
         let shared = &self.shared;
-        let released = shared.events.release_due();
         shared.pump_all();
-        let looked_after = self.look_after_broadcasts().await;
         let now = shared.ids.clock.monotonic();
-        let kept = if shared.second.opens(now, SECOND) { shared.look_around(now).await } else { Ok(false) };
-        Ok(released | looked_after? | kept?)
+        if shared.second.opens(now, SECOND) { shared.look_around(now).await } else { Ok(false) }
     }
 
-    /// Ticks until nothing is due, under way or waiting for a permit. For tests and for a clean shutdown.
-    pub async fn drain(&self) -> Result<()> {
-        loop {
-            self.shared.tracker.idle().await;
-            let busy = self.tick().await?;
-            let under_way = self.shared.tracker.busy();
-            self.shared.tracker.idle().await;
-            if !busy && !under_way {
-                return self.shared.flush_tally().await.map(drop);
-            }
-        }
+    /// Writes the metrics that were summed in memory.
+    pub async fn flush_metrics(&self) -> Result<()> {
+        self.shared.flush_tally().await.map(drop)
     }
 
-    /// Ticks for ever, until [`Self::stop`].
+    /// Ticks until [`Self::stop`].
     pub async fn run(&self) {
-        let webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
         // In one task: a fault that ends one of them is seen by the others' silence.
         tokio::select! {
             () = self.run_messages() => {}
@@ -245,8 +224,6 @@ impl Dispatch {
             () = each_minute(|| self.purge(), "old rows were not purged") => {}
             () = each_minute(|| self.forget_old(), "what is older than retention.days was not deleted") => {}
         }
-        // It sees the same sign to stop.
-        let _ = webhooks.await;
     }
 
     /// Shows that this node lives, for ever, however long a round takes.
@@ -286,8 +263,7 @@ impl Dispatch {
         }
     }
 
-    /// Removes idempotency keys whose time is over, chunks of requests that were never accepted, and traces of erased contacts.
-    /// [`Self::run`] does so once a minute.
+    /// Removes idempotency keys whose time is over and chunks of requests that were never accepted. [`Self::run`] does so once a minute.
     pub async fn purge(&self) -> Result<()> {
         self.shared.purge().await
     }
@@ -297,7 +273,7 @@ impl Dispatch {
         self.shared.forget_old().await
     }
 
-    /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.
+    /// Starts nothing new, waits for what is under way (at most `patience`), and ends the sessions with providers.
     pub async fn stop(&self, patience: Duration) {
         self.shared.stopping.store(true, Ordering::Release);
         let idle = tokio::time::timeout(patience, self.shared.tracker.idle());
@@ -312,15 +288,46 @@ impl Dispatch {
         if tokio::time::timeout(patience, self.shared.end_sessions()).await.is_err() {
             tracing::warn!("sessions with providers did not end in time; they are cut off");
         }
-        let flushed = self.shared.flush_tally().await.and(self.shared.leave_logs().await);
-        if let Err(error) = flushed.and(self.shared.leave().await) {
-            tracing::warn!(%error, "the node could not sign off");
-        }
+    }
+
+    /// Writes what is left in memory, and signs off. Nothing may follow.
+    pub async fn leave(&self) -> Result<()> {
+        let flushed = self.flush_metrics().await;
+        flushed.and(self.shared.leave().await)
+    }
+
+    /// Returns whether [`Self::stop`] was called.
+    pub fn is_stopping(&self) -> bool {
+        self.shared.is_stopping()
     }
 
     /// This incarnation.
     pub fn node(&self) -> NodeId {
         self.shared.node()
+    }
+
+    /// Returns whether an incarnation is this one or may be alive elsewhere.
+    pub fn is_alive(&self, node: NodeId) -> bool {
+        node == self.node() || (!self.shared.config.sole && self.shared.peers.lock().contains_key(&node))
+    }
+
+    /// Returns the shards that this node looks after; see [`is_in`].
+    pub fn shards(&self) -> Vec<i16> {
+        self.shared.shards()
+    }
+
+    /// Signals that readers of event logs wait for.
+    pub fn logs(&self) -> &LogSignals {
+        &self.shared.logs
+    }
+
+    /// Counts what a receipt made of its message.
+    pub fn count_receipt(&self, tenant: TenantId, transitioned: &Transitioned) {
+        let Transitioned::Found { applied, state, changes, address, .. } = transitioned else { return };
+        self.shared.count(changes);
+        if *applied == Applied::Yes {
+            self.shared.tally.add(tenant, *address, state, changes);
+        }
     }
 }
 
@@ -333,16 +340,9 @@ impl Shared {
         let sessions = self.keep_sessions().await;
         self.look_at_accounts(now);
         let asked = self.ask_for_owed().await;
-        let strays = self.look_for_strays().await;
-        let parts = self.look_for_late_parts().await;
         self.begin_flush();
-        let kept = self.keep_house().await;
         forgotten.and(refreshed).and(sessions)?;
-        Ok(recovered? | asked? | strays? | parts? | kept)
-    }
-
-    pub(crate) fn services(&self) -> Services {
-        Services { events: self.events.clone(), ids: self.ids.clone(), public_url: Arc::clone(&self.config.public_url) }
+        Ok(recovered? | asked?)
     }
 
     fn node(&self) -> NodeId {
@@ -351,7 +351,7 @@ impl Shared {
 }
 
 /// Runs `work` once a minute until it is dropped. A failure is logged, and `work` runs again a minute later.
-async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, trouble: &str) {
+pub async fn each_minute<F: Future<Output = Result<()>>>(work: impl Fn() -> F, trouble: &str) {
     loop {
         tokio::time::sleep(Duration::from_secs(60)).await;
         if let Err(error) = work().await {

@@ -314,8 +314,8 @@ impl Shared {
     }
 }
 
-/// Whether a tenant is in one of these shards.
-pub(crate) fn is_in(shards: &[i16], tenant: TenantId) -> bool {
+/// Returns whether a tenant is in one of these shards.
+pub fn is_in(shards: &[i16], tenant: TenantId) -> bool {
     shards.contains(&(tenant.0.rem_euclid(i64::from(SHARDS)) as i16))
 }
 

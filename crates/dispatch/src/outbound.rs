@@ -1,87 +1,115 @@
-//! What core asks of dispatch.
+//! Hands messages over: permits for those that can go at once, hints for those that wait.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nuncio_channel::{Adapter, Receipts};
-use nuncio_core::{Health, Hint, Outbound, Permit};
 use nuncio_domain::config::Connection;
+use nuncio_domain::health::Health;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
-use nuncio_domain::{ConnectionId, TenantId, Timestamp};
+use nuncio_domain::{ConnectionId, MessageId, TenantId, Timestamp};
 
-use crate::lane::Place;
+use crate::lane::Slot;
 use crate::{Dispatch, Shared};
 
-impl Outbound for Dispatch {
-    fn node(&self) -> NodeId {
+/// The right to make one attempt now. Dropping it gives it back.
+pub struct Permit {
+    slot: Slot,
+    shared: Arc<Shared>,
+}
+
+impl Permit {
+    /// The node that owns the attempt.
+    pub fn node(&self) -> NodeId {
         self.shared.node()
     }
 
-    fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> Option<Permit> {
+    /// Makes the attempt of `message`, which must be on disk as started by [`Self::node`].
+    pub fn start(self, message: Box<Message>) {
+        self.shared.logs.grown(message.tenant);
+        self.shared.spawn_attempt(self.slot, message);
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit").field("connection", &self.slot.lane.connection).finish_non_exhaustive()
+    }
+}
+
+/// A message that waits for its next attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Hint {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// The message.
+    pub id: MessageId,
+    /// Its fence.
+    pub fence: i64,
+    /// The connection of its next attempt.
+    pub connection: ConnectionId,
+    /// Whether others go first.
+    pub bulk: bool,
+    /// How many bytes its attempt has to load of a request that does not fit its row; 0 for one that fits.
+    pub bytes: usize,
+}
+
+impl Dispatch {
+    /// Returns a permit for one attempt by `connection`, if one is free right now and no message waits for it, with memory for `bytes`
+    /// of a large request. Some permits are kept from what is `bulk`.
+    pub fn reserve(&self, tenant: TenantId, connection: &Connection, bulk: bool, bytes: usize) -> Option<Permit> {
         if self.shared.is_stopping() {
             return None;
         }
         let lane = self.shared.lane_of(tenant, connection);
         let memory = if bytes > 0 { Some(self.shared.memory.for_request_now(bytes)?) } else { None };
-        let mut place = lane.reserve(self.shared.ids.clock.monotonic(), bulk, bytes > 0)?;
-        place.memory = memory;
-        place.accepting = Some(self.shared.under_way.accept());
-        Some(Permit(Box::new(place)))
+        let mut slot = lane.reserve(self.shared.ids.clock.monotonic(), bulk, bytes > 0)?;
+        slot.memory = memory;
+        slot.accepting = Some(self.shared.under_way.accept());
+        Some(Permit { slot, shared: Arc::clone(&self.shared) })
     }
 
-    fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize {
+    /// Returns how many more bulk messages may wait for `connection`; 0 while it rests.
+    pub fn bulk_room(&self, tenant: TenantId, connection: &Connection) -> usize {
         if self.shared.is_stopping() {
             return 0;
         }
         self.shared.lane_of(tenant, connection).bulk_room(self.shared.ids.clock.monotonic())
     }
 
-    fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool {
+    /// Returns whether the provider behind `connection` sends receipts for messages that it has taken.
+    pub fn has_receipts(&self, tenant: TenantId, connection: &Connection) -> bool {
         self.shared.lane_of(tenant, connection).receipts() != Receipts::Never
     }
 
-    fn started(&self, permit: Permit, message: Box<Message>) {
-        let Ok(place) = permit.0.downcast::<Place>() else { return };
-        self.shared.webhooks.grown(message.tenant);
-        self.shared.spawn_attempt(*place, message);
+    /// Notes a message that waits for its first attempt. A hint may be lost: the scanner finds the message when it is due.
+    pub fn waiting(&self, hint: Hint) {
+        self.shared.waiting(hint);
     }
 
-    fn waiting(&self, hint: Hint) {
-        self.shared.webhooks.grown(hint.tenant);
-        let lane = self.shared.lanes.read().get(&hint.connection).cloned();
-        if let Some(lane) = lane
-            && lane.hint(hint)
-        {
-            lane.pump();
-        }
-    }
-
-    fn removed(&self, connection: ConnectionId) {
+    /// Closes the lane of a connection that was removed: nothing more goes out by it.
+    pub fn removed(&self, connection: ConnectionId) {
         self.shared.close_lane(connection);
     }
 
-    fn told(&self, tenant: TenantId) {
-        self.shared.webhooks.told(tenant);
-    }
-
-    fn webhooks_changed(&self) {
-        self.shared.webhooks.changed();
-    }
-
-    fn adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
+    /// Returns the adapter of a connection, the one that also sends; or what is wrong with its settings.
+    pub fn adapter(&self, tenant: TenantId, connection: &Connection) -> Result<Arc<dyn Adapter>, String> {
         self.shared.lane_of(tenant, connection).adapter.clone()
     }
 
-    fn health(&self, connection: &Connection) -> Health {
+    /// Returns the health of a connection, as far as this node has used it.
+    pub fn health(&self, connection: &Connection) -> Health {
         let lane = self.shared.lanes.read().get(&connection.id).cloned();
         let lane = lane.filter(|lane| lane.opened_from >= connection.updated_at);
         lane.map_or_else(Health::default, |lane| lane.health(self.shared.ids.clock.monotonic()))
     }
 
-    fn accepting(&self) -> Option<Timestamp> {
-        let fit = !self.shared.is_stopping() && self.shared.health.is_fit(self.shared.ids.clock.monotonic());
-        fit.then(|| self.shared.ids.clock.now())
+    /// Returns the wall time, or `None` while this node must not accept messages: its clock is off, it could not show that it lives, or
+    /// it is stopping.
+    pub fn accepting(&self) -> Option<Timestamp> {
+        self.shared.is_fit().then(|| self.shared.ids.clock.now())
     }
 }
 
@@ -90,22 +118,37 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Starts the attempt of a message that waited, on the place that came free.
-    pub(crate) fn begin(self: &Arc<Self>, place: Place, hint: Hint) {
+    /// Whether this node may take on work.
+    pub(crate) fn is_fit(&self) -> bool {
+        !self.is_stopping() && self.health.is_fit(self.ids.clock.monotonic())
+    }
+
+    pub(crate) fn waiting(&self, hint: Hint) {
+        self.logs.grown(hint.tenant);
+        let lane = self.lanes.read().get(&hint.connection).cloned();
+        if let Some(lane) = lane
+            && lane.hint(hint)
+        {
+            lane.pump();
+        }
+    }
+
+    /// Starts the attempt of a message that waited, in the slot that came free.
+    pub(crate) fn begin(self: &Arc<Self>, slot: Slot, hint: Hint) {
         let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.under_way.attempt(hint.id)));
         self.runtime.spawn(async move {
             let _working = working;
-            shared.start_and_run(place, hint).await;
+            shared.start_and_run(slot, hint).await;
         });
     }
 
     /// Makes the attempt of a message that was born started.
-    pub(crate) fn spawn_attempt(self: &Arc<Self>, mut place: Place, message: Box<Message>) {
+    pub(crate) fn spawn_attempt(self: &Arc<Self>, mut slot: Slot, message: Box<Message>) {
         let (shared, working) = (Arc::clone(self), (self.tracker.begin(), self.under_way.attempt(message.id)));
-        place.accepting = None;
+        slot.accepting = None;
         self.runtime.spawn(async move {
             let _working = working;
-            shared.run_attempt(place, message).await;
+            shared.run_attempt(slot, message).await;
         });
     }
 }

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use nuncio_core::{Hint, contacts};
 use nuncio_domain::lifecycle::{Step, Wait};
 use nuncio_domain::{ConnectionId, Timestamp};
 use nuncio_store::{DueMessage, Result, StoreError};
 
-use crate::Shared;
 use crate::lane::Lane;
+use crate::{Hint, Shared};
 
 /// Messages of one look.
 pub(crate) const LIMIT: u32 = 1_000;
@@ -91,8 +90,7 @@ impl Shared {
         let agenda = self.prune_agenda(now).await;
         let keys = self.purge_keys(now).await;
         let chunks = self.purge_chunks(now).await;
-        let contacts = contacts::sweep(&*self.store, &self.ids).await;
-        agenda.and(keys).and(chunks).and(contacts)
+        agenda.and(keys).and(chunks)
     }
 
     /// A row of the agenda that this node did not write, or no longer counts, is not deleted with its last message.

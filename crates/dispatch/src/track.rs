@@ -1,4 +1,4 @@
-//! How much is under way and waiting until nothing is, and what is done now and then.
+//! Counts the work under way, and paces what is done now and then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,11 @@ use tokio::sync::Notify;
 
 /// Opens now and then.
 #[derive(Debug, Default)]
-pub(crate) struct Gate(Mutex<Option<Duration>>);
+pub struct Gate(Mutex<Option<Duration>>);
 
 impl Gate {
-    /// Whether it did not open for as long as `every`; then it opens at `now`, on the monotonic clock.
-    pub(crate) fn opens(&self, now: Duration, every: Duration) -> bool {
+    /// Opens at `now`, on the monotonic clock, unless it opened less than `every` ago; returns whether it did.
+    pub fn opens(&self, now: Duration, every: Duration) -> bool {
         let mut opened = self.0.lock();
         let opens = opened.is_none_or(|at| now.saturating_sub(at) >= every);
         if opens {
@@ -25,7 +25,7 @@ impl Gate {
 
 /// Counts pieces of work.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tracker(Arc<Inner>);
+pub struct Tracker(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -35,20 +35,22 @@ struct Inner {
 
 /// One piece of work; it ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Working(Tracker);
+pub struct Working(Tracker);
 
 impl Tracker {
-    pub(crate) fn begin(&self) -> Working {
+    /// Counts one more piece of work until the returned value is dropped.
+    pub fn begin(&self) -> Working {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         Working(self.clone())
     }
 
-    pub(crate) fn busy(&self) -> bool {
+    /// Returns whether anything is under way.
+    pub fn busy(&self) -> bool {
         self.0.count.load(Ordering::Acquire) > 0
     }
 
     /// Returns at a moment when nothing is under way.
-    pub(crate) async fn idle(&self) {
+    pub async fn idle(&self) {
         loop {
             // Registered before the look, so that a notification in between is not lost.
             let notified = self.0.idle.notified();

@@ -12,6 +12,7 @@ pub mod contact;
 pub mod ctx;
 pub mod error;
 pub mod event;
+pub mod health;
 pub mod id;
 pub mod invitation;
 pub mod key;

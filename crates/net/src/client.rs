@@ -106,6 +106,16 @@ impl Client {
         Ok(Self { http, policy })
     }
 
+    /// Checks a URL that is to be reached later.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with a URL that can never be reached, and which setting would allow it.
+    pub fn check_url(&self, url: &str) -> Result<(), String> {
+        let parsed = url.parse().map_err(|_| "is no URL; must be like https://example.com/path".to_owned())?;
+        self.policy.check_url(&parsed).map_err(|refused| refused.to_string())
+    }
+
     /// Gets the body behind a URL, following at most 5 redirects, each held to the policy.
     ///
     /// A body longer than the limit is given up as soon as its `Content-Length` or the bytes read

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::EmailConfig;
-use crate::wiring::Node;
+use nuncio_node::Node;
 
 /// The listener for mail.
 #[derive(Debug)]
@@ -42,11 +42,8 @@ impl PostRoom {
         let trusted_server = Some(config.authserv_id.clone()).filter(|id| !id.is_empty());
         let authenticator = Authenticator::new(&config.name_servers().map_err(anyhow::Error::msg)?, trusted_server, config.reject_dmarc)
             .map_err(|why| anyhow::anyhow!("{why}; set email.name_servers"))?;
-        if let Some(relay) = config.code_relay().map_err(anyhow::Error::msg)? {
-            node.core.set_code_relay(relay);
-        }
         node.core.claim_mailboxes().await?;
-        let (core, events, authenticator) = (node.core.clone(), node.dispatch.services().events, Arc::new(authenticator));
+        let (core, events, authenticator) = (node.core.clone(), node.events(), Arc::new(authenticator));
         let desk = Arc::new(Clerk { core, events, authenticator });
         let (ask, asked) = stop();
         let task = tokio::spawn(inlet::serve(listener, desk, Limits::of_size(config.max_message_bytes), asked));

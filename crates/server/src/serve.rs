@@ -14,7 +14,9 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::data::{DataDir, Lock};
 use crate::post_room::PostRoom;
-use crate::wiring::{self, Node};
+use nuncio_node::Node;
+
+use crate::wiring;
 use crate::{admin, http, system};
 
 /// A running server.
@@ -46,20 +48,13 @@ impl Server {
             .with_context(|| format!("cannot listen on {}; choose another address with --listen", config.server.listen))?;
         let address = listener.local_addr()?;
         let store = nuncio_store_sql::open(&data.target(&config.storage)).await?;
-        let node = Node::new(
-            store,
-            wiring::registry(config, nuncio_core::mail_tokens(&sealer))?,
-            sealer,
-            ids,
-            wiring::dispatch_config(config)?,
-            config.server.public_url(&address.to_string()),
-        )?;
+        let node = wiring::node(config, store, sealer, ids, &address.to_string())?;
         data.check_keys(&config.storage, &node.core).await?;
         admin::project(&node.core, None).await?;
-        node.dispatch.start().await?;
+        node.start().await?;
         let loops = tokio::spawn({
-            let dispatch = node.dispatch.clone();
-            async move { dispatch.run().await }
+            let node = node.clone();
+            async move { node.run().await }
         });
         let socket = lock.is_some().then(|| serve_admin(&node, &data));
         let post_room = PostRoom::open(&node, &config.email).await?;
@@ -94,7 +89,7 @@ impl Server {
                 self.http.abort();
             }
         }
-        self.node.dispatch.stop(self.patience.saturating_sub(began.elapsed())).await;
+        self.node.stop(self.patience.saturating_sub(began.elapsed())).await;
         self.loops.await?;
         if let Some(socket) = self.socket {
             socket.abort();

@@ -1,14 +1,15 @@
-//! Putting the house together.
+//! Puts a node together.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_api::ApiState;
 use nuncio_channel::{Registry, Tokens};
-use nuncio_core::{Core, Parts, Sealer};
-use nuncio_dispatch::{Dispatch, DispatchConfig};
+use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::Ids;
 use nuncio_net::Network;
+use nuncio_node::{Node, Parts};
+use nuncio_secrets::Sealer;
 use nuncio_store::Store;
 
 use crate::config::Config;
@@ -30,39 +31,22 @@ pub fn registry(config: &Config, tokens: Tokens) -> anyhow::Result<Registry> {
     ]))
 }
 
-/// A node: what takes requests, and what carries messages out.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Use cases.
-    pub core: Core,
-    /// The loops.
-    pub dispatch: Dispatch,
-}
-
-impl Node {
-    /// Puts a node together on an open database, with these kinds of providers. Nothing runs yet. Links to it begin with `public_url`.
-    pub fn new(
-        store: Arc<dyn Store>,
-        registry: Registry,
-        sealer: Sealer,
-        ids: Ids,
-        config: DispatchConfig,
-        public_url: String,
-    ) -> anyhow::Result<Self> {
-        let config = DispatchConfig { public_url: public_url.as_str().into(), ..config };
-        let dispatch = Dispatch::new(Arc::clone(&store), registry.clone(), sealer.clone(), ids, config)?;
-        let core = Core::new(Parts {
-            store,
-            outbound: Arc::new(dispatch.clone()),
-            web: Arc::new(dispatch.clone()),
-            registry,
-            services: dispatch.services(),
-            sealer,
-            public_url,
-        });
-        dispatch.serve(&core);
-        Ok(Self { core, dispatch })
-    }
+/// Puts a node together from the settings, on an open database. `listen` is the address that it is reached at unless `server.public_url`
+/// says otherwise.
+///
+/// # Errors
+///
+/// Says which setting is wrong.
+pub fn node(config: &Config, store: Arc<dyn Store>, sealer: Sealer, ids: Ids, listen: &str) -> anyhow::Result<Node> {
+    let parts = Parts {
+        store,
+        registry: registry(config, nuncio_core::mail_tokens(&sealer))?,
+        sealer,
+        ids,
+        public_url: config.server.public_url(listen),
+        code_relay: config.email.code_relay().map_err(anyhow::Error::msg)?,
+    };
+    Node::new(parts, dispatch_config(config)?)
 }
 
 /// Dispatch's part of the settings.

@@ -23,15 +23,15 @@ use axum::extract::ConnectInfo;
 use axum::http::response::Parts;
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use nuncio::wiring::Node;
 use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_channel::Registry;
-use nuncio_core::{Outbound as _, PutConnection, Row, Sealer};
+use nuncio_core::{CodeRelay, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::config::Project;
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Channel, Environment, Ids, Permissions, Redacted, SenderId, TenantId};
+use nuncio_node::Node;
 use nuncio_store::Store;
 use serde_json::{Map, Value};
 use tower::ServiceExt as _;
@@ -80,6 +80,8 @@ pub struct Options {
     pub dispatch: DispatchConfig,
     /// Kinds of providers.
     pub registry: Registry,
+    /// Sends codes that prove inbound email addresses.
+    pub code_relay: Option<CodeRelay>,
 }
 
 impl Default for Options {
@@ -93,6 +95,7 @@ impl Default for Options {
             pace: Pace::default(),
             registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
+            code_relay: None,
         }
     }
 }
@@ -145,7 +148,7 @@ impl TestApp {
         let database = Database::make(backend).await;
         let faults = Arc::new(Faults::default());
         let (node, router) = boot(&database, &ids, &options, &faults).await;
-        node.dispatch.start().await.expect("the node enters");
+        node.start().await.expect("the node enters");
         let project = nuncio::admin::project(&node.core, None).await.expect("a project");
         let mut app =
             Self { clock, node, project, live_key: String::new(), test_key: String::new(), faults, router, ids, database, options };
@@ -190,7 +193,7 @@ impl TestApp {
         tx.put_webhook(self.tenant(), &webhook).await.expect("written");
         nuncio_core::webhooks::changed(&mut *tx, self.tenant()).await.expect("the log is opened");
         tx.commit().await.expect("committed");
-        self.node.dispatch.webhooks_changed();
+        self.node.dispatch.logs().webhooks_changed();
     }
 
     /// Sends a request with the test key.
@@ -270,13 +273,13 @@ impl TestApp {
 
     /// Runs dispatch until nothing is due or under way.
     pub async fn drain(&self) {
-        self.node.dispatch.drain().await.expect("dispatch");
+        self.node.drain().await.expect("dispatch");
     }
 
     /// Moves the clock, and runs dispatch.
     pub async fn advance(&self, by: Duration) {
         self.clock.advance(by);
-        self.node.dispatch.tick().await.expect("dispatch");
+        self.node.tick().await.expect("dispatch");
         self.drain().await;
     }
 
@@ -289,7 +292,7 @@ impl TestApp {
     pub async fn try_crash(&mut self) -> nuncio_store::Result<()> {
         self.node.core.store().close().await;
         (self.node, self.router) = boot(&self.database, &self.ids, &self.options, &self.faults).await;
-        self.node.dispatch.start().await
+        self.node.start().await
     }
 
     /// One more node on the same database, which has not entered yet.
@@ -338,7 +341,15 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
     let store = nuncio_store_sql::open(&database.target()).await.expect("the database opens");
     let store = faults::with(Arc::clone(faults), store);
     let public_url = "https://nuncio.example".to_owned();
-    let node = Node::new(store, options.registry.clone(), sealer(), ids.clone(), options.dispatch.clone(), public_url).expect("a node");
+    let parts = nuncio_node::Parts {
+        store,
+        registry: options.registry.clone(),
+        sealer: sealer(),
+        ids: ids.clone(),
+        public_url,
+        code_relay: options.code_relay.clone(),
+    };
+    let node = Node::new(parts, options.dispatch.clone()).expect("a node");
     let limits = ApiLimits {
         per_minute: options.per_minute,
         burst: options.burst,

@@ -84,7 +84,7 @@ impl Core {
             }
             money::release(&mut *tx, tenant, id, rest, now).await?;
             tx.commit().await.or_fail()?;
-            self.inner.outbound.told(tenant);
+            self.inner.dispatch.logs().changed(tenant);
             return Ok(broadcast);
         }
         Err(Error::unavailable("the broadcast keeps changing; try again"))

@@ -67,7 +67,7 @@ impl Core {
 
     /// Answers whether anybody was handed over.
     async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
-        let Some(now) = self.inner.outbound.accepting() else { return Ok(false) };
+        let Some(now) = self.inner.dispatch.accepting() else { return Ok(false) };
         let mould = self.broadcast_mould(broadcast).await?;
         let (mut room, mut accepts) = (HashMap::<ConnectionId, usize>::new(), Vec::new());
         let (mut purse, mut any) = (self.broadcast_purse(broadcast.tenant, broadcast.id).await?, false);
@@ -80,7 +80,7 @@ impl Core {
                 Fate::Failed(failure) => any |= self.broadcast_fail_contact(broadcast, contact.id, &failure, now).await?,
                 Fate::Planned(mut planned) => {
                     let connection = &planned.connection;
-                    let left = room.entry(connection.id).or_insert_with(|| self.inner.outbound.bulk_room(broadcast.tenant, connection));
+                    let left = room.entry(connection.id).or_insert_with(|| self.inner.dispatch.bulk_room(broadcast.tenant, connection));
                     if *left == 0 {
                         continue;
                     }
@@ -148,7 +148,7 @@ impl Core {
         let mut planned = plan::plan(&mould.world, &mould.sender, command, known, now, self.ids(), options)?;
         plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
-        let no_receipts = !self.inner.outbound.has_receipts(mould.broadcast.tenant, &planned.connection);
+        let no_receipts = !self.inner.dispatch.has_receipts(mould.broadcast.tenant, &planned.connection);
         let part = Part::new(mould.broadcast.id, contact.id, no_receipts);
         planned.accept.message.state.detail.broadcast = Some(part);
         Ok(planned)

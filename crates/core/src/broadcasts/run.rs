@@ -25,7 +25,7 @@ const TAKEN_BACK: u32 = 200;
 impl Core {
     /// Looks after one broadcast that is due.
     pub async fn look_after_broadcast(&self, due: DueBroadcast) -> Result<()> {
-        let Some(now) = self.inner.outbound.accepting() else { return Ok(()) };
+        let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
         if !self.claim_broadcast(due, due.fence, Some(now.plus(LEASE))).await? {
             return Ok(());
         }

@@ -4,7 +4,7 @@
 //! as erased. From then on a message to the identifier makes a new contact, whose opt-outs hold again: the mark is looked up when a
 //! recipient is not known, and nowhere else. The same transaction takes the person out of invitations and of recipients of broadcasts.
 //! Messages are then cancelled and emptied in steps. What another node was accepting at that
-//! moment, and what a crash left over, is found by [`sweep`] a while later.
+//! moment, and what a crash left over, is found by [`Core::finish_erasures`] a while later.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// Messages of one step.
 const STEP: u32 = 100;
-/// Steps that a caller waits for; the rest is left to [`sweep`].
+/// Steps that a caller waits for; the rest is left to [`Core::finish_erasures`].
 const STEPS: usize = 50;
 /// Steps of one sweep, which must not keep dispatch from its work for long.
 const SWEEP: usize = 10;
@@ -58,6 +58,23 @@ impl Core {
         }
         Ok(())
     }
+
+    /// Finishes erasures: empties the messages that came in while their address went, and forgets the identifier.
+    pub async fn finish_erasures(&self) -> nuncio_store::Result<()> {
+        let (store, ids) = (&*self.inner.store, self.ids());
+        let before = ids.clock.now().minus(SETTLED);
+        let erasures = store.read().await?.list_erasures(before, ERASURES).await?;
+        let mut steps = SWEEP;
+        for erasure in erasures {
+            if !erase_messages(store, ids, &erasure, &mut steps).await? {
+                break;
+            }
+            let mut tx = store.begin().await?;
+            tx.delete_erasure(&erasure).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
 }
 
 /// Takes somebody out of the invitations that they got. An open one can still be used: its guest begins anew.
@@ -68,23 +85,6 @@ async fn erase_invitations(tx: &mut dyn Tx, tenant: TenantId, client: &Recipient
         (invitation.walk, invitation.updated_at) = (Walk::default(), now);
         tx.update_invitation(tenant, &invitation).await?;
         tx.erase_events(tenant, ResourceKind::Invitation, id.uuid()).await?;
-    }
-    Ok(())
-}
-
-/// Finishes erasures: empties the messages that came in while their address went, and forgets the identifier. Dispatch calls it now and
-/// then.
-pub async fn sweep(store: &dyn Store, ids: &Ids) -> nuncio_store::Result<()> {
-    let before = ids.clock.now().minus(SETTLED);
-    let erasures = store.read().await?.list_erasures(before, ERASURES).await?;
-    let mut steps = SWEEP;
-    for erasure in erasures {
-        if !erase_messages(store, ids, &erasure, &mut steps).await? {
-            break;
-        }
-        let mut tx = store.begin().await?;
-        tx.delete_erasure(&erasure).await?;
-        tx.commit().await?;
     }
     Ok(())
 }

@@ -13,7 +13,6 @@ use nuncio_domain::{Channel, ContactId, Error, ErrorCode, Recipient, Result, Ten
 use nuncio_store::Tx;
 
 pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, MergeContacts, UpdateContact, UpdateContactChannel};
-pub use erase::sweep;
 pub(crate) use read::{people, views};
 pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};
 

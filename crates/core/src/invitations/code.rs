@@ -9,9 +9,9 @@ use nuncio_domain::message::{OnUnknown, Status};
 use nuncio_domain::{Environment, Error, Permission, Permissions, Redacted, Result, TenantId, Timestamp, limits};
 use subtle::ConstantTimeEq as _;
 
-use crate::mac::mac;
 use crate::messages::{SendMessage, SendOptions};
 use crate::{Caller, Core};
+use nuncio_secrets::mac;
 
 /// A new code: what goes out, and what is kept.
 pub(super) struct NewCode {

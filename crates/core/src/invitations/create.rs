@@ -18,8 +18,8 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
-use crate::mac::mac;
 use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id, rights};
+use nuncio_secrets::mac;
 
 /// 32 bytes in base64.
 const RANDOM_LENGTH: usize = 43;

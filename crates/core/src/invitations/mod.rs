@@ -9,7 +9,6 @@ mod status;
 mod view;
 
 pub use create::CreateInvitation;
-pub use expire::{expire_due, expire_invitation};
 pub use guest::{Details, Guest};
 pub use list::ListInvitations;
 pub use view::InvitationView;

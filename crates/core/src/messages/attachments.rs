@@ -12,8 +12,8 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::mac::mac;
 use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use nuncio_secrets::mac;
 
 /// A file of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -170,7 +170,7 @@ impl Core {
         let world = self.world(tenant).await?;
         let gone = || Error::not_found("attachment");
         let connection = world.connections.iter().find(|c| c.id == connection).ok_or_else(gone)?;
-        let adapter = self.inner.outbound.adapter(tenant, connection).map_err(|why| Error::unavailable(&why))?;
+        let adapter = self.inner.dispatch.adapter(tenant, connection).map_err(|why| Error::unavailable(&why))?;
         let fetched = adapter.fetch_media(reference, limits::ATTACHMENT_BYTES).await;
         Ok(fetched.map_err(|failure| Error::unavailable(&failure.message))?.bytes)
     }

@@ -34,7 +34,7 @@ impl Core {
             return Err(Error::wrong_state(message, state.status.as_str(), &[Status::Scheduled.as_str(), Status::Sending.as_str()]));
         }
         // If it is to be sent, the scanner finds it, with its size.
-        self.inner.outbound.told(caller.tenant);
+        self.inner.dispatch.logs().changed(caller.tenant);
         self.message(caller, id).await
     }
 

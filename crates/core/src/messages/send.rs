@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+use nuncio_dispatch::{Hint, Permit};
 use nuncio_domain::address::Parsed;
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::ledger::Balance;
@@ -20,7 +21,6 @@ use super::command::SendMessage;
 use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
-use crate::ports::{Hint, Permit};
 use crate::to_the_end::ToTheEnd;
 use crate::{Caller, Core, StoreResultExt as _, billing, once, quota, rights};
 
@@ -169,7 +169,7 @@ impl Core {
         let command = with_key(command, options.idempotency_key.as_deref())?;
         for _ in 0..REPLANS {
             let now =
-                self.inner.outbound.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
+                self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
             let Plotted { world, mut planned, .. } = self.plan(caller, command.clone(), &options, now, true).await?;
             planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
             self.keep_within_the_day(&world, &planned.accept).await?;
@@ -315,28 +315,27 @@ impl Core {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
             let waits_for_its_time = accept.message.state.status == Status::Scheduled;
-            let outbound = &core.inner.outbound;
+            let dispatch = &core.inner.dispatch;
             let bulk = accept.message.state.detail.broadcast.is_some();
             let bytes = accept.message.request.spooled_bytes();
-            let permit = if waits_for_its_time { None } else { outbound.reserve(accept.message.tenant, &connection, bulk, bytes) };
-            let claim = permit.as_ref().map(|_| Claim { node: outbound.node() });
+            let permit = if waits_for_its_time { None } else { dispatch.reserve(accept.message.tenant, &connection, bulk, bytes) };
+            let claim = permit.as_ref().map(|permit| Claim { node: permit.node() });
             accept.claim = claim;
             let accepted = core.inner.store.accept(accept).await.or_fail()?;
             if let Accepted::New { message, .. } = &accepted {
                 ACCEPTED.increment(1);
-                core.hand_over(permit.zip(claim), message, waits_for_its_time);
+                core.hand_over(permit, message, waits_for_its_time);
             }
             Ok(accepted)
         })
         .await
     }
 
-    fn hand_over(&self, claimed: Option<(Permit, Claim)>, message: &Message, waits_for_its_time: bool) {
-        let outbound = &self.inner.outbound;
-        match (message.state.wait, claimed) {
+    fn hand_over(&self, permit: Option<Permit>, message: &Message, waits_for_its_time: bool) {
+        match (message.state.wait, permit) {
             // After a commit whose answer was late, another node may have taken it over and be at the next attempt.
-            (Wait::Owned { node }, Some((permit, claim))) if node == claim.node => outbound.started(permit, Box::new(message.clone())),
-            (Wait::Attempt { .. }, _) if !waits_for_its_time => outbound.waiting(Hint {
+            (Wait::Owned { node }, Some(permit)) if node == permit.node() => permit.start(Box::new(message.clone())),
+            (Wait::Attempt { .. }, _) if !waits_for_its_time => self.inner.dispatch.waiting(Hint {
                 tenant: message.tenant,
                 id: message.id,
                 fence: message.state.fence,

@@ -12,7 +12,6 @@ pub use acquire::AcquireNumber;
 pub use inventory::ImportedNumber;
 pub(crate) use inventory::stock_sandbox;
 pub use list::{ListAvailable, ListNumbers};
-pub use renew::{renew_due, renew_number};
 pub use update::UpdateNumber;
 pub(crate) use update::refuse_borne;
 pub(crate) use update::{bound, refuse_reserved, take};

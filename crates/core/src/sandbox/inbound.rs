@@ -16,7 +16,7 @@ use nuncio_store::{Idempotency, MessageFilter, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::inbound::{self, Received};
+use crate::inbound::Received;
 use crate::messages::content::emoji;
 use crate::messages::{Faults, MessageView};
 use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
@@ -165,9 +165,9 @@ impl Core {
         let id = ids.next::<MessageId>().to_string().replacen(MessageId::PREFIX, "sim", 1);
         let written = Inbound::text(place, id, scene.from.identifier, text, ids.clock.now());
         let inbound = Inbound { to: scene.number, message_type, content: content.map(Box::new), replies_to, ..written };
-        match inbound::receive_once(&*self.inner.store, ids, &self.inner.marks, inbound, guard.as_ref()).await.or_fail()? {
+        match self.receive_once(inbound, guard.as_ref()).await.or_fail()? {
             Received::Written(id) => {
-                self.inner.outbound.told(caller.tenant);
+                self.inner.dispatch.logs().changed(caller.tenant);
                 self.message(caller, id).await
             }
             Received::Repeated(repeat) => Err(self.played_before(caller, repeat).await?),

@@ -7,6 +7,7 @@ use nuncio_channel::{Account, Adapter, Picture, ProfileApi, ProfileError};
 use nuncio_domain::config::Connection;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, ProfileChange, Vertical};
 use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Permission, Result, SenderId, TenantId, address, limits};
+use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -169,7 +170,8 @@ impl Core {
     }
 
     async fn fetch_picture(&self, asked: SetPicture) -> Result<Picture> {
-        let fetched = self.inner.web.fetch(&asked.image_url, limits::PICTURE_BYTES, PATIENCE).await;
+        let fetched =
+            self.inner.net.fetch(&asked.image_url, FetchLimits { max_bytes: limits::PICTURE_BYTES as u64, timeout: PATIENCE }).await;
         let fetched = fetched.map_err(|why| Error::field("imageUrl", format!("could not be fetched: {why}")))?;
         let is = PictureType::of(&fetched.bytes);
         if is != Some(asked.mime_type) {

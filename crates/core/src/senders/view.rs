@@ -1,6 +1,7 @@
 //! How a sender looks from outside.
 
 use nuncio_domain::config::{Connection, Sender, Throttle};
+use nuncio_domain::health::Health;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::profile::{BusinessAccount, KeptAccount, MethodStatus, SetupStatus};
 use nuncio_domain::webhook::Webhook;
@@ -12,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::claims::InboundAddressView;
 use crate::webhooks::WebhookView;
-use crate::{Core, Health, StoreResultExt as _};
+use crate::{Core, StoreResultExt as _};
 
 /// A sender profile.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -147,7 +148,7 @@ impl Core {
             settings: connection.settings.clone(),
             throttle: connection.throttle,
             inbound_address: inbound.map(Into::into),
-            health: self.inner.outbound.health(connection),
+            health: self.inner.dispatch.health(connection),
             created_at: connection.id.created_at(),
             updated_at: connection.updated_at,
         })
@@ -218,7 +219,7 @@ impl Core {
             channel: connection.channel.as_str(),
             kind: connection.kind.clone(),
             inbound_address: inbound.iter().find(|inbound| inbound.connection == connection.id).cloned().map(Into::into),
-            health: self.inner.outbound.health(connection),
+            health: self.inner.dispatch.health(connection),
         }
     }
 }

@@ -9,5 +9,4 @@ mod update;
 mod view;
 
 pub use command::{CreateTemplate, ListTemplates, SubmitTemplate, UpdateTemplate};
-pub(crate) use submit::decided;
 pub use view::TemplateView;

@@ -59,7 +59,7 @@ impl Core {
         })
         .await?
         .ok_or_else(|| Error::internal("a template was submitted without a change"))?;
-        self.inner.outbound.told(caller.tenant);
+        self.inner.dispatch.logs().changed(caller.tenant);
         if let Err(failure) = self.hand_in(&pending).await? {
             tracing::warn!(template.id = %id, %failure, "a template could not be handed in; it is tried again");
         }
@@ -103,7 +103,7 @@ impl Core {
             }
             Err(failure) if is_final(&failure) => {
                 let decision = Decision::Rejected { reason: failure.message };
-                decided(&*self.inner.store, template.tenant, template.id, &decision, now).await.or_fail()?;
+                self.template_decided(template.tenant, template.id, &decision).await.or_fail()?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure.message)),
@@ -118,8 +118,7 @@ impl Core {
         };
         match api(&adapter)?.status(template).await {
             Ok(decision) => {
-                let now = self.ids().clock.now();
-                decided(&*self.inner.store, template.tenant, template.id, &decision, now).await.or_fail()?;
+                self.template_decided(template.tenant, template.id, &decision).await.or_fail()?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure.message)),
@@ -156,38 +155,35 @@ fn is_final(failure: &Failure) -> bool {
     matches!(failure.code, Code::ContentRejected | Code::ProviderRejected)
 }
 
-/// Writes what the provider says. Of a template that was deleted or withdrawn nothing is written.
-pub(crate) async fn decided(
-    store: &dyn Store,
-    tenant: TenantId,
-    id: TemplateId,
-    decision: &Decision,
-    now: Timestamp,
-) -> nuncio_store::Result<()> {
-    for _ in 0..TRIES {
-        let mut tx = store.begin().await?;
-        let Some(before) = tx.find_template(tenant, id).await? else { return Ok(()) };
-        let mut template = before.clone();
-        let (status, reason) = match decision {
-            Decision::Pending => return Ok(()),
-            Decision::Approved => (Status::Approved, None),
-            Decision::Rejected { reason } => (Status::Rejected, Some(reason.clone())),
-        };
-        if before.status == Status::Draft || before.status == status {
-            return Ok(());
+impl Core {
+    /// Writes what the provider decided. Nothing is written of a template that was deleted or withdrawn.
+    pub(crate) async fn template_decided(&self, tenant: TenantId, id: TemplateId, decision: &Decision) -> nuncio_store::Result<()> {
+        let (store, now) = (&*self.inner.store, self.ids().clock.now());
+        for _ in 0..TRIES {
+            let mut tx = store.begin().await?;
+            let Some(before) = tx.find_template(tenant, id).await? else { return Ok(()) };
+            let mut template = before.clone();
+            let (status, reason) = match decision {
+                Decision::Pending => return Ok(()),
+                Decision::Approved => (Status::Approved, None),
+                Decision::Rejected { reason } => (Status::Rejected, Some(reason.clone())),
+            };
+            if before.status == Status::Draft || before.status == status {
+                return Ok(());
+            }
+            (template.status, template.due_at, template.updated_at) = (status, None, now);
+            template.content.rejection_reason = reason;
+            if status == Status::Approved {
+                template.content.approved = None;
+            }
+            template.version += 1;
+            if tx.update_template(&template, before.version).await? {
+                tx.insert_event(tenant, &event(&template, before.status), now).await?;
+                return tx.commit().await;
+            }
         }
-        (template.status, template.due_at, template.updated_at) = (status, None, now);
-        template.content.rejection_reason = reason;
-        if status == Status::Approved {
-            template.content.approved = None;
-        }
-        template.version += 1;
-        if tx.update_template(&template, before.version).await? {
-            tx.insert_event(tenant, &event(&template, before.status), now).await?;
-            return tx.commit().await;
-        }
+        Err(nuncio_store::StoreError::Busy("the template keeps changing".to_owned()))
     }
-    Err(nuncio_store::StoreError::Busy("the template keeps changing".to_owned()))
 }
 
 /// Changes a template with its event, on its newest state. `edit` answers whether there is anything to write; if not, there is no answer.

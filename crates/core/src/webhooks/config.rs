@@ -152,7 +152,7 @@ impl Core {
     pub(crate) async fn commit_webhooks(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
         changed(&mut *tx, tenant).await.or_fail()?;
         self.commit_change(tenant, tx).await?;
-        self.inner.outbound.webhooks_changed();
+        self.inner.dispatch.logs().webhooks_changed();
         Ok(())
     }
 
@@ -237,7 +237,7 @@ impl Core {
         if url.len() > limits::URL_BYTES {
             return errors.push(FieldError::new(path, format!("is {} bytes long; at most {} fit", url.len(), limits::URL_BYTES)));
         }
-        if let Err(why) = self.inner.web.check(url) {
+        if let Err(why) = self.inner.net.check_url(url) {
             errors.push(FieldError::new(path, why));
         }
     }

@@ -216,7 +216,7 @@ impl Core {
         }
         tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await.or_fail()?;
         tx.commit().await.or_fail()?;
-        self.inner.outbound.told(caller.tenant);
+        self.inner.dispatch.logs().changed(caller.tenant);
         self.delivery(caller, id).await
     }
 
@@ -248,7 +248,7 @@ impl Core {
         let mut tx = self.inner.store.read().await.or_fail()?;
         let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await.or_fail()?;
         let told = crate::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await.or_fail()?;
-        self.inner.outbound.told(caller.tenant);
+        self.inner.dispatch.logs().changed(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
         Ok((event.id, delivery_id(event, sender)))
     }

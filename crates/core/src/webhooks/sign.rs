@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::{Entropy, EventId, Redacted, Timestamp};
 
-use crate::mac::mac;
+use nuncio_secrets::mac;
 
 /// What a secret begins with.
 const PREFIX: &str = "whsec_";

@@ -7,7 +7,7 @@ use nuncio_store::{Result, Tx};
 use serde_json::{Map, Value};
 
 use crate::events::Event;
-use crate::secrets::{Row, Sealer};
+use nuncio_secrets::{Row, Sealer};
 
 /// A webhook that is active, with its secrets opened.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_core::{Health, HealthState};
+use nuncio_domain::health::{Health, HealthState};
 use nuncio_domain::message::{Failure, FailureCode};
 
 use super::{Lane, LaneState};

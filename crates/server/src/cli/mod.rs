@@ -12,7 +12,7 @@ use nuncio_domain::line;
 use crate::admin::{self, Answer, Request};
 use crate::config::Config;
 use crate::data::DataDir;
-use crate::wiring::{self, Node};
+use crate::wiring;
 use crate::{quickstart, serve};
 use args::{Action, Args, ConfigAction, DbAction};
 
@@ -107,14 +107,7 @@ async fn perform(config: &Config, request: Request) -> anyhow::Result<Answer> {
     let ids = serve::ids();
     let sealer = data.sealer(&config.storage, &*ids.entropy)?;
     let store = nuncio_store_sql::open(&data.target(&config.storage)).await.context("the database cannot be opened")?;
-    let node = Node::new(
-        store,
-        wiring::registry(config, nuncio_core::mail_tokens(&sealer))?,
-        sealer,
-        ids,
-        wiring::dispatch_config(config)?,
-        config.server.public_url(&config.server.listen),
-    )?;
+    let node = wiring::node(config, store, sealer, ids, &config.server.listen)?;
     data.check_keys(&config.storage, &node.core).await?;
     let answer = admin::run(&node.core, request).await.map_err(|e| anyhow::anyhow!(admin::explain(&e)));
     node.core.store().close().await;

@@ -65,7 +65,7 @@ async fn attachments_are_listed_with_links_that_open_them_for_a_while() {
         open(&items[0]["downloadUrl"]).await.expect(200);
         app.clock.advance(Duration::from_secs(1));
         open(&items[0]["downloadUrl"]).await.expect(404);
-        app.node.dispatch.tick().await.expect("a tick");
+        app.node.tick().await.expect("a tick");
         let plain = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
         assert_eq!(app.get(&format!("/v1/messages/{plain}/attachments")).await.expect(200).json(), json!({"items": []}));
         app.get("/v1/messages/msg_nonsense/attachments").await.expect(404);

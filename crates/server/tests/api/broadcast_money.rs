@@ -232,7 +232,7 @@ async fn a_cancel_half_way_gives_back_what_did_not_go_out() {
         act(&app, &id, "send").await.expect(202);
         let whole = accounts(&app).await.reserved;
         while now(&app, &id).await.taken == 0 {
-            app.node.dispatch.tick().await.expect("dispatch");
+            app.node.tick().await.expect("dispatch");
             tokio::task::yield_now().await;
         }
         act(&app, &id, "pause").await.expect(200);
@@ -243,7 +243,7 @@ async fn a_cancel_half_way_gives_back_what_did_not_go_out() {
         assert_eq!(balance.reserved.0 + balance.spent.0, whole.0, "until it ends, all of it is its own");
         assert_eq!(costs(&paused).1, balance.reserved.0 as f64 / 1e6);
         act(&app, &id, "resume").await.expect(200);
-        app.node.dispatch.tick().await.expect("dispatch");
+        app.node.tick().await.expect("dispatch");
         act(&app, &id, "cancel").await.expect(200);
         app.drain().await;
         app.advance(Duration::from_secs(60)).await;
@@ -385,7 +385,7 @@ async fn the_books_are_even_whatever_becomes_of_broadcasts() {
             }
             ids.push(id);
             for _ in 0..dice(4) {
-                app.node.dispatch.tick().await.expect("dispatch");
+                app.node.tick().await.expect("dispatch");
                 tokio::task::yield_now().await;
             }
             let some = ids[dice(ids.len() as u64) as usize].clone();

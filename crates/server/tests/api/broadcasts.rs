@@ -258,7 +258,7 @@ async fn a_crash_in_the_middle_of_the_hand_over_loses_and_doubles_nobody() {
         let id = sent(&app, 2_000).await;
         for after in [1, 300, 900] {
             while now(&app, &id).await.handled() < after {
-                app.node.dispatch.tick().await.expect("dispatch");
+                app.node.tick().await.expect("dispatch");
                 tokio::task::yield_now().await;
             }
             app.crash().await;
@@ -316,7 +316,7 @@ async fn counts_add_up_whatever_receipts_come_in_whatever_order() {
         }
         recount(&app, &id).await;
         let event = nuncio_channel::ProviderEvent::Complaint { tenant: app.tenant(), message: messages[0].parse().expect("an id") };
-        app.node.dispatch.services().events.push(event, Duration::ZERO);
+        app.node.events().push(event, Duration::ZERO);
         app.drain().await;
         recount(&app, &id).await;
     }
@@ -326,7 +326,7 @@ async fn counts_add_up_whatever_receipts_come_in_whatever_order() {
 async fn bulk_leaves_room_for_others() {
     let app = TestApp::start().await;
     let id = sent(&app, 1_500).await;
-    app.node.dispatch.tick().await.expect("dispatch");
+    app.node.tick().await.expect("dispatch");
     let message = app.send_message(json!({"to": "+34699999999", "text": "your code"})).await;
     let born = app.message(&message).await;
     assert!(matches!(born["status"].as_str(), Some("sending" | "sent" | "delivered")), "it found a place at once: {born}");

@@ -92,7 +92,7 @@ async fn pause_stops_and_resume_goes_on() {
         let app = TestApp::on(backend).await;
         let id = sent(&app, 2_000).await;
         while status(&app, &id).await != "sending" {
-            app.node.dispatch.tick().await.expect("dispatch");
+            app.node.tick().await.expect("dispatch");
             tokio::task::yield_now().await;
         }
         act(&app, &id, "pause").await.expect(200);
@@ -126,7 +126,7 @@ async fn cancel_takes_back_what_no_provider_has() {
         add(&app, &id, phones(1_000)).await;
         act(&app, &id, "send").await.expect(202);
         while now(&app, &id).await.taken == 0 {
-            app.node.dispatch.tick().await.expect("dispatch");
+            app.node.tick().await.expect("dispatch");
             tokio::task::yield_now().await;
         }
         let cancelled = act(&app, &id, "cancel").await.expect(200).json()["broadcast"].clone();

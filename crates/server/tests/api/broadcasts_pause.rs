@@ -234,16 +234,16 @@ async fn every_node_obeys_a_pause_at_once() {
     for backend in Backend::all().into_iter().filter(|backend| *backend == Backend::Postgres) {
         let (app, id) = throttled(backend).await;
         let other = app.another_node().await;
-        other.dispatch.start().await.expect("the node enters");
+        other.start().await.expect("the node enters");
         // What waits is due for anyone by now, and the other node is the first to look.
         app.clock.advance(Duration::from_secs(6));
-        other.dispatch.drain().await.expect("dispatch");
+        other.drain().await.expect("dispatch");
         let before = handed(&app).await;
         assert!(before.len() > 20 && before.len() < WHOLE, "the other node takes part: {}", before.len());
         act(&app, &id, "pause").await.expect(200);
         for _ in 0..3 {
             app.clock.advance(SECOND);
-            other.dispatch.drain().await.expect("dispatch");
+            other.drain().await.expect("dispatch");
         }
         assert_eq!(handed(&app).await, before);
         let sent = before.len() as i64;
@@ -251,7 +251,7 @@ async fn every_node_obeys_a_pause_at_once() {
         act(&app, &id, "resume").await.expect(200);
         for _ in 0..25 {
             app.clock.advance(SECOND);
-            other.dispatch.drain().await.expect("dispatch");
+            other.drain().await.expect("dispatch");
             app.drain().await;
         }
         finish(&app).await;

@@ -19,7 +19,7 @@ pub(crate) async fn write(app: &TestApp, channel: Channel, from: &str, text: &st
     let place = (app.tenant(), connection, channel);
     let mut inbound = Inbound::text(place, id.to_string(), from.to_owned(), text.to_owned(), now);
     inbound.profile_name = name.map(str::to_owned);
-    app.node.dispatch.services().events.push(ProviderEvent::Inbound(inbound), Duration::ZERO);
+    app.node.events().push(ProviderEvent::Inbound(inbound), Duration::ZERO);
     app.drain().await;
 }
 
@@ -417,7 +417,7 @@ async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
         let mut tx = app.store().begin().await.expect("a transaction");
         tx.insert_erasure(&erasure, app.node.core.ids().clock.now()).await.expect("noted");
         tx.commit().await.expect("written");
-        let sweep = async || nuncio_core::contacts::sweep(app.store(), app.node.core.ids()).await.expect("a sweep");
+        let sweep = async || app.node.core.finish_erasures().await.expect("a sweep");
         sweep().await;
         assert_eq!(app.message(&sent).await["text"], "secret", "too early to be sure");
         app.clock.advance(Duration::from_secs(61));

@@ -57,6 +57,7 @@ impl House {
         let names = NameServer::start(NAMES).await;
         let mut options = Options::default();
         options.dispatch.guard.allow_loopback = true;
+        options.code_relay = config.code_relay().expect("a relay");
         let app = TestApp::with(backend, options).await;
         app.connect(Channel::Email, "smtp", settings(relay), json!({})).await;
         let name_servers = names.address.to_string();

@@ -320,7 +320,7 @@ async fn a_code_is_good_for_ten_minutes() {
     app.clock.advance(Duration::from_secs(600));
     let page = client.submit("code", &[("code", &code)]).await.expect(422);
     assert!(page.text.contains("The code is too old."), "{}", page.text);
-    app.node.dispatch.tick().await.expect("a tick");
+    app.node.tick().await.expect("a tick");
     client.go("resend", &[]).await;
     let new = client.code().await;
     assert_ne!(new, code);
@@ -556,7 +556,7 @@ async fn a_node_that_must_not_accept_loses_no_step() {
     app.clock.advance(Duration::from_secs(6)); // it could not show that it lives: no message is accepted
     let page = client.submit("details", &[("name", "Ada"), ("email", "a@example.org"), ("phone", PHONE)]).await.expect(503);
     assert_eq!(title(&page), "That did not work");
-    app.node.dispatch.tick().await.expect("a tick");
+    app.node.tick().await.expect("a tick");
     assert_eq!(title(&client.open().await), "Enter the code");
     client.go("resend", &[]).await;
     client.go("code", &[("code", &client.code().await)]).await;

@@ -120,7 +120,7 @@ fn file(bytes: usize) -> Value {
 /// Runs dispatch until it is so.
 async fn until(app: &TestApp, so: impl Fn() -> bool) {
     while !so() {
-        app.node.dispatch.tick().await.expect("dispatch");
+        app.node.tick().await.expect("dispatch");
         tokio::task::yield_now().await;
     }
 }

@@ -335,11 +335,11 @@ async fn of_two_nodes_one_renews() {
         let number = acquire(&app, FREE).await;
         app.clock.advance(DAY * 31);
         // Both nodes saw that it was due; the second comes when it is not any more.
-        let (ids, id) = (app.node.core.ids(), id(&number).parse().expect("an id"));
-        let renew = || nuncio_core::numbers::renew_number(app.store(), ids, app.tenant(), id);
+        let id = id(&number).parse().expect("an id");
+        let renew = || app.node.core.renew_number(app.tenant(), id);
         assert!(at_once(vec![renew(), renew(), renew()]).await.into_iter().all(|done| done.is_ok()));
         assert_eq!(get(&app, &number).await["nextRenewalDate"], "2026-03-01T00:00:00.000Z");
-        assert_eq!(nuncio_core::numbers::renew_due(app.store(), ids).await.ok(), Some(false));
+        assert_eq!(app.node.core.renew_numbers().await.ok(), Some(false));
     }
 }
 

@@ -33,7 +33,7 @@ async fn a_node_that_cannot_show_that_it_lives_accepts_nothing() {
     app.send("GET", "/readyz", &[], None).await.expect(503);
     let answer = app.post("/v1/messages", serde_json::json!({"to": "+34600111222", "text": "x"})).await.expect(503);
     assert!(!answer.header("retry-after").is_empty());
-    app.node.dispatch.tick().await.expect("a tick");
+    app.node.tick().await.expect("a tick");
     app.post("/v1/messages", serde_json::json!({"to": "+34600111222", "text": "x"})).await.expect(202);
 }
 

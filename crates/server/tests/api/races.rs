@@ -77,7 +77,7 @@ async fn of_a_cancel_and_a_send_one_wins() {
             };
             // Half of them race against the search for what is due, and half against the attempts.
             let mut cancels: Vec<_> = ids[..10].iter().map(cancel).collect();
-            app.node.dispatch.tick().await.expect("dispatch");
+            app.node.tick().await.expect("dispatch");
             cancels.extend(ids[10..].iter().map(cancel));
             app.drain().await;
             for (id, cancel) in ids.iter().zip(cancels) {

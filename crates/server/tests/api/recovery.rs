@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{Account, Adapter, AdapterFactory, Capabilities, Field, Registry, Scope, SendRequest, Services, TemplateApi, Verdict};
-use nuncio_core::Outbound as _;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, Template};
 use nuncio_domain::{Channel, FieldError, MessageType};
@@ -345,16 +344,16 @@ async fn what_waits_for_a_connection_that_was_removed_takes_its_fallback_or_fail
 async fn another_node_too_stops_using_a_connection_that_was_removed() {
     let app = TestApp::start().await;
     let other = app.another_node().await;
-    other.dispatch.start().await.expect("it enters");
+    other.start().await.expect("it enters");
     let world = app.node.core.world(app.tenant()).await.expect("the test world");
     let sms = world.connections.iter().find(|c| c.channel == Channel::Sms).expect("a connection");
     assert!(other.dispatch.reserve(app.tenant(), sms, false, 0).is_some(), "its lane is open");
     let id = app.send_message(in_an_hour("+34600111222")).await;
     remove(&app, "sms").await;
     app.clock.advance(Duration::from_secs(2));
-    other.dispatch.tick().await.expect("a round");
+    other.tick().await.expect("a round");
     app.clock.advance(Duration::from_secs(3_600));
-    other.dispatch.drain().await.expect("rounds");
+    other.drain().await.expect("rounds");
     let mut tx = app.store().read().await.expect("a reader");
     let message = tx.lookup_message(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("a message");
     assert_eq!(message.state.status.as_str(), "failed");
@@ -410,7 +409,7 @@ async fn a_node_shows_that_it_lives_whatever_else_fails() {
     remove(&app, "sms").await;
     app.faults.steps_left.store(0, Ordering::Release);
     app.clock.advance(Duration::from_secs(3_600));
-    assert!(app.node.dispatch.tick().await.is_err());
+    assert!(app.node.tick().await.is_err());
     app.get("/readyz").await.expect(200);
 }
 
@@ -453,7 +452,7 @@ async fn an_attempt_that_takes_long_is_nobody_else_s() {
     provider.called(1).await;
     for _ in 0..6 {
         app.clock.advance(Duration::from_secs(10));
-        app.node.dispatch.tick().await.expect("a round");
+        app.node.tick().await.expect("a round");
     }
     provider.open();
     app.drain().await;
@@ -473,7 +472,7 @@ async fn what_a_forgotten_node_owns_is_taken_over() {
         app.sql("UPDATE states SET owner = 77, revision = revision + 1").await;
         app.sql("UPDATE agenda SET owner = 77").await;
         app.clock.advance(Duration::from_secs(10));
-        app.node.dispatch.tick().await.expect("a round");
+        app.node.tick().await.expect("a round");
         let message = app.message(&id).await;
         assert_eq!(message["attempts"][0]["status"], "unknown", "{message}");
         provider.open();
@@ -528,6 +527,6 @@ async fn all_keys_whose_time_is_over_are_forgotten_in_one_go() {
         tx.find_message_by_idempotency_key(app.tenant(), nuncio_store::Operation::SendMessage, key).await.expect("a look").is_some()
     };
     assert!(known("2500").await);
-    app.node.dispatch.purge().await.expect("purged");
+    app.node.purge().await.expect("purged");
     assert!(!known("2500").await && !known("1").await);
 }

@@ -9,11 +9,11 @@ use serde_json::json;
 async fn a_node_that_signed_off_does_not_come_back() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        app.node.dispatch.stop(Duration::ZERO).await;
+        app.node.stop(Duration::ZERO).await;
         // Its loops may have one more round before they see the sign.
         for _ in 0..3 {
             app.clock.advance(Duration::from_secs(2));
-            app.node.dispatch.tick().await.expect("dispatch");
+            app.node.tick().await.expect("dispatch");
         }
         let nodes = app.store().read().await.expect("a reader").list_nodes().await.expect("nodes");
         assert_eq!(nodes.iter().map(|node| node.dead).collect::<Vec<_>>(), [true], "{nodes:?}");
@@ -27,9 +27,9 @@ async fn a_node_that_is_declared_dead_while_it_stops_does_not_register_again() {
     // It sees that it is to stop before its next beat, and is not through yet.
     app.sql("UPDATE nodes SET dead = 1").await;
     app.clock.advance(Duration::from_secs(2));
-    app.node.dispatch.stop(Duration::ZERO).await;
+    app.node.stop(Duration::ZERO).await;
     app.clock.advance(Duration::from_secs(2));
-    app.node.dispatch.tick().await.expect("dispatch");
+    app.node.tick().await.expect("dispatch");
     let nodes = app.store().read().await.expect("a reader").list_nodes().await.expect("nodes");
     assert_eq!(nodes.iter().map(|node| node.dead).collect::<Vec<_>>(), [true], "{nodes:?}");
 }

@@ -41,7 +41,7 @@ async fn after_ten_times_its_retention_a_database_is_no_larger() {
             sizes.push(size(&app, backend).await);
             app.advance(31 * DAY).await;
             app.node.dispatch.forget_old().await.expect("forgotten");
-            app.node.dispatch.purge().await.expect("purged");
+            app.node.purge().await.expect("purged");
             assert_eq!(app.get("/v1/messages").await.expect(200).json()["items"], json!([]));
             assert_eq!(app.get("/v1/events").await.expect(200).json()["items"], json!([]));
         }

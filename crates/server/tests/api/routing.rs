@@ -164,13 +164,13 @@ async fn the_live_window_opens_with_an_inbound_message() {
     let connection = world.connections.iter().find(|c| c.channel == Channel::Whatsapp).expect("a connection").id;
     let place = (app.project.live, connection, Channel::Whatsapp);
     let inbound = nuncio_channel::Inbound::text(place, "in-1".into(), recipient.identifier.clone(), "hello".into(), app.clock.now());
-    app.node.dispatch.services().events.push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
+    app.node.events().push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
     app.drain().await;
     let open = send("whatsapp").await.expect(200).json();
     assert_eq!((&open["plan"]["window"]["open"], &open["plan"]["window"]["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")));
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "whatsapp");
     app.clock.advance(Duration::from_secs(86_400));
-    app.node.dispatch.tick().await.expect("a beat");
+    app.node.tick().await.expect("a beat");
     assert_eq!(send("auto").await.expect(200).json()["plan"]["channel"], "sms");
 }
 
@@ -196,7 +196,7 @@ async fn instagram_has_a_window_of_its_own() {
             let connection = world.connections.iter().find(|c| c.channel == channel).expect("a connection").id;
             let place = (app.project.live, connection, channel);
             let inbound = nuncio_channel::Inbound::text(place, format!("{channel}-1"), ada.into(), "hello".into(), app.clock.now());
-            app.node.dispatch.services().events.push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
+            app.node.events().push(nuncio_channel::ProviderEvent::Inbound(inbound), Duration::ZERO);
             app.drain().await;
         };
         write(Channel::Telegram).await;
@@ -208,7 +208,7 @@ async fn instagram_has_a_window_of_its_own() {
         assert_eq!((&window["open"], &window["expiresAt"]), (&json!(true), &json!("2026-01-02T00:00:00.000Z")), "{open}");
         send("instagram", "/v1/messages").await.expect(202);
         app.clock.advance(Duration::from_secs(86_400));
-        app.node.dispatch.tick().await.expect("a beat");
+        app.node.tick().await.expect("a beat");
         send("instagram", "/v1/messages").await.expect(400);
     }
 }

@@ -160,7 +160,7 @@ async fn a_revoked_key_ends_its_stream() {
         send(&app).await;
         assert_eq!(stream.take(4).await[3].event, "message.delivered");
         app.clock.advance(Duration::from_secs(1));
-        app.node.dispatch.tick().await.expect("a beat");
+        app.node.tick().await.expect("a beat");
         assert_eq!(stream.next().await, None);
     }
 }
@@ -172,6 +172,6 @@ async fn streams_end_when_the_server_stops() {
     let mut stream = Frames::open(&app, &app.test_key, None).await;
     send(&app).await;
     stream.take(4).await;
-    app.node.dispatch.stop(Duration::ZERO).await;
+    app.node.stop(Duration::ZERO).await;
     assert_eq!(stream.next().await, None);
 }

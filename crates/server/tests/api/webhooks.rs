@@ -309,7 +309,7 @@ async fn the_log_is_paged_newest_first_without_gaps() {
 /// Without waiting for webhooks.
 async fn until_delivered(app: &TestApp, id: &str) {
     while app.message(id).await["status"] != "delivered" {
-        app.node.dispatch.tick().await.expect("dispatch");
+        app.node.tick().await.expect("dispatch");
         tokio::task::yield_now().await;
     }
 }
@@ -342,10 +342,10 @@ async fn what_piled_up_is_told_in_order() {
             until_delivered(&app, &id).await;
             app.clock.advance(Duration::from_millis(1));
         }
-        app.node.dispatch.tick().await.expect("dispatch");
+        app.node.tick().await.expect("dispatch");
         // Those that waited for so long are written as deliveries to come: some in this round, the rest in the next ones.
         app.clock.advance(Duration::from_secs(2));
-        app.node.dispatch.tick().await.expect("dispatch");
+        app.node.tick().await.expect("dispatch");
         if crashes {
             app.crash().await;
         }
@@ -381,7 +381,7 @@ async fn a_new_reader_reads_on_before_it_makes_what_was_put_off() {
         until_delivered(&app, &id).await;
         for _ in 0..3 {
             app.clock.advance(Duration::from_secs(2));
-            app.node.dispatch.tick().await.expect("dispatch");
+            app.node.tick().await.expect("dispatch");
         }
         // The node dies when of all this only the second event was written.
         app.sql("DELETE FROM deliveries WHERE sequence <> 2").await;

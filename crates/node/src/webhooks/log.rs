@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nuncio_core::events::{self, Event};
 use nuncio_core::webhooks::{Targets, delivery_id};
+use nuncio_dispatch::LogFlags;
 use nuncio_domain::config::World;
 use nuncio_domain::webhook::DeliveryStatus;
 use nuncio_domain::{DeliveryId, SenderId, TenantId, Timestamp};
@@ -63,8 +63,8 @@ pub(crate) struct Log {
     /// Up to here another reader may have made deliveries that the place does not show.
     taken_over: Position,
     pub(super) inner: Mutex<Inner>,
-    /// Somebody here says that it has grown.
-    grown: AtomicBool,
+    /// What changed since the last look.
+    flags: Arc<LogFlags>,
 }
 
 #[derive(Debug, Default)]
@@ -107,23 +107,10 @@ pub(super) struct Flight {
 }
 
 impl Log {
-    pub(super) fn new(tenant: TenantId, fence: i64, read: Position, end: Position, waiting: Vec<Key>) -> Self {
+    pub(super) fn new(tenant: TenantId, fence: i64, read: Position, end: Position, waiting: Vec<Key>, flags: Arc<LogFlags>) -> Self {
         let with_backlog = |key| (key, Endpoint::with_backlog());
         let inner = Inner { read, endpoints: waiting.into_iter().map(with_backlog).collect(), ..Inner::default() };
-        Self { tenant, fence, taken_over: end, inner: Mutex::new(inner), grown: AtomicBool::new(true) }
-    }
-
-    /// It has grown.
-    pub(super) fn grow(&self) {
-        self.grown.store(true, Ordering::Release);
-    }
-
-    /// Something may be due that was not.
-    pub(super) fn look(&self) {
-        self.grow();
-        for endpoint in self.inner.lock().endpoints.values_mut() {
-            endpoint.look_again();
-        }
+        Self { tenant, fence, taken_over: end, inner: Mutex::new(inner), flags }
     }
 
     /// Has webhooks and senders read anew before the log is read on.
@@ -181,13 +168,16 @@ impl Shared {
     }
 
     async fn try_follow(self: &Arc<Self>, log: &Arc<Log>, look: bool) -> Result<bool> {
+        if log.flags.take_deliveries() {
+            log.inner.lock().endpoints.values_mut().for_each(Endpoint::look_again);
+        }
         let Some(mut config) = self.config_of(log).await? else { return Ok(false) };
         if self.note_webhooks(log, &config).await? {
             let Some(newer) = self.config_of(log).await? else { return Ok(false) };
             config = newer;
         }
         let mut busy = self.save(log).await?;
-        if !self.is_stopping() {
+        if !self.dispatch.is_stopping() {
             busy |= self.read_on(log, &config, look).await?;
             busy |= self.take_due(log, &config).await?;
             self.start_posts(log);
@@ -217,7 +207,7 @@ impl Shared {
             if is_full(inner.endpoints.values().fold((0, 0), |(count, bytes), e| (count + e.waiting, bytes + e.bytes))) {
                 return Ok(false);
             }
-            let told = log.grown.swap(false, Ordering::AcqRel);
+            let told = log.flags.take_grown();
             if !told && !look && now < inner.read_next {
                 return Ok(false);
             }
@@ -411,7 +401,7 @@ impl Shared {
                 drop(inner);
                 if !holds {
                     tracing::warn!(tenant = log.tenant.0, "another node reads this world's log now");
-                    self.webhooks.logs.lock().remove(&log.tenant);
+                    self.drop_log(log.tenant);
                 }
                 Ok(!rows.is_empty())
             }

@@ -129,7 +129,7 @@ impl Shared {
                 }
             }
         }
-        self.webhooks.wake.notify_one();
+        self.dispatch.logs().wake();
     }
 
     /// Writes since when webhooks fail, and switches off those that failed for too long or are gone. Answers whether anything was written.

@@ -12,16 +12,14 @@ mod post;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use nuncio_dispatch::is_in;
 use nuncio_domain::TenantId;
 use nuncio_store::{LogReader, Result};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use crate::Shared;
-use crate::nodes::is_in;
 use log::Log;
 
 /// How often a node looks which logs are its own.
@@ -33,32 +31,6 @@ pub(crate) struct Webhooks {
     logs: Mutex<HashMap<TenantId, Arc<Log>>>,
     /// When the node last looked which logs are its own. Held during a round: there is one at a time.
     round: tokio::sync::Mutex<Option<Duration>>,
-    changed: AtomicBool,
-    wake: Notify,
-}
-
-impl Webhooks {
-    /// A world's log has grown.
-    pub(crate) fn grown(&self, tenant: TenantId) {
-        if let Some(log) = self.logs.lock().get(&tenant) {
-            log.grow();
-            self.wake.notify_one();
-        }
-    }
-
-    /// A world's log has grown, or a delivery is to be made again.
-    pub(crate) fn told(&self, tenant: TenantId) {
-        if let Some(log) = self.logs.lock().get(&tenant) {
-            log.look();
-            self.wake.notify_one();
-        }
-    }
-
-    /// Webhooks were set up, changed or removed.
-    pub(crate) fn changed(&self) {
-        self.changed.store(true, Ordering::Release);
-        self.wake.notify_one();
-    }
 }
 
 impl Shared {
@@ -67,7 +39,7 @@ impl Shared {
     pub(crate) async fn post_events(self: &Arc<Self>, look: bool) -> Result<bool> {
         let mut looked_at = self.webhooks.round.lock().await;
         let now = self.ids.clock.monotonic();
-        if self.webhooks.changed.swap(false, Ordering::AcqRel) || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
+        if self.dispatch.logs().take_webhooks_changed() || looked_at.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
             self.divide_logs().await?;
             *looked_at = Some(now);
         }
@@ -83,10 +55,10 @@ impl Shared {
     pub(crate) async fn run_webhooks(self: Arc<Self>) {
         const IDLE: Duration = Duration::from_millis(50);
         const BUSY: Duration = Duration::from_millis(2);
-        while !self.is_stopping() {
+        while !self.dispatch.is_stopping() {
             match self.post_events(false).await {
                 Ok(true) => tokio::time::sleep(BUSY).await,
-                Ok(false) => drop(tokio::time::timeout(IDLE, self.webhooks.wake.notified()).await),
+                Ok(false) => drop(tokio::time::timeout(IDLE, self.dispatch.logs().signalled()).await),
                 Err(error) => {
                     tracing::warn!(%error, "a round of webhooks failed; it is tried again");
                     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -99,6 +71,7 @@ impl Shared {
     pub(crate) async fn leave_logs(self: &Arc<Self>) -> Result<()> {
         let logs: Vec<_> = self.webhooks.logs.lock().drain().map(|(_, log)| log).collect();
         for log in logs {
+            self.dispatch.logs().remove(log.tenant);
             while self.save(&log).await? {}
             self.give_up(&log).await?;
         }
@@ -108,15 +81,17 @@ impl Shared {
     /// Takes the logs that are this node's and leaves those that are no longer.
     async fn divide_logs(&self) -> Result<()> {
         let readers = self.store.read().await?.log_readers().await?;
-        let shards = self.shards();
+        let shards = self.dispatch.shards();
         let is_mine = |tenant: TenantId| is_in(&shards, tenant);
-        self.webhooks.logs.lock().retain(|tenant, log| readers.iter().any(|r| r.tenant == *tenant && r.fence == log.fence));
+        let is_held = |log: &Log| readers.iter().any(|r| r.tenant == log.tenant && r.fence == log.fence);
+        let lost: Vec<TenantId> = self.webhooks.logs.lock().values().filter(|log| !is_held(log)).map(|log| log.tenant).collect();
+        lost.into_iter().for_each(|tenant| self.drop_log(tenant));
         for reader in readers {
             let held = self.webhooks.logs.lock().get(&reader.tenant).cloned();
             match held {
                 Some(log) if !is_mine(reader.tenant) && log.is_idle() => {
                     self.give_up(&log).await?;
-                    self.webhooks.logs.lock().remove(&reader.tenant);
+                    self.drop_log(reader.tenant);
                 }
                 Some(log) => log.distrust_config(),
                 None if is_mine(reader.tenant) && self.is_free(&reader) => self.take(&reader).await?,
@@ -128,20 +103,27 @@ impl Shared {
 
     /// Whether nobody who lives reads the log.
     fn is_free(&self, reader: &LogReader) -> bool {
-        reader.owner.is_none_or(|owner| owner == self.node() || self.config.sole || !self.peers.lock().contains_key(&owner))
+        reader.owner.is_none_or(|owner| owner == self.dispatch.node() || !self.dispatch.is_alive(owner))
     }
 
     async fn take(&self, reader: &LogReader) -> Result<()> {
         let mut tx = self.store.begin().await?;
-        let fence = tx.claim_log(reader.tenant, reader.fence, Some(self.node())).await?;
+        let fence = tx.claim_log(reader.tenant, reader.fence, Some(self.dispatch.node())).await?;
         let end = tx.log_end(reader.tenant).await?;
         let waiting = tx.waiting_webhooks(reader.tenant).await?;
         tx.commit().await?;
         if let Some(fence) = fence {
-            let log = Arc::new(Log::new(reader.tenant, fence, reader.read, end, waiting));
+            let flags = self.dispatch.logs().register(reader.tenant);
+            let log = Arc::new(Log::new(reader.tenant, fence, reader.read, end, waiting, flags));
             self.webhooks.logs.lock().insert(reader.tenant, log);
         }
         Ok(())
+    }
+
+    /// Stops reading a log.
+    pub(crate) fn drop_log(&self, tenant: TenantId) {
+        self.dispatch.logs().remove(tenant);
+        self.webhooks.logs.lock().remove(&tenant);
     }
 
     async fn give_up(&self, log: &Log) -> Result<()> {

@@ -3,6 +3,8 @@
 //! Blob: key id (4 bytes), nonce (24 random bytes), ciphertext with tag. The row's identity is authenticated with it, so that a
 //! blob copied to another row does not open. To rotate, put the new key first and keep the old ones until all is sealed anew.
 
+mod mac;
+
 use std::fmt;
 
 use base64::Engine as _;
@@ -13,7 +15,7 @@ use nuncio_domain::{ConnectionId, Entropy, InvitationId, Redacted, SenderId, Ten
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::mac::mac;
+pub use mac::mac;
 
 /// Seals with the first key, opens with any.
 #[derive(Clone, Debug)]

@@ -1,0 +1,133 @@
+//! Takes provider events from the adapters and hands them to the use cases: at once, or after the time that the adapter asks for.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_channel::{EventSink, ProviderEvent, Unrecorded};
+use nuncio_core::Core;
+use nuncio_dispatch::{Dispatch, Tracker, Working};
+use nuncio_domain::Ids;
+use nuncio_store::StoreError;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long to wait before an event that could not be written is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Where adapters put their events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    queue: mpsc::UnboundedSender<Job>,
+    tracker: Tracker,
+    ids: Ids,
+    delayed: Mutex<Delayed>,
+}
+
+/// An event on its way, counted as work under way.
+#[derive(Debug)]
+pub(crate) struct Job {
+    event: ProviderEvent,
+    /// Who waits until it is written; the event is tried again until it is written if nobody does.
+    recorded: Option<oneshot::Sender<Result<(), Unrecorded>>>,
+    working: Working,
+}
+
+#[derive(Debug, Default)]
+struct Delayed {
+    /// Monotonic due time and order of arrival.
+    order: BinaryHeap<Reverse<(Duration, u64)>>,
+    events: HashMap<u64, ProviderEvent>,
+    next: u64,
+}
+
+/// Makes the queue of a node: what adapters write to, and what [`apply_all`] reads.
+pub(crate) fn queue(tracker: Tracker, ids: Ids) -> (Arc<Events>, mpsc::UnboundedReceiver<Job>) {
+    let (queue, jobs) = mpsc::unbounded_channel();
+    (Arc::new(Events { queue, tracker, ids, delayed: Mutex::default() }), jobs)
+}
+
+impl Events {
+    /// Queues the delayed events whose time has come; returns whether there were any.
+    pub(crate) fn release_due(&self) -> bool {
+        let now = self.ids.clock.monotonic();
+        let mut due = Vec::new();
+        {
+            let mut delayed = self.delayed.lock();
+            while let Some(Reverse((at, number))) = delayed.order.peek().copied() {
+                if at > now {
+                    break;
+                }
+                delayed.order.pop();
+                due.extend(delayed.events.remove(&number));
+            }
+        }
+        let any = !due.is_empty();
+        due.into_iter().for_each(|event| self.enqueue(event, None));
+        any
+    }
+
+    /// Queues an event. After the node has ended there is no reader: the event is dropped, and who waits for it learns so.
+    fn enqueue(&self, event: ProviderEvent, recorded: Option<oneshot::Sender<Result<(), Unrecorded>>>) {
+        let _ = self.queue.send(Job { event, recorded, working: self.tracker.begin() });
+    }
+}
+
+#[async_trait]
+impl EventSink for Events {
+    fn push(&self, event: ProviderEvent, after: Duration) {
+        if after.is_zero() {
+            return self.enqueue(event, None);
+        }
+        let mut delayed = self.delayed.lock();
+        let number = delayed.next;
+        delayed.next += 1;
+        delayed.order.push(Reverse((self.ids.clock.monotonic() + after, number)));
+        delayed.events.insert(number, event);
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
+        let (recorded, answer) = oneshot::channel();
+        self.enqueue(event, Some(recorded));
+        answer.await.unwrap_or(Err(Unrecorded))
+    }
+}
+
+/// Applies queued events side by side, until it is dropped.
+pub(crate) async fn apply_all(mut jobs: mpsc::UnboundedReceiver<Job>, core: Core, dispatch: Dispatch) {
+    while let Some(job) = jobs.recv().await {
+        let (core, dispatch) = (core.clone(), dispatch.clone());
+        tokio::spawn(async move {
+            let Job { event, recorded, working: _working } = job;
+            match recorded {
+                Some(recorded) => drop(recorded.send(record(&core, &dispatch, event).await)),
+                None => insist(&core, &dispatch, event).await,
+            }
+        });
+    }
+}
+
+async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent) -> Result<(), Unrecorded> {
+    if dispatch.is_stopping() {
+        return Err(Unrecorded);
+    }
+    core.receive(event).await.map_err(|error| {
+        tracing::warn!(%error, "failed to write a provider event; the provider is asked to send it again");
+        Unrecorded
+    })
+}
+
+/// Writes an event, however long it takes: what was sent once must not be lost while the process lives.
+async fn insist(core: &Core, dispatch: &Dispatch, event: ProviderEvent) {
+    loop {
+        match core.receive(event.clone()).await {
+            Ok(()) => return,
+            Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !dispatch.is_stopping() => {
+                tokio::time::sleep(RETRY).await;
+            }
+            Err(error) => return tracing::error!(%error, "failed to write a provider event"),
+        }
+    }
+}
