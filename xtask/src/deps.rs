@@ -50,15 +50,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "nuncio-node",
-        may_use: &[
-            "nuncio-domain",
-            "nuncio-store",
-            "nuncio-channel",
-            "nuncio-net",
-            "nuncio-secrets",
-            "nuncio-dispatch",
-            "nuncio-core",
-        ],
+        may_use: &["nuncio-domain", "nuncio-store", "nuncio-channel", "nuncio-net", "nuncio-secrets", "nuncio-dispatch", "nuncio-core"],
         never: &["sqlx", "rusqlite", "axum"],
     },
     Rule { name: "nuncio-api", may_use: &["nuncio-domain", "nuncio-core"], never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre"] },

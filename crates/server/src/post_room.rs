@@ -14,13 +14,13 @@ use nuncio_core::Core;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::{Channel, ConnectionId, MessageId, TenantId};
+use nuncio_node::Node;
 use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::EmailConfig;
-use nuncio_node::Node;
 
 /// The listener for mail.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_domain::Ids;
+use nuncio_node::Node;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -14,7 +15,6 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::data::{DataDir, Lock};
 use crate::post_room::PostRoom;
-use nuncio_node::Node;
 
 use crate::wiring;
 use crate::{admin, http, system};

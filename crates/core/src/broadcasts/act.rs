@@ -8,8 +8,8 @@ use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Res
 use super::change::fingerprint;
 use super::command::{ScheduleBroadcast, SendBroadcast};
 use super::view::BroadcastView;
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 use crate::messages::routing;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// Escalated broadcasts that are shown to an operator at once.
 const ESCALATED: u32 = 100;

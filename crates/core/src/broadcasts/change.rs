@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
-use crate::{Core, StoreResultExt as _, once};
+use crate::base::{Core, StoreResultExt as _, once};
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;

@@ -3,7 +3,7 @@
 use nuncio_domain::broadcast::{Broadcast, BroadcastType};
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
-use crate::messages::content::Faults;
+use crate::base::{Faults, check_metadata};
 use crate::messages::{SendMessage, routing, validate};
 
 /// A message of the broadcast, without a recipient.
@@ -48,7 +48,7 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
             }
         }
     }
-    validate::metadata(broadcast.body.metadata.as_ref(), &mut errors);
+    check_metadata(broadcast.body.metadata.as_ref(), &mut errors);
     let mut seen = Vec::new();
     errors.retain(|error| {
         let new = !seen.contains(&error.path);

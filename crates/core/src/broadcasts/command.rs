@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::patch::given;
+use crate::base::patch::given;
 
 /// A broadcast to make.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
-use crate::list::{self, Listed};
-use crate::once::{self, Repeat};
+use crate::base::list::{self, Listed};
+use crate::base::once::{self, Repeat};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id, rights};
 use crate::templates::render;
-use crate::{Caller, Core, StoreResultExt as _, parse_id, rights};
 
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]

@@ -16,10 +16,10 @@ use nuncio_store::{Accepted, NewBroadcastContact};
 
 use super::check;
 use super::contacts::merged;
+use crate::base::{Core, StoreResultExt as _};
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, PlanOptions, Planned};
 use crate::messages::routing::Known;
-use crate::{Core, StoreResultExt as _};
 
 /// Recipients of one step, and steps of one round.
 const CHUNK: u32 = 200;

@@ -9,8 +9,8 @@ use nuncio_store::Operation as Guarded;
 use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
-use crate::list::{self, Listed};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
+use crate::base::list::{self, Listed};
+use crate::base::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;

@@ -15,9 +15,9 @@ use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 use super::change::fingerprint;
 use super::check;
 use super::hand_over::Mould;
+use crate::base::{Core, StoreResultExt as _};
 use crate::billing::{self, Reference};
 use crate::messages::routing::{self, Known, Window};
-use crate::{Core, StoreResultExt as _};
 
 /// Recipients that are looked at in one step.
 const PAGE: u32 = 1_000;

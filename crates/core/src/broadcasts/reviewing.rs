@@ -6,8 +6,8 @@ use nuncio_domain::broadcast::{Broadcast, Operation};
 use super::act::is_ahead;
 use super::change::fingerprint;
 use super::contacts::merged;
+use crate::base::{Core, StoreResultExt as _};
 use crate::review::{self, Subject};
-use crate::{Core, StoreResultExt as _};
 
 /// Of how many recipients the values of variables are looked at.
 const SAMPLE: u32 = 100;

@@ -12,7 +12,7 @@ use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
 use nuncio_store::{DueBroadcast, Transition};
 
 use super::hand_over::Round;
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// For how long a node has a broadcast to itself.
 const LEASE: Duration = Duration::from_secs(5);

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::marks;
+use crate::base::marks;
 
 /// A broadcast.
 #[derive(Clone, Debug, Serialize, ToSchema)]

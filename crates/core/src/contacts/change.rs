@@ -15,8 +15,7 @@ use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
-use crate::messages::{Faults, check_metadata};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
+use crate::base::{Caller, Core, Faults, StoreResultExt as _, check_metadata, once, parse_id, rights};
 
 /// A channel as a caller wrote it, read.
 #[derive(Clone, Debug)]

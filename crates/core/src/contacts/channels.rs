@@ -10,8 +10,7 @@ use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::messages::{Faults, check_metadata};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
+use crate::base::{Caller, Core, Faults, StoreResultExt as _, check_metadata, once, parse_id, rights};
 
 impl Core {
     /// `POST /v1/contacts/{id}/channels`.

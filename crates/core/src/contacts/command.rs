@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::view::ContactChannelType;
-use crate::patch;
+use crate::base::patch;
 
 /// A new contact.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -16,7 +16,7 @@ use nuncio_domain::{ContactId, Ids, Permission, Recipient, Result, TenantId, Tim
 use nuncio_store::{Erasure, Store, Transition, Tx};
 
 use super::lock;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// Messages of one step.
 const STEP: u32 = 100;

@@ -12,7 +12,7 @@ use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 impl Core {
     /// `POST /v1/contacts/{id}/merge`: one transaction. An identifier is one address whoever it belongs to, so that moving the

@@ -6,6 +6,8 @@ mod command;
 mod erase;
 mod merge;
 mod read;
+pub mod suppressions;
+pub mod unsubscribe;
 mod view;
 
 use nuncio_domain::contact::Contact;
@@ -16,7 +18,7 @@ pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, Mer
 pub(crate) use read::{people, views};
 pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};
 
-use crate::StoreResultExt as _;
+use crate::base::StoreResultExt as _;
 
 /// The channels that contacts have, in the order in which they are listed.
 pub(crate) const CHANNELS: [Channel; 6] =

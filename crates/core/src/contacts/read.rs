@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::command::ListContacts;
 use super::view::{ContactView, Person};
-use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
 
 /// Contacts of one name that are looked at to find two that are one person.
 const NAMESAKES: u32 = 10;

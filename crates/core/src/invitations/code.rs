@@ -7,11 +7,11 @@ use nuncio_domain::invitation::{Invitation, SentCode};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::message::{OnUnknown, Status};
 use nuncio_domain::{Environment, Error, Permission, Permissions, Redacted, Result, TenantId, Timestamp, limits};
+use nuncio_secrets::mac;
 use subtle::ConstantTimeEq as _;
 
+use crate::base::{Caller, Core};
 use crate::messages::{SendMessage, SendOptions};
-use crate::{Caller, Core};
-use nuncio_secrets::mac;
 
 /// A new code: what goes out, and what is kept.
 pub(super) struct NewCode {

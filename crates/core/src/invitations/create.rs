@@ -10,6 +10,8 @@ use nuncio_domain::number::NumberStatus;
 use nuncio_domain::{
     Error, FieldError, InvitationId, Permission, PhoneNumberId, Redacted, Result, TenantId, Timestamp, address, limits, line,
 };
+use nuncio_secrets::Row;
+use nuncio_secrets::mac;
 use nuncio_store::{Operation, Tx};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -18,8 +20,8 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
-use crate::{Caller, Core, Row, StoreResultExt as _, list, numbers, once, parse_id, rights};
-use nuncio_secrets::mac;
+use crate::base::{Caller, Core, StoreResultExt as _, list, once, parse_id, rights};
+use crate::numbers;
 
 /// 32 bytes in base64.
 const RANDOM_LENGTH: usize = 43;

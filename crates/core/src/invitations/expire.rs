@@ -4,7 +4,7 @@ use nuncio_domain::invitation::InvitationStatus;
 use nuncio_domain::{InvitationId, Result, TenantId};
 
 use super::status;
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// Invitations of one round.
 const ROUND: u32 = 100;

@@ -13,7 +13,8 @@ use subtle::ConstantTimeEq as _;
 
 use super::create::hash;
 use super::status;
-use crate::{Core, StoreResultExt as _, numbers};
+use crate::base::{Core, StoreResultExt as _};
+use crate::numbers;
 
 /// An invitation as its client sees it.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 
 use super::status;
 use super::view::InvitationView;
-use crate::{Caller, Core, Listed, StoreResultExt as _, list, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
 
 /// Which invitations, and which page of them.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

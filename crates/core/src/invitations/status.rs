@@ -8,7 +8,7 @@ use nuncio_store::{NewEvent, Occurrence, Tx};
 use serde_json::{Map, Value};
 
 use super::view::InvitationView;
-use crate::StoreResultExt as _;
+use crate::base::StoreResultExt as _;
 
 /// Gives a locked invitation another status, and writes it with its event.
 pub(super) async fn change(

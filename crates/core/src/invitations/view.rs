@@ -3,10 +3,11 @@
 use nuncio_domain::id::Id as _;
 use nuncio_domain::invitation::{Invitation, InvitationStatus};
 use nuncio_domain::{InvitationId, PhoneNumberId, SenderId, TenantId, Timestamp};
+use nuncio_secrets::Row;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{Core, Row};
+use crate::base::Core;
 
 /// The name of the token among the sealed values of its row.
 pub(super) const TOKEN: &str = "token";

@@ -7,13 +7,13 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Attachment, AttachmentSource, Message};
 use nuncio_domain::{AttachmentId, ConnectionId, Error, MessageId, Permission, Redacted, Result, TenantId, Timestamp, limits};
+use nuncio_secrets::mac;
 use serde::Serialize;
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
-use nuncio_secrets::mac;
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// A file of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -66,7 +66,7 @@ struct Target {
 
 /// Makes and reads the tokens of links.
 #[derive(Clone, Debug)]
-pub(crate) struct Links {
+struct Links {
     key: Redacted<[u8; 32]>,
 }
 
@@ -74,7 +74,7 @@ const TAG: usize = 16;
 const PLAIN: usize = 8 + 16 + 16 + 8 + 8;
 
 impl Links {
-    pub(crate) const fn new(key: Redacted<[u8; 32]>) -> Self {
+    const fn new(key: Redacted<[u8; 32]>) -> Self {
         Self { key }
     }
 
@@ -139,7 +139,7 @@ impl Core {
             size: attachment.size,
             content_id: attachment.content_id.clone(),
             is_inline: attachment.content_id.is_some(),
-            download_url: kept.then(|| format!("{}/attachments/{}", self.inner.public_url, self.inner.links.make(target, until))),
+            download_url: kept.then(|| format!("{}/attachments/{}", self.inner.public_url, self.links().make(target, until))),
             created_at: attachment.id.created_at(),
         }
     }
@@ -175,8 +175,12 @@ impl Core {
         Ok(fetched.map_err(|failure| Error::unavailable(&failure.message))?.bytes)
     }
 
+    fn links(&self) -> Links {
+        Links::new(self.inner.sealer.derive(b"attachments"))
+    }
+
     fn open_link(&self, token: &str) -> Result<Target> {
-        self.inner.links.read(token, self.ids().clock.now()).ok_or_else(|| Error::not_found("attachment"))
+        self.links().read(token, self.ids().clock.now()).ok_or_else(|| Error::not_found("attachment"))
     }
 }
 

@@ -6,7 +6,7 @@ use nuncio_domain::{Error, MessageId, Permission, Result};
 use nuncio_store::{Transition, Transitioned};
 
 use super::view::MessageView;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 impl Core {
     /// Stops a message that was not handed to a provider yet.

@@ -1,7 +1,9 @@
 //! Which content fields a message type uses, and what each must hold.
 
 use nuncio_domain::message::{Content, CtaHeaderType};
-use nuncio_domain::{FieldError, MessageType, limits, line};
+use nuncio_domain::{FieldError, MessageType, limits};
+
+use crate::base::Faults;
 
 /// What a type uses: required fields, then optional ones. Of `a|b` exactly one is required.
 struct Uses(&'static [&'static str], &'static [&'static str]);
@@ -143,55 +145,6 @@ fn list(content: &Content, faults: &mut Faults<'_>) {
             faults.length(&format!("{path}.id"), Some(&row.id), 1, limits::BUTTON_ID);
             faults.length(&format!("{path}.title"), Some(&row.title), 1, limits::ROW_TITLE);
             faults.length(&format!("{path}.description"), row.description.as_deref(), 0, limits::ROW_DESCRIPTION);
-        }
-    }
-}
-
-/// Gathers faults.
-pub(crate) struct Faults<'a> {
-    pub(crate) errors: &'a mut Vec<FieldError>,
-}
-
-impl Faults<'_> {
-    pub(crate) fn push(&mut self, path: &str, message: impl Into<String>) {
-        self.errors.push(FieldError::new(path, message));
-    }
-
-    /// Counts Unicode code points.
-    pub(crate) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
-        let Some(value) = value else { return };
-        if value.len() >= least && value.len() <= most && least <= 1 {
-            return; // no more bytes than allowed characters
-        }
-        let length = value.chars().count();
-        if length < least || length > most {
-            self.push(path, format!("has {length} characters; must have {least} to {most}"));
-        }
-    }
-
-    /// Checks a name: one line of so many characters.
-    pub(crate) fn name(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
-        self.errors.extend(value.and_then(|value| line::check(path, value, least, most)));
-    }
-
-    pub(crate) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
-        if count < least || count > most {
-            self.push(path, format!("has {count} items; must have {least} to {most}"));
-        }
-    }
-
-    pub(crate) fn url(&mut self, path: &str, value: Option<&str>) {
-        let Some(value) = value else { return };
-        let good =
-            url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());
-        if !good || value.len() > 2_048 {
-            self.push(path, "must be an https URL of at most 2048 characters, without user or password");
-        }
-    }
-
-    fn range(&mut self, path: &str, value: Option<f64>, most: f64) {
-        if value.is_some_and(|v| !(-most..=most).contains(&v)) {
-            self.push(path, format!("must lie between -{most} and {most}"));
         }
     }
 }

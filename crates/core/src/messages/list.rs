@@ -10,8 +10,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::MessageView;
-use crate::list::{Listed, Listing};
-use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::base::list::{Listed, Listing};
+use crate::base::{Caller, Core, StoreResultExt as _, list, parse_id};
 
 /// Which messages are asked for: the query of `GET /v1/messages`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

@@ -14,14 +14,11 @@ mod send;
 pub(crate) mod validate;
 mod view;
 
-pub(crate) use attachments::Links;
 pub use attachments::{AttachmentView, Download};
 pub use command::{AttachmentIn, SendMessage};
-pub(crate) use content::Faults;
 pub use list::{ListContactMessages, ListMessages};
 pub(crate) use plan::from as sent_from;
 pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};
 pub use send::{Foreign, Plan, PlannedCost, SendOptions, WindowView};
-pub(crate) use validate::metadata as check_metadata;
 pub use view::{AttemptView, MessageView, RoutingView};

@@ -18,8 +18,8 @@ use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
 use super::routing::{Asked, Known};
-use super::{content, routing, validate};
-use crate::once;
+use super::{routing, validate};
+use crate::base::{Faults, check_metadata, once};
 use crate::templates::render;
 
 /// How a message is planned.
@@ -232,7 +232,7 @@ fn rendered(template: &Template, content: Option<&Content>, channel: Channel) ->
     let text = render::render(template, by, &render::values(content));
     let mut errors = Vec::new();
     if channel != Channel::Whatsapp {
-        validate::length(&mut content::Faults { errors: &mut errors }, "content.templateVariables", &text, channel, false);
+        validate::length(&mut Faults { errors: &mut errors }, "content.templateVariables", &text, channel, false);
     }
     if errors.is_empty() { Ok(text) } else { Err(Error::invalid(errors)) }
 }
@@ -259,7 +259,7 @@ pub(crate) fn window_closed(channel: Channel) -> Error {
 /// A recipient that cannot be read hides what else is wrong, but for what needs no channel.
 fn with_metadata_faults(error: Error, command: &SendMessage) -> Error {
     let mut errors = Vec::new();
-    validate::metadata(command.metadata.as_ref(), &mut errors);
+    check_metadata(command.metadata.as_ref(), &mut errors);
     if errors.is_empty() || error.code() != ErrorCode::InvalidRequest {
         return error;
     }

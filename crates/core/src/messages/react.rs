@@ -12,7 +12,7 @@ use super::content;
 use super::routing::carries;
 use super::send::SendOptions;
 use super::view::MessageView;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// A reaction to a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -8,7 +8,7 @@ use nuncio_store::RawReceipt;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// A receipt as the provider sent it.
 #[derive(Clone, Debug, Serialize, ToSchema)]

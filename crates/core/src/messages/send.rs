@@ -13,7 +13,7 @@ use nuncio_domain::template::Template;
 use nuncio_domain::{
     AddressKind, Channel, Environment, Error, ErrorCode, FieldError, MessageType, Micros, Permission, Result, SenderId, TenantId, Timestamp,
 };
-use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, CountryMetrics, Idempotency, Operation, Shortage};
+use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, Idempotency, Operation, Shortage};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,8 +21,9 @@ use super::command::SendMessage;
 use super::plan::{self, PlanOptions, Planned};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
-use crate::to_the_end::ToTheEnd;
-use crate::{Caller, Core, StoreResultExt as _, billing, once, quota, rights};
+use crate::base::{Caller, Core, StoreResultExt as _, once, rights, to_the_end::ToTheEnd};
+use crate::billing;
+use crate::billing::quota;
 
 /// What stands beside the body of a send.
 #[derive(Clone, Debug, Default)]
@@ -286,12 +287,6 @@ impl Core {
             metrics.entry(number).or_default().push(row);
         }
         Ok(metrics)
-    }
-
-    /// How channels do by country, at most a second old.
-    pub(crate) async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
-        let read = async { Ok(Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?)) };
-        self.inner.countries.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
     /// Fails with 402 when the sender's daily limit has no room for the message, unless this is a repeat, which is answered as one.

@@ -3,10 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nuncio_domain::{Channel, FieldError, MessageType, Timestamp, address, limits};
-use serde_json::{Map, Value};
 
 use super::command::{AttachmentIn, SendMessage};
-use super::content::{self, Faults};
+use super::content;
+use crate::base::{Faults, check_metadata};
 
 /// Gathers every fault of `command` on `channel`. With `lenient`, fields without a use are dropped instead.
 pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp, lenient: bool) -> Vec<FieldError> {
@@ -18,31 +18,6 @@ pub(crate) fn check(command: &mut SendMessage, channel: Channel, now: Timestamp,
     email(command, channel, &mut errors);
     common(command, channel, now, &mut errors);
     errors
-}
-
-/// Checks what does not depend on the channel and may be wrong before one is chosen.
-pub(crate) fn metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
-    let Some(metadata) = metadata else { return };
-    let mut faults = Faults { errors };
-    if metadata.len() > limits::METADATA_KEYS {
-        faults.push("metadata", format!("has {} keys; at most {} fit", metadata.len(), limits::METADATA_KEYS));
-    }
-    let bytes = serde_json::to_string(metadata).map_or(0, |text| text.len());
-    if bytes > limits::METADATA_BYTES {
-        faults.push("metadata", format!("is {bytes} bytes of JSON; at most {} fit", limits::METADATA_BYTES));
-    }
-    let deepest = metadata.values().map(depth).max().unwrap_or(0) + 1;
-    if deepest > limits::METADATA_DEPTH {
-        faults.push("metadata", format!("is nested {deepest} levels deep; at most {} fit", limits::METADATA_DEPTH));
-    }
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.iter().map(depth).max().unwrap_or(0) + 1,
-        Value::Object(entries) => entries.values().map(depth).max().unwrap_or(0) + 1,
-        _ => 0,
-    }
 }
 
 fn only_for_email(command: &mut SendMessage, channel: Channel, lenient: bool, errors: &mut Vec<FieldError>) {
@@ -190,7 +165,7 @@ fn attachment(faults: &mut Faults<'_>, path: &str, attachment: &AttachmentIn) ->
 }
 
 fn common(command: &SendMessage, channel: Channel, now: Timestamp, errors: &mut Vec<FieldError>) {
-    metadata(command.metadata.as_ref(), errors);
+    check_metadata(command.metadata.as_ref(), errors);
     let mut faults = Faults { errors };
     if let Some(validity) = command.validity_seconds
         && !(limits::VALIDITY_MIN..=limits::VALIDITY_MAX).contains(&validity)

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::{Caller, Core, StoreResultExt as _, once, rights};
+use crate::base::{Caller, Core, StoreResultExt as _, once, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -5,7 +5,7 @@ use nuncio_domain::{Error, FieldError, Micros, PhoneNumberId, Result, TenantId, 
 use nuncio_store::Tx;
 use serde::{Deserialize, Serialize};
 
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// Numbers that are written in one transaction.
 const CHUNK: usize = 200;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::{AvailableNumberView, PhoneNumberView};
-use crate::{Caller, Core, Listed, StoreResultExt as _, list, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
 
 /// Which numbers, and which page of them.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

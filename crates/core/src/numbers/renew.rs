@@ -3,7 +3,7 @@
 use nuncio_domain::{ErrorCode, PhoneNumberId, Result, TenantId};
 
 use super::charge::charge;
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// Numbers of one round.
 const ROUND: u32 = 100;

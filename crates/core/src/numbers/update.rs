@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::{Caller, Core, StoreResultExt as _, parse_id, patch};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id, patch};
 
 /// What to change about a number; what is absent stays.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]

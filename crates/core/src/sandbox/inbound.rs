@@ -16,10 +16,10 @@ use nuncio_store::{Idempotency, MessageFilter, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::base::{Caller, Core, Faults, StoreResultExt as _, once, parse_id, rights};
 use crate::inbound::Received;
+use crate::messages::MessageView;
 use crate::messages::content::emoji;
-use crate::messages::{Faults, MessageView};
-use crate::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
 
 /// Something that a recipient does in the sandbox. Exactly one of `text`, `buttonId`, `reaction` and `read` says what.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -11,8 +11,7 @@ use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::patch::given;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id, patch::given};
 
 /// How long fetching a picture may take.
 const PATIENCE: Duration = Duration::from_secs(15);

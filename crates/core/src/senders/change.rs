@@ -6,7 +6,7 @@ use nuncio_domain::{FieldError, Micros, address, limits, line};
 use serde_json::Number;
 
 use super::command::UpdateSender;
-use crate::Core;
+use crate::base::Core;
 use crate::webhooks::{WebhookChange, check_events};
 
 /// What becomes of a sender's webhook.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use utoipa::ToSchema;
 
-use crate::patch::{given, nullable};
+use crate::base::patch::{given, nullable};
 
 /// A sender to make.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

@@ -6,7 +6,7 @@ use nuncio_domain::{Environment, Error, Result, SenderId};
 
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 impl Core {
     /// Makes a sender in the world `to` like one of the project's other world: name, number, limits, webhook with a secret of its own,

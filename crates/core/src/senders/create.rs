@@ -10,8 +10,8 @@ use nuncio_store::{Idempotency, Operation};
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
+use crate::base::{Caller, Core, StoreResultExt as _, once, rights};
 use crate::numbers::refuse_borne;
-use crate::{Caller, Core, StoreResultExt as _, once, rights};
 
 impl Core {
     /// `POST /v1/senders`.

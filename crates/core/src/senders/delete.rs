@@ -6,8 +6,8 @@ use nuncio_domain::config::Sender;
 use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 use crate::webhooks::drop_waiting;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// How far the clocks of two nodes may lie apart, and some more.
 const SKEW: Duration = Duration::from_secs(120);

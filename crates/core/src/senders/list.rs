@@ -5,8 +5,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::SenderView;
-use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
 
 /// The query of `GET /v1/senders`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

@@ -2,15 +2,23 @@
 
 mod business;
 mod change;
+mod claims;
 mod command;
+mod connections;
 mod copy;
 mod create;
 mod delete;
 mod list;
+mod mail_codes;
+mod mailboxes;
 mod update;
 mod view;
+mod write;
 
 pub use business::{ProfileView, SetPicture, UpdateProfile};
+pub use claims::InboundAddressView;
 pub use command::{CreateSender, UpdateSender};
+pub use connections::PutConnection;
 pub use list::ListSenders;
+pub use mail_codes::{EnterCode, SentCodeView};
 pub use view::{ConnectionView, SenderView};

@@ -5,9 +5,9 @@ use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 use crate::numbers::refuse_borne;
 use crate::webhooks::drop_waiting;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
 
 impl Core {
     /// `PATCH /v1/senders/{id}`.

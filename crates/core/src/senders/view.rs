@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::claims::InboundAddressView;
+use super::claims::InboundAddressView;
+use crate::base::{Core, StoreResultExt as _};
 use crate::webhooks::WebhookView;
-use crate::{Core, StoreResultExt as _};
 
 /// A sender profile.
 #[derive(Clone, Debug, Serialize, ToSchema)]

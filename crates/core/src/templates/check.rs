@@ -4,7 +4,7 @@ use nuncio_domain::template::{Button, ButtonType, HeaderType, malformed, variabl
 use nuncio_domain::{FieldError, address, limits};
 
 use super::command::CreateTemplate;
-use crate::messages::content::Faults;
+use crate::base::Faults;
 
 /// The bodies of a template, each with the name of its field.
 fn bodies(command: &CreateTemplate) -> Vec<(&'static str, &str)> {

@@ -4,7 +4,7 @@ use nuncio_domain::template::{Button, Category, HeaderType, Template};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::patch::{given, nullable};
+use crate::base::patch::{given, nullable};
 
 /// A template to make.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

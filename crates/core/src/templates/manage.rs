@@ -8,8 +8,7 @@ use nuncio_store::Operation;
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
-use crate::list::Listed;
-use crate::{Caller, Core, StoreResultExt as _, list, once, parse_id, rights};
+use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, once, parse_id, rights};
 
 impl Core {
     /// Makes a template. All faults are told at once.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::command::SubmitTemplate;
 use super::view::TemplateView;
-use crate::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// When a template that was handed in is asked about first, and then again.
 const FIRST_LOOK: Duration = Duration::from_secs(60);

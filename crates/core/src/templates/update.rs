@@ -6,7 +6,7 @@ use nuncio_domain::{Error, Permission, Result};
 use super::command::{CreateTemplate, UpdateTemplate};
 use super::view::TemplateView;
 use super::{check, manage, submit};
-use crate::{Caller, Core, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 impl Core {
     /// Changes what a template says. An approved one becomes a draft; messages are made from what was approved until WhatsApp approves the

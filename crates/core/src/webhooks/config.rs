@@ -3,13 +3,14 @@
 use nuncio_domain::event::EventType;
 use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Error, ErrorCode, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
+use nuncio_secrets::Row;
 use nuncio_store::{Store, Tx};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{changed, sign};
-use crate::{Caller, Core, Row, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
 
 /// The webhook of a world, for events that no sender has to do with.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -230,16 +231,6 @@ impl Core {
 
     fn new_secret(&self) -> String {
         sign::generate(&*self.ids().entropy).expose().clone()
-    }
-
-    /// Tells what is wrong with a URL that the server is to reach.
-    pub(crate) fn check_url(&self, path: &str, url: &str, errors: &mut Vec<FieldError>) {
-        if url.len() > limits::URL_BYTES {
-            return errors.push(FieldError::new(path, format!("is {} bytes long; at most {} fit", url.len(), limits::URL_BYTES)));
-        }
-        if let Err(why) = self.inner.net.check_url(url) {
-            errors.push(FieldError::new(path, why));
-        }
     }
 }
 

@@ -14,9 +14,9 @@ use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::events::Event;
-use crate::list::{Listed, asked, words};
-use crate::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::base::list::{Listed, asked, words};
+use crate::base::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::webhooks::events::Event;
 
 /// An event on its way to a webhook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -247,7 +247,7 @@ impl Core {
         tx.commit().await.or_fail()?;
         let mut tx = self.inner.store.read().await.or_fail()?;
         let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await.or_fail()?;
-        let told = crate::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await.or_fail()?;
+        let told = crate::webhooks::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await.or_fail()?;
         self.inner.dispatch.logs().changed(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
         Ok((event.id, delivery_id(event, sender)))

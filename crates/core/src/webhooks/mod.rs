@@ -2,6 +2,7 @@
 
 mod config;
 mod deliveries;
+pub mod events;
 mod sign;
 mod targets;
 

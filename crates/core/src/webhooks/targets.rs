@@ -3,11 +3,11 @@
 use nuncio_domain::config::World;
 use nuncio_domain::event::EventType;
 use nuncio_domain::{Redacted, SenderId, TenantId, Timestamp};
+use nuncio_secrets::{Row, Sealer};
 use nuncio_store::{Result, Tx};
 use serde_json::{Map, Value};
 
-use crate::events::Event;
-use nuncio_secrets::{Row, Sealer};
+use crate::webhooks::events::Event;
 
 /// A webhook that is active, with its secrets opened.
 #[derive(Clone, Debug)]

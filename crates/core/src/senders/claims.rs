@@ -11,7 +11,7 @@ use nuncio_store::{InboundAddress, MailDomain, Tx};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// The address that people write to, and whether their mail comes in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]

@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::list::Listed;
-use crate::marks::is_mark;
-use crate::{Caller, Core, StoreResultExt as _, contacts, list, once, parse_id, rights};
+use crate::base::{Caller, Core, StoreResultExt as _, is_mark, list, list::Listed, once, parse_id, rights};
+use crate::contacts;
 
 /// A recipient to whom nothing may be sent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -169,11 +168,6 @@ impl Core {
             return Err(Error::not_found("suppression"));
         }
         tx.commit().await.or_fail()
-    }
-
-    /// Under what suppressions of an erased recipient stand.
-    pub(crate) fn marked(&self, tenant: TenantId, recipient: &Recipient) -> Recipient {
-        Recipient { kind: recipient.kind, identifier: self.inner.marks.of(tenant, recipient) }
     }
 
     async fn read_suppression(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {

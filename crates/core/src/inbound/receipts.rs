@@ -5,7 +5,7 @@ use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::{ConnectionId, Ids, Timestamp};
 use nuncio_store::{RawReceipt, Result, Store, StoreError, StrayReceipt, Transition, Transitioned, next_look};
 
-use crate::Core;
+use crate::base::Core;
 
 /// The longest receipt that is kept, in bytes.
 const RAW: usize = 4 * 1_024;

@@ -19,10 +19,11 @@ use nuncio_domain::{
 };
 use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 
-use crate::compliance::{self, Wish};
+use crate::base::{Core, once::Repeat};
+use crate::contacts;
+use crate::contacts::suppressions;
+use crate::inbound::keywords::{self, Wish};
 use crate::messages::sent_from;
-use crate::once::Repeat;
-use crate::{Core, contacts, suppressions};
 
 /// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
 const QUIET: Duration = Duration::from_secs(60);
@@ -115,7 +116,7 @@ impl Core {
         };
         let country = if inbound.from.starts_with('+') { address::phone_facts(&inbound.from).country } else { String::new() };
         let is_proven = inbound.authentication.is_none_or(|authentication| authentication.is_authenticated());
-        let wished = compliance::read(own_words(&inbound), &sender.name);
+        let wished = keywords::read(own_words(&inbound), &sender.name);
         let wished = match wished {
             Some((wish, answer)) if is_proven || (wish != Wish::Start && answers_ours(store, &inbound, &from).await?) => {
                 Some((wish, answer))

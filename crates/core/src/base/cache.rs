@@ -152,7 +152,7 @@ mod tests {
         let (cache, clock) = (Cache::<u8, u8>::default(), Still::default());
         let changes = async {
             cache.forget(&1);
-            Ok(1)
+            Ok::<_, Error>(1)
         };
         assert_eq!(cache.get_or_read(1, &clock, changes).await.ok(), Some(1));
         assert_eq!(cache.get_or_read(1, &clock, async { Ok(2) }).await.ok(), Some(2));

@@ -5,7 +5,7 @@ use nuncio_domain::event::ResourceKind;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::Caller;
+use super::Caller;
 
 /// A resource by the name it has in answers, and the permission to read it.
 #[derive(Clone, Copy, Debug)]

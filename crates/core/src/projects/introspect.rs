@@ -7,8 +7,8 @@ use nuncio_domain::{AddressKind, Channel, Environment, Error, Permission, Recipi
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::base::{Caller, Core, StoreResultExt as _, list};
 use crate::contacts::{CHANNELS, ContactChannelType};
-use crate::{Caller, Core, StoreResultExt as _, list};
 
 /// A phone number to look at.
 #[derive(Clone, Debug, Deserialize, ToSchema)]

@@ -8,7 +8,7 @@ use nuncio_channel::{Inbound, InboundPart};
 use nuncio_domain::{Ids, sms};
 use nuncio_store::{Parts, Piece, Reassembly, Result, StoreError};
 
-use crate::Core;
+use crate::base::Core;
 
 /// Stands for what did not come.
 const GAP: &str = "[…]";

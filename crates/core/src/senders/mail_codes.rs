@@ -12,27 +12,16 @@ use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
 use nuncio_domain::mailbox::{Proof, Status as Inbound};
 use nuncio_domain::message::{Direction, Message, Status};
 use nuncio_domain::{Channel, Error, ErrorCode, MessageType, Permission, Redacted, RequestedChannel, Result, TenantId, Timestamp, limits};
+use nuncio_secrets::mac;
 use nuncio_store::MailCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
-use crate::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
-use crate::connections::place;
-use crate::{Caller, Core, StoreResultExt as _};
-use nuncio_secrets::mac;
-
-/// A mail server of the operator's that carries codes, reached without TLS and password.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CodeRelay {
-    /// Its name or address.
-    pub host: String,
-    /// Its TCP port.
-    pub port: u16,
-    /// The address that codes are sent from.
-    pub from: String,
-}
+use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
+use super::connections::place;
+use crate::base::{Caller, CodeRelay, Core, StoreResultExt as _};
 
 /// A code that was mailed.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -17,11 +17,11 @@ use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::list::{Listed, asked, words};
+use crate::base::list::{Listed, asked, words};
+use crate::base::rights::{Resource, id_and_status};
+use crate::base::{Caller, Core, StoreResultExt as _};
 use crate::messages::MessageView;
-use crate::rights::{Resource, id_and_status};
 use crate::webhooks::asked_resource;
-use crate::{Caller, Core, StoreResultExt as _};
 
 /// Something that happened, with what it happened to.
 #[derive(Clone, Debug)]

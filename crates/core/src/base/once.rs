@@ -7,8 +7,10 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::rights::Resource;
-use crate::{Caller, Core, StoreResultExt as _};
+use super::Caller;
+use super::Core;
+use super::StoreResultExt as _;
+use super::rights::Resource;
 
 /// The idempotency key of a request. Body and header mean the same; they must not differ.
 pub(crate) fn key(body: Option<String>, header: Option<&str>) -> Result<Option<String>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nuncio_channel::{Adapter, Call, CallError};
 use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
 
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// What a provider called.
 #[derive(Clone, Copy, Debug)]

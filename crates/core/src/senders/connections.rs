@@ -6,15 +6,14 @@ use std::time::Duration;
 use nuncio_channel::{Account, Adapter};
 use nuncio_domain::config::{Connection, Throttle};
 use nuncio_domain::{Channel, Environment, Error, FieldError, Permission, Redacted, Result, SenderId, TenantId, Timestamp, limits};
+use nuncio_secrets::Row;
 use nuncio_store::Tx;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::directory::SIM;
-use crate::patch::or_default;
-use crate::senders::ConnectionView;
-use crate::{Caller, Core, Row, StoreResultExt as _, parse_id};
+use super::ConnectionView;
+use crate::base::{Caller, Core, SIM, StoreResultExt as _, parse_id, patch::or_default};
 
 /// A provider account as somebody sets it up.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -179,10 +178,6 @@ impl Core {
             |adapter| adapter.mailbox(),
         );
         if errors.is_empty() { Ok((connection, mailbox)) } else { Err(Error::invalid(errors)) }
-    }
-
-    pub(crate) fn open_secrets(&self, tenant: TenantId, connection: &Connection) -> Result<Map<String, Value>> {
-        self.inner.sealer.open(Row::Connection(tenant, connection.id), connection.sealed.expose()).map_err(Error::internal)
     }
 }
 

@@ -3,7 +3,7 @@
 use nuncio_domain::{Error, ErrorCode, Result, TenantId};
 use nuncio_store::Storage;
 
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// `507 storage_quota_exceeded`.
 pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Caller, Core, StoreResultExt as _};
+use crate::base::{Caller, Core, StoreResultExt as _};
 
 /// The money of a world in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]

@@ -4,7 +4,7 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::{Error, FieldError, Result, TenantId, Timestamp, address, limits};
 use uuid::Uuid;
 
-use crate::Core;
+use super::Core;
 
 /// A page, and the cursor of the next one.
 pub type Listed<T> = (Vec<T>, Option<String>);
@@ -117,7 +117,7 @@ impl<'a> Asked<'a> {
 macro_rules! asked {
     ($query:expr, $errors:expr) => {{
         let query = $query;
-        $crate::list::Asked::read(query.limit, query.cursor.as_deref(), query.since.as_deref(), query.until.as_deref(), $errors)
+        $crate::base::list::Asked::read(query.limit, query.cursor.as_deref(), query.since.as_deref(), query.until.as_deref(), $errors)
     }};
 }
 pub(crate) use asked;

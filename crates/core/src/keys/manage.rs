@@ -4,7 +4,7 @@ use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
 
-use crate::{Caller, Core, StoreResultExt as _};
+use crate::base::{Caller, Core, StoreResultExt as _};
 
 /// A key that was just made.
 #[derive(Debug)]

@@ -1,61 +1,19 @@
 //! The price list: read from a file, and cached for planning.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use nuncio_domain::config::World;
 use nuncio_domain::message::Cost;
-use nuncio_domain::price::{ANYWHERE, Price, PriceBook, Unit};
-use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, TenantId, Timestamp};
+use nuncio_domain::price::{ANYWHERE, Price, Unit};
+use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp};
 
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 /// The columns of a price file, in any order. The last one may be left out.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
 /// The most that one unit may cost.
 const DEAREST: Micros = Micros(1_000_000_000);
 
-/// The most price books that are kept; beyond it all are forgotten and read anew.
-const BOOKS: usize = 10_000;
-
-/// Price books by world, with the epoch that they were read after.
-#[derive(Debug, Default)]
-pub(crate) struct Books {
-    by_world: HashMap<TenantId, (i64, Arc<PriceBook>)>,
-    newest: Arc<PriceBook>,
-}
-
-impl Books {
-    /// Keeps a book. Most worlds have no prices of their own: the list of everybody is kept once for them all.
-    fn keep(&mut self, world: &World, mut book: PriceBook) -> Arc<PriceBook> {
-        book.share(&self.newest);
-        if self.by_world.len() >= BOOKS {
-            self.by_world.clear();
-        }
-        self.newest = Arc::new(book);
-        self.by_world.insert(world.tenant, (world.epoch, Arc::clone(&self.newest)));
-        Arc::clone(&self.newest)
-    }
-}
-
 impl Core {
-    /// The prices of a world's project, as old as the world's epoch: who plans by outdated ones plans again.
-    pub(crate) async fn price_book(&self, world: &World) -> Result<Arc<PriceBook>> {
-        self.stored_price_book(world).await.or_fail()
-    }
-
-    pub(crate) async fn stored_price_book(&self, world: &World) -> nuncio_store::Result<Arc<PriceBook>> {
-        if let Some((epoch, book)) = self.inner.prices.read().by_world.get(&world.tenant)
-            && *epoch == world.epoch
-        {
-            return Ok(Arc::clone(book));
-        }
-        let mut tx = self.inner.store.read().await?;
-        let general = tx.list_prices(None).await?;
-        let own = tx.list_prices(Some(world.project.id)).await?;
-        Ok(self.inner.prices.write().keep(world, PriceBook::new(own, general)))
-    }
-
     /// All lines of the general list, or of a project's own.
     pub async fn list_prices(&self, project: Option<ProjectId>) -> Result<Vec<Price>> {
         self.inner.store.read().await.or_fail()?.list_prices(project).await.or_fail()

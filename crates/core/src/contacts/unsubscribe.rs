@@ -7,7 +7,8 @@ use nuncio_domain::{Error, Recipient, Result};
 use nuncio_store::{Suppression, SuppressionReason};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Core, StoreResultExt as _, suppressions};
+use crate::base::{Core, StoreResultExt as _};
+use crate::contacts::suppressions;
 
 /// What a link is about.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use nuncio_domain::{ConnectionId, MessageId, Result, TenantId};
 
 use nuncio_store::Mailbox;
 
-use crate::{Core, StoreResultExt as _};
+use crate::base::{Core, StoreResultExt as _};
 
 impl Core {
     /// To which connection mail for an address (in small letters) comes; `None` where it comes to none, or its sender takes none.

@@ -1,0 +1,92 @@
+//! Checks of input that several resources share.
+
+use nuncio_domain::{FieldError, limits, line};
+use serde_json::{Map, Value};
+
+use super::Core;
+
+/// Gathers faults.
+pub(crate) struct Faults<'a> {
+    pub(crate) errors: &'a mut Vec<FieldError>,
+}
+
+impl Faults<'_> {
+    pub(crate) fn push(&mut self, path: &str, message: impl Into<String>) {
+        self.errors.push(FieldError::new(path, message));
+    }
+
+    /// Counts Unicode code points.
+    pub(crate) fn length(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
+        let Some(value) = value else { return };
+        if value.len() >= least && value.len() <= most && least <= 1 {
+            return; // no more bytes than allowed characters
+        }
+        let length = value.chars().count();
+        if length < least || length > most {
+            self.push(path, format!("has {length} characters; must have {least} to {most}"));
+        }
+    }
+
+    /// Checks a name: one line of so many characters.
+    pub(crate) fn name(&mut self, path: &str, value: Option<&str>, least: usize, most: usize) {
+        self.errors.extend(value.and_then(|value| line::check(path, value, least, most)));
+    }
+
+    pub(crate) fn count(&mut self, path: &str, count: usize, least: usize, most: usize) {
+        if count < least || count > most {
+            self.push(path, format!("has {count} items; must have {least} to {most}"));
+        }
+    }
+
+    pub(crate) fn url(&mut self, path: &str, value: Option<&str>) {
+        let Some(value) = value else { return };
+        let good =
+            url::Url::parse(value).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.host().is_some() && u.username().is_empty());
+        if !good || value.len() > 2_048 {
+            self.push(path, "must be an https URL of at most 2048 characters, without user or password");
+        }
+    }
+
+    pub(crate) fn range(&mut self, path: &str, value: Option<f64>, most: f64) {
+        if value.is_some_and(|v| !(-most..=most).contains(&v)) {
+            self.push(path, format!("must lie between -{most} and {most}"));
+        }
+    }
+}
+
+/// Checks metadata, which any resource may carry.
+pub(crate) fn check_metadata(metadata: Option<&Map<String, Value>>, errors: &mut Vec<FieldError>) {
+    let Some(metadata) = metadata else { return };
+    let mut faults = Faults { errors };
+    if metadata.len() > limits::METADATA_KEYS {
+        faults.push("metadata", format!("has {} keys; at most {} fit", metadata.len(), limits::METADATA_KEYS));
+    }
+    let bytes = serde_json::to_string(metadata).map_or(0, |text| text.len());
+    if bytes > limits::METADATA_BYTES {
+        faults.push("metadata", format!("is {bytes} bytes of JSON; at most {} fit", limits::METADATA_BYTES));
+    }
+    let deepest = metadata.values().map(depth).max().unwrap_or(0) + 1;
+    if deepest > limits::METADATA_DEPTH {
+        faults.push("metadata", format!("is nested {deepest} levels deep; at most {} fit", limits::METADATA_DEPTH));
+    }
+}
+
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(depth).max().unwrap_or(0) + 1,
+        Value::Object(entries) => entries.values().map(depth).max().unwrap_or(0) + 1,
+        _ => 0,
+    }
+}
+
+impl Core {
+    /// Checks a URL that the server is to reach.
+    pub(crate) fn check_url(&self, path: &str, url: &str, errors: &mut Vec<FieldError>) {
+        if url.len() > limits::URL_BYTES {
+            return errors.push(FieldError::new(path, format!("is {} bytes long; at most {} fit", url.len(), limits::URL_BYTES)));
+        }
+        if let Err(why) = self.inner.net.check_url(url) {
+            errors.push(FieldError::new(path, why));
+        }
+    }
+}

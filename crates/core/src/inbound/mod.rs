@@ -1,0 +1,10 @@
+//! What comes from providers: messages, receipts, opt-outs, complaints.
+
+mod callbacks;
+mod keywords;
+mod parts;
+mod receipts;
+mod receive;
+
+pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
+pub(crate) use receive::{Received, request};

@@ -1,0 +1,5 @@
+//! API keys.
+
+mod manage;
+
+pub use manage::NewKey;

@@ -1,0 +1,58 @@
+//! Projects and worlds.
+
+use nuncio_domain::config::{Project, Sender};
+use nuncio_domain::{Environment, Error, Result, TenantId, limits, line};
+
+use crate::base::{Core, StoreResultExt as _};
+use crate::numbers;
+
+impl Core {
+    /// Fails unless this node has the encryption keys that the worlds of this database were made with: with others it would neither
+    /// open their secrets nor know again who was erased.
+    pub async fn check_keys(&self) -> Result<()> {
+        let check = self.inner.sealer.derive(b"which key this is");
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let same = tx.check_key(check.expose()).await.or_fail()?;
+        tx.commit().await.or_fail()?;
+        if same { Ok(()) } else { Err(Error::unavailable("the encryption keys are not those that this database was set up with")) }
+    }
+
+    /// All projects, oldest first.
+    pub async fn projects(&self) -> Result<Vec<Project>> {
+        self.inner.store.read().await.or_fail()?.list_projects().await.or_fail()
+    }
+
+    /// Makes a project with a default sender in each of its worlds; in the test world the sender's every channel is simulated.
+    pub async fn create_project(&self, name: &str) -> Result<Project> {
+        if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
+            return Err(Error::invalid(vec![fault]));
+        }
+        let now = self.ids().clock.now();
+        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let project = Project {
+            id: self.ids().next(),
+            name: name.to_owned(),
+            team: self.ids().next(),
+            team_name: name.to_owned(),
+            live: TenantId(0),
+            test: TenantId(0),
+        };
+        let project = tx.insert_project(project, now).await.or_fail()?;
+        let mut simulated = None;
+        for environment in [Environment::Live, Environment::Test] {
+            let sender = Sender { is_default: true, ..Sender::new(self.ids().at(now), "Default", now) };
+            let tenant = project.tenant(environment);
+            self.write_sender(&mut *tx, tenant, environment, &sender).await?;
+            if environment == Environment::Test {
+                simulated = Some(sender.id);
+                numbers::stock_sandbox(&mut *tx, tenant, now).await?;
+            }
+        }
+        tx.commit().await.or_fail()?;
+        self.check_keys().await?;
+        if let Some(sender) = simulated {
+            self.meet_provider(project.test, sender).await;
+        }
+        Ok(project)
+    }
+}

@@ -1,0 +1,4 @@
+//! Projects, and what a person may know of one.
+
+pub mod introspect;
+mod manage;

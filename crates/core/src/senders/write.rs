@@ -1,0 +1,44 @@
+//! Writes new senders.
+
+use nuncio_domain::config::{Connection, Sender};
+use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
+use nuncio_store::Tx;
+
+use crate::base::{Core, SIM, StoreResultExt as _};
+
+impl Core {
+    /// Writes a new sender; in the test world its every channel is simulated.
+    pub(crate) async fn write_sender(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
+        tx.insert_sender(tenant, sender, sender.updated_at).await.or_fail()?;
+        if environment == Environment::Test {
+            for connection in self.simulated(tenant, sender.id)? {
+                tx.put_connection(tenant, &connection).await.or_fail()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A simulated connection for every channel.
+    pub(crate) fn simulated(&self, tenant: TenantId, sender: SenderId) -> Result<Vec<Connection>> {
+        let connection = |channel: &Channel| {
+            let id = self.ids().next();
+            let sealed = self
+                .inner
+                .sealer
+                .seal(nuncio_secrets::Row::Connection(tenant, id), &serde_json::Map::new(), &*self.ids().entropy)
+                .map_err(Error::internal)?;
+            Ok(Connection {
+                id,
+                sender,
+                channel: *channel,
+                kind: SIM.to_owned(),
+                settings: serde_json::Map::new(),
+                sealed: Redacted::new(sealed),
+                trusted: true,
+                throttle: None,
+                updated_at: self.ids().clock.now(),
+            })
+        };
+        Channel::ALL.iter().map(connection).collect()
+    }
+}
