@@ -155,10 +155,10 @@ mod tests {
             Ok::<_, Error>(1)
         };
         assert_eq!(cache.get_or_read(1, &clock, changes).await.ok(), Some(1));
-        assert_eq!(cache.get_or_read(1, &clock, async { Ok(2) }).await.ok(), Some(2));
+        assert_eq!(cache.get_or_read(1, &clock, async { Ok::<_, Error>(2) }).await.ok(), Some(2));
         clock.0.store(999, Ordering::Relaxed);
-        assert_eq!(cache.get_or_read(1, &clock, async { Ok(3) }).await.ok(), Some(2));
+        assert_eq!(cache.get_or_read(1, &clock, async { Ok::<_, Error>(3) }).await.ok(), Some(2));
         clock.0.store(1_000, Ordering::Relaxed);
-        assert_eq!(cache.get_or_read(1, &clock, async { Ok(3) }).await.ok(), Some(3));
+        assert_eq!(cache.get_or_read(1, &clock, async { Ok::<_, Error>(3) }).await.ok(), Some(3));
     }
 }

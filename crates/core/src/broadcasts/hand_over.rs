@@ -18,7 +18,7 @@ use super::check;
 use super::contacts::merged;
 use crate::base::{Core, StoreResultExt as _};
 use crate::messages::SendMessage;
-use crate::messages::plan::{self, PlanOptions, Planned};
+use crate::messages::plan::{self, Planned, Planner};
 use crate::messages::routing::Known;
 
 /// Recipients of one step, and steps of one round.
@@ -143,9 +143,10 @@ impl Core {
         now: Timestamp,
         explores: bool,
     ) -> Result<Planned> {
-        let command = command(mould, contact);
-        let options = PlanOptions { lenient: false, explores, template: mould.template.as_ref() };
-        let mut planned = plan::plan(&mould.world, &mould.sender, command, known, now, self.ids(), options)?;
+        let template = mould.template.as_ref();
+        let planner =
+            Planner { world: &mould.world, sender: &mould.sender, known, ids: self.ids(), now, lenient: false, explores, template };
+        let mut planned = planner.plan(command(mould, contact))?;
         plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
         let no_receipts = !self.inner.dispatch.has_receipts(mould.broadcast.tenant, &planned.connection);

@@ -6,32 +6,24 @@ use std::time::Duration;
 use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::config::{Connection, Sender, World};
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::{Detail, State, Wait};
-use nuncio_domain::message::{Attachment, AttachmentSource, Content, Direction, Message, Money, Quote, QuoteState, Request, Status};
+use nuncio_domain::lifecycle::{Detail, Route, State, Wait};
+use nuncio_domain::message::{
+    Attachment, AttachmentSource, Content, Direction, Message, Money, Quote, QuoteState, Request, Routing, Status,
+};
 use nuncio_domain::price::Quantity;
 use nuncio_domain::sms::{self, Measure};
 use nuncio_domain::template::{self, Template};
 use nuncio_domain::{
-    Channel, ContactId, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, Result, Timestamp, plain,
+    AddressId, Channel, ContactId, Environment, Error, ErrorCode, FieldError, Ids, MessageId, MessageType, Recipient, RequestedChannel,
+    Result, Timestamp, plain,
 };
 use nuncio_store::{Accept, Idempotency, Operation};
 
 use super::command::{AttachmentIn, SendMessage};
-use super::routing::{Asked, Known};
+use super::routing::{Asked, Choice, Known};
 use super::{routing, validate};
 use crate::base::{Faults, check_metadata, once};
 use crate::templates::render;
-
-/// How a message is planned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlanOptions<'a> {
-    /// Whether fields without a use are dropped.
-    pub(crate) lenient: bool,
-    /// Whether another good channel may be tried now and then.
-    pub(crate) explores: bool,
-    /// The template that it names.
-    pub(crate) template: Option<&'a Template>,
-}
 
 /// How long a message that found no permit waits in memory before anyone may start it.
 const GRACE: Duration = Duration::from_secs(5);
@@ -45,173 +37,277 @@ pub(crate) struct Planned {
     pub(crate) measure: Option<Measure>,
 }
 
-/// Plans `command` as sent by `sender`. Everything that is wrong is told at once.
-pub(crate) fn plan(
-    world: &Arc<World>,
-    sender: &Sender,
-    mut command: SendMessage,
-    known: &Known,
-    now: Timestamp,
-    ids: &Ids,
-    options: PlanOptions<'_>,
-) -> Result<Planned> {
-    let message_type = command.message_type.unwrap_or_default();
-    let parsed = match Parsed::parse(&command.to) {
-        Ok(parsed) => parsed,
-        Err(e) => return Err(with_metadata_faults(Error::field("to", e.to_string()), &command)),
-    };
-    let requested = command.channel.unwrap_or_default();
-    // The recipient is judged before the sender's connections: a contradiction is the caller's own.
-    if let nuncio_domain::RequestedChannel::Only(channel) = requested {
-        Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
+/// What a message is planned from, beside the request itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planner<'a> {
+    pub(crate) world: &'a World,
+    pub(crate) sender: &'a Sender,
+    pub(crate) known: &'a Known,
+    pub(crate) ids: &'a Ids,
+    pub(crate) now: Timestamp,
+    /// Whether fields without a use are dropped.
+    pub(crate) lenient: bool,
+    /// Whether another good channel may be tried now and then.
+    pub(crate) explores: bool,
+    /// The template that the request names, if it was found.
+    pub(crate) template: Option<&'a Template>,
+}
+
+/// Where a message goes, before a channel is chosen.
+struct Destination {
+    parsed: Parsed,
+    /// Country of a phone number; `""` if it is unknown.
+    country: String,
+    is_phone: bool,
+    /// Whether a phone number lies in a range that is assigned.
+    is_assigned: bool,
+}
+
+/// The words of a message to a phone number, which may become SMS or speech. Empty for other recipients: an email may be large.
+#[derive(Default)]
+struct Wording {
+    /// The text as it was given, or as the template says it.
+    text: String,
+    /// The whole content as plain text.
+    words: String,
+    measure: Option<Measure>,
+}
+
+/// How a message goes out, and what that costs.
+struct Itinerary<'a> {
+    connection: &'a Arc<Connection>,
+    recipient: Recipient,
+    fallback: Option<Route>,
+    quotes: Vec<Quote>,
+    routing: Routing,
+}
+
+impl Planner<'_> {
+    /// Plans a message. All faults of the request are reported together.
+    pub(crate) fn plan(&self, mut command: SendMessage) -> Result<Planned> {
+        let destination = Destination::read(&command)?;
+        let (address, id) = (self.ids.at(self.now), self.ids.at(self.now));
+        let wording = self.wording(&command, &destination);
+        let asked = self.asked(&command, &destination, &wording, id);
+        let choice = routing::choose(self.world, &asked, self.known)?;
+        let recipient = self.check(&mut command, &asked, choice.connection.channel)?;
+        let template = self.template(&command, &asked, choice.connection.channel)?;
+        allowed(self.sender, &recipient, &destination.country)?;
+        let idempotency = self.idempotency(&command, choice.connection.channel);
+        let itinerary = self.itinerary(&command, &asked, choice, recipient, !destination.is_phone || destination.is_assigned);
+        let measure = wording.measure.filter(|_| itinerary.channels().any(Channel::is_sms));
+        if let Some(template) = template {
+            command.text = Some(rendered(template, command.content.as_deref(), itinerary.connection.channel)?);
+        }
+        let connection = Arc::clone(itinerary.connection);
+        let recipient = itinerary.recipient.clone();
+        let message = self.message(command, template, itinerary, measure, (id, address));
+        let accept = Accept {
+            message,
+            recipient,
+            country: destination.country,
+            mark: String::new(),
+            new_address: address,
+            new_contact: ContactId::from_uuid(address.uuid()),
+            idempotency,
+            epoch: self.world.epoch,
+            broadcast_fence: 0,
+            claim: None,
+            now: self.now,
+        };
+        Ok(Planned { accept, connection, measure })
     }
-    let (new_address, id): (nuncio_domain::AddressId, MessageId) = (ids.at(now), ids.at(now));
-    let facts = if let Parsed::Phone(number) = &parsed { Some(address::phone_facts(number)) } else { None };
-    let country = facts.as_ref().map_or_else(String::new, |facts| facts.country.clone());
-    // Only what goes to a phone number may be SMS or speech; an email may be large.
-    let (mut text, mut words) = (String::new(), String::new());
-    let approved = options.template.is_none_or(|t| t.status == template::Status::Approved);
-    let said = options.template.filter(|_| message_type == MessageType::Template).and_then(|t| in_words(t, command.content.as_deref()));
-    if facts.is_some() {
-        text = said.clone().or_else(|| command.text.clone()).unwrap_or_default();
-        words = plain::text(message_type, Some(&text), command.content.as_deref()).into_owned();
+
+    fn wording(&self, command: &SendMessage, destination: &Destination) -> Wording {
+        if !destination.is_phone {
+            return Wording::default();
+        }
+        let message_type = command.message_type.unwrap_or_default();
+        let template = self.template.filter(|_| message_type == MessageType::Template);
+        let said = template.and_then(|t| in_words(t, command.content.as_deref()));
+        let text = said.or_else(|| command.text.clone()).unwrap_or_default();
+        let words = plain::text(message_type, Some(&text), command.content.as_deref()).into_owned();
+        Wording { measure: Some(sms::measure(&words)), text, words }
     }
-    let measure = facts.is_some().then(|| sms::measure(&words));
-    let quantity = Quantity { segments: measure.map_or(1, |m| m.segments), spoken: words.chars().count() };
-    let asked = Asked {
-        sender,
-        to: &parsed,
-        channel: requested,
-        message_type,
-        text: &text,
-        words: &words,
-        media_is_bound: command.content.as_ref().is_some_and(|c| c.media_id.is_some()),
-        country: &country,
-        quantity,
-        explores: options.explores && world.environment == Environment::Live && command.fallback_enabled.unwrap_or(true),
-        dice: dice(id),
-        now,
-        approved,
-    };
-    let choice = routing::choose(world, &asked, known)?;
-    let channel = choice.connection.channel;
-    let recipient = Recipient::on(&parsed, channel).map_err(|e| Error::field("to", e.to_string()))?;
-    let mut errors = validate::check(&mut command, channel, now, options.lenient);
-    if !routing::carries(channel, message_type) {
-        errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {message_type}")));
-    } else if let Some(fault) = routing::misfit(channel, &asked)
-        && errors.iter().all(|known| known.path != fault.path)
-    {
-        errors.push(fault);
+
+    fn asked<'a>(&'a self, command: &SendMessage, destination: &'a Destination, wording: &'a Wording, id: MessageId) -> Asked<'a> {
+        let fallback = command.fallback_enabled.unwrap_or(true);
+        Asked {
+            sender: self.sender,
+            to: &destination.parsed,
+            channel: command.channel.unwrap_or_default(),
+            message_type: command.message_type.unwrap_or_default(),
+            text: &wording.text,
+            words: &wording.words,
+            media_is_bound: command.content.as_ref().is_some_and(|c| c.media_id.is_some()),
+            country: &destination.country,
+            quantity: Quantity { segments: wording.measure.map_or(1, |m| m.segments), spoken: wording.words.chars().count() },
+            explores: self.explores && self.world.environment == Environment::Live && fallback,
+            dice: dice(id),
+            now: self.now,
+            approved: self.template.is_none_or(|t| t.status == template::Status::Approved),
+        }
     }
-    if !errors.is_empty() {
-        return Err(Error::invalid(errors));
+
+    /// Checks the request against the channel that was chosen; returns the recipient as that channel names it.
+    fn check(&self, command: &mut SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Recipient> {
+        let recipient = on(asked.to, channel)?;
+        let mut errors = validate::check(command, channel, self.now, self.lenient);
+        if !routing::carries(channel, asked.message_type) {
+            errors.push(FieldError::new("messageType", format!("channel {channel} cannot carry {}", asked.message_type)));
+        } else if let Some(fault) = routing::misfit(channel, asked)
+            && errors.iter().all(|known| known.path != fault.path)
+        {
+            errors.push(fault);
+        }
+        if errors.is_empty() { Ok(recipient) } else { Err(Error::invalid(errors)) }
     }
-    let template = match (message_type, options.template) {
-        (MessageType::Template, None) => return Err(Error::not_found("template")),
-        (MessageType::Template, Some(template)) => Some(template),
-        _ => None,
-    };
-    if let Some(template) = template
-        && let faults = render::check(template, &render::values(command.content.as_deref()), "content.")
-        && !faults.is_empty()
-    {
-        return Err(Error::invalid(faults));
+
+    /// The template that the message is made from, if it is: it exists, has all its values, and is approved where that is needed.
+    fn template(&self, command: &SendMessage, asked: &Asked<'_>, channel: Channel) -> Result<Option<&Template>> {
+        if asked.message_type == MessageType::Template {
+            let template = self.template.ok_or_else(|| Error::not_found("template"))?;
+            let faults = render::check(template, &render::values(command.content.as_deref()), "content.");
+            if !faults.is_empty() {
+                return Err(Error::invalid(faults));
+            }
+        }
+        if channel == Channel::Whatsapp && !asked.approved {
+            return Err(routing::not_approved());
+        }
+        Ok(self.template.filter(|_| asked.message_type == MessageType::Template))
     }
-    if channel == Channel::Whatsapp && !approved {
-        return Err(routing::not_approved());
+
+    fn idempotency(&self, command: &SendMessage, channel: Channel) -> Option<Idempotency> {
+        let key = command.idempotency_key.clone()?;
+        let fingerprint = once::fingerprint(&(self.sender.id, command.essence(channel)));
+        Some(Idempotency { operation: Operation::SendMessage, key, fingerprint })
     }
-    let mut notes = choice.routing;
-    if facts.is_some_and(|facts| !facts.assigned) {
-        notes.warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
+
+    /// Adds the fallback to the choice, and prices both.
+    fn itinerary<'a>(
+        &self,
+        command: &SendMessage,
+        asked: &Asked<'_>,
+        choice: Choice<'a>,
+        recipient: Recipient,
+        is_assigned: bool,
+    ) -> Itinerary<'a> {
+        let Choice { connection, mut routing } = choice;
+        if !is_assigned {
+            routing.warnings.push("the number lies outside the ranges that are known to be assigned".to_owned());
+        }
+        let wanted = command.fallback_enabled.unwrap_or(true);
+        let fallback = if wanted { routing::fallback(self.world, asked, connection.channel, &mut routing.warnings) } else { None };
+        let mut itinerary = Itinerary { connection, recipient, fallback, quotes: Vec::new(), routing };
+        let quote = |channel| {
+            let cost = self.known.prices.quote(channel, asked.country, asked.quantity, self.now)?;
+            Some(Quote { channel, cost, state: QuoteState::Open })
+        };
+        itinerary.quotes = itinerary.channels().filter_map(quote).collect();
+        itinerary
     }
-    allowed(sender, &recipient, &country)?;
-    let idempotency = command.idempotency_key.as_ref().map(|key| Idempotency {
-        operation: Operation::SendMessage,
-        key: key.clone(),
-        fingerprint: once::fingerprint(&(sender.id, command.essence(channel))),
-    });
-    let fallback_enabled = command.fallback_enabled.unwrap_or(true);
-    let fallback = if fallback_enabled { routing::fallback(world, &asked, channel, &mut notes.warnings) } else { None };
-    let channels = || std::iter::once(channel).chain(fallback.as_ref().map(|route| route.channel));
-    let measure = measure.filter(|_| channels().any(Channel::is_sms));
-    let quotes = channels().filter_map(|channel| {
-        let cost = known.prices.quote(channel, &country, quantity, now)?;
-        Some(Quote { channel, cost, state: QuoteState::Open })
-    });
-    let quotes: Vec<Quote> = quotes.collect();
-    if let Some(template) = template {
-        command.text = Some(rendered(template, command.content.as_deref(), channel)?);
-    }
-    let detail = Detail {
-        money: (!quotes.is_empty()).then(|| Money {
-            quotes,
-            limited_sender: sender.daily_spend_limit.map(|_| sender.id),
-            ..Money::default()
-        }),
-        segments: measure.map(|m| m.segments),
-        fallback,
-        fallback_after_seconds: command.fallback_after_seconds,
-        on_unknown: command.on_unknown.unwrap_or_default(),
-        ..Detail::default()
-    };
-    let scheduled_at = command.scheduled_at;
-    let ahead = scheduled_at.filter(|at| *at > now);
-    let validity = command.validity_seconds.unwrap_or(super::command::validity(channel));
-    let state = State {
-        status: if ahead.is_some() { Status::Scheduled } else { Status::Queued },
-        wait: Wait::Attempt { due_at: ahead.unwrap_or_else(|| now.plus(GRACE)) },
-        fence: 0,
-        version: 0,
-        expires_at: ahead.unwrap_or(now).plus(Duration::from_secs(validity)),
-        updated_at: now,
-        route: routing::route(choice.connection),
-        detail,
-    };
-    let attachments = command.attachments.unwrap_or_default().into_iter().map(|a| attachment(a, ids)).collect();
-    let message = Message {
-        tenant: world.tenant,
-        id,
-        direction: Direction::Outbound,
-        message_type,
-        to: recipient.identifier.clone(),
-        from: from(sender, choice.connection),
-        sender: sender.id,
-        address: new_address,
-        request: Arc::new(Request {
-            requested_channel: requested,
+
+    fn message(
+        &self,
+        command: SendMessage,
+        template: Option<&Template>,
+        itinerary: Itinerary<'_>,
+        measure: Option<Measure>,
+        (id, address): (MessageId, AddressId),
+    ) -> Message {
+        let Itinerary { connection, recipient, fallback, quotes, routing } = itinerary;
+        let state = self.state(&command, connection, fallback, quotes, measure);
+        let message_type = command.message_type.unwrap_or_default();
+        let attachments = command.attachments.unwrap_or_default().into_iter().map(|a| attachment(a, self.ids)).collect();
+        let request = Request {
+            requested_channel: command.channel.unwrap_or_default(),
             text: command.text,
             content: command.content,
             subject: command.subject,
             html_body: command.html_body,
             reply_to: command.reply_to,
             metadata: command.metadata,
-            fallback_enabled,
+            fallback_enabled: command.fallback_enabled.unwrap_or(true),
             fallback_after_seconds: command.fallback_after_seconds,
             validity_seconds: command.validity_seconds,
             voice_language: command.voice_language,
             attachments,
             template: template.map(|t| Box::new(t.into())),
-            scheduled_at,
+            scheduled_at: command.scheduled_at,
             idempotency_key: None, // it is stored as it is sealed
-            routing: notes,
-        }),
-        state,
-    };
-    let accept = Accept {
-        message,
-        recipient,
-        country,
-        mark: String::new(),
-        new_address,
-        new_contact: ContactId::from_uuid(new_address.uuid()),
-        idempotency,
-        epoch: world.epoch,
-        broadcast_fence: 0,
-        claim: None,
-        now,
-    };
-    Ok(Planned { accept, connection: Arc::clone(choice.connection), measure })
+            routing,
+        };
+        Message {
+            tenant: self.world.tenant,
+            id,
+            direction: Direction::Outbound,
+            message_type,
+            to: recipient.identifier,
+            from: from(self.sender, connection),
+            sender: self.sender.id,
+            address,
+            request: Arc::new(request),
+            state,
+        }
+    }
+
+    fn state(
+        &self,
+        command: &SendMessage,
+        connection: &Connection,
+        fallback: Option<Route>,
+        quotes: Vec<Quote>,
+        measure: Option<Measure>,
+    ) -> State {
+        let limited_sender = self.sender.daily_spend_limit.map(|_| self.sender.id);
+        let ahead = command.scheduled_at.filter(|at| *at > self.now);
+        let validity = command.validity_seconds.unwrap_or(super::command::validity(connection.channel));
+        State {
+            status: if ahead.is_some() { Status::Scheduled } else { Status::Queued },
+            wait: Wait::Attempt { due_at: ahead.unwrap_or_else(|| self.now.plus(GRACE)) },
+            fence: 0,
+            version: 0,
+            expires_at: ahead.unwrap_or(self.now).plus(Duration::from_secs(validity)),
+            updated_at: self.now,
+            route: routing::route(connection),
+            detail: Detail {
+                money: (!quotes.is_empty()).then(|| Money { quotes, limited_sender, ..Money::default() }),
+                segments: measure.map(|m| m.segments),
+                fallback,
+                fallback_after_seconds: command.fallback_after_seconds,
+                on_unknown: command.on_unknown.unwrap_or_default(),
+                ..Detail::default()
+            },
+        }
+    }
+}
+
+impl Destination {
+    fn read(command: &SendMessage) -> Result<Self> {
+        let parsed = match Parsed::parse(&command.to) {
+            Ok(parsed) => parsed,
+            Err(e) => return Err(with_metadata_faults(Error::field("to", e.to_string()), command)),
+        };
+        // The recipient is judged before the sender's connections: a contradiction is the caller's own.
+        if let RequestedChannel::Only(channel) = command.channel.unwrap_or_default() {
+            on(&parsed, channel)?;
+        }
+        let facts = if let Parsed::Phone(number) = &parsed { Some(address::phone_facts(number)) } else { None };
+        let (is_phone, is_assigned) = (facts.is_some(), facts.as_ref().is_some_and(|facts| facts.assigned));
+        Ok(Self { parsed, country: facts.map_or_else(String::new, |facts| facts.country), is_phone, is_assigned })
+    }
+}
+
+impl Itinerary<'_> {
+    /// The channels that the message may go by, the first choice first.
+    fn channels(&self) -> impl Iterator<Item = Channel> + '_ {
+        std::iter::once(self.connection.channel).chain(self.fallback.as_ref().map(|route| route.channel))
+    }
+}
+
+fn on(parsed: &Parsed, channel: Channel) -> Result<Recipient> {
+    Recipient::on(parsed, channel).map_err(|e| Error::field("to", e.to_string()))
 }
 
 /// Random bits of an identifier.

@@ -18,7 +18,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::command::SendMessage;
-use super::plan::{self, PlanOptions, Planned};
+use super::plan::{self, Planned, Planner};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
 use crate::base::{Caller, Core, StoreResultExt as _, once, rights, to_the_end::ToTheEnd};
@@ -235,8 +235,9 @@ impl Core {
         let sender = sender(&world, options.sender.as_deref())?;
         let known = self.known(&world, sender, &command, now).await?;
         let template = self.template_of(caller.tenant, &command).await?;
-        let options = PlanOptions { lenient: options.lenient, explores, template: template.as_ref() };
-        let mut planned = plan::plan(&world, sender, command, &known, now, self.ids(), options)?;
+        let (lenient, template) = (options.lenient, template.as_ref());
+        let planner = Planner { world: &world, sender, known: &known, ids: self.ids(), now, lenient, explores, template };
+        let mut planned = planner.plan(command)?;
         plan::keep_window(&planned, &known)?;
         if planned.accept.message.message_type == MessageType::Reaction {
             self.check_reaction(&planned.accept).await?;
