@@ -19,7 +19,7 @@ pub mod senders;
 pub mod templates;
 pub mod webhooks;
 
-pub use base::{Caller, CodeRelay, Core, Cursors, Listed, Marks, Parts, StoreResultExt, mail_tokens, rate};
+pub use base::{Caller, CodeRelay, Core, Cursors, Listed, Marks, Parts, mail_tokens, rate};
 pub use contacts::{suppressions, unsubscribe};
 pub use inbound::{CallbackTarget, Called, ProviderAnswer};
 pub use keys::NewKey;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
-use nuncio_core::{Core, PutConnection, StoreResultExt as _};
+use nuncio_core::{Core, PutConnection};
 use nuncio_domain::config::{Connection, Project, Sender, World};
 use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result, SenderId};
@@ -323,7 +323,7 @@ fn storage(storage: Option<Storage>) -> Answer {
 
 /// What each table takes, the largest first, and all of them.
 async fn db_size(core: &Core) -> Result<Answer> {
-    let tables = core.store().read().await.or_fail()?.table_sizes().await.or_fail()?;
+    let tables = core.store().read().await?.table_sizes().await?;
     let all: i64 = tables.iter().map(|table| table.bytes).sum();
     let lines = tables.iter().map(|t| (t.table.as_str(), t.bytes)).chain([("all", all)]);
     let share = |bytes: i64| if all > 0 { bytes * 100 / all } else { 0 };

@@ -1,6 +1,6 @@
 //! Looking for what is wrong, and deciding about what waits for a person.
 
-use nuncio_core::{Core, StoreResultExt as _};
+use nuncio_core::Core;
 use nuncio_domain::config::Project;
 use nuncio_domain::lifecycle::{Resolution, Step, Wait};
 use nuncio_domain::{Environment, Error, MessageId, Result, TenantId};
@@ -13,8 +13,8 @@ const PAGE: u32 = 1_000;
 
 /// Everything that an operator should know, with what to do about it.
 pub(crate) async fn examine(core: &Core) -> Result<Answer> {
-    let mut findings = core.store().advice().await.or_fail()?;
-    let unguarded = core.store().read().await.or_fail()?.count_unguarded_messages().await.or_fail()?;
+    let mut findings = core.store().advice().await?;
+    let unguarded = core.store().read().await?.count_unguarded_messages().await?;
     if unguarded > 0 {
         findings.push(format!("{unguarded} unfinished messages wait for nobody; please report this as a bug, with the log"));
     }
@@ -72,7 +72,7 @@ pub(crate) async fn held(core: &Core) -> Result<Answer> {
 }
 
 async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
-    core.store().read().await.or_fail()?.held_messages(PAGE).await.or_fail()
+    Ok(core.store().read().await?.held_messages(PAGE).await?)
 }
 
 /// Decides about one held message, or about all of them.
@@ -88,9 +88,7 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
     let mut resolved = 0;
     for (tenant, id) in targets {
         let transition = Transition::new(tenant, id, Step::Resolve { action }, core.ids().clock.now());
-        if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } =
-            core.store().transition(transition).await.or_fail()?
-        {
+        if let Transitioned::Found { applied: nuncio_domain::lifecycle::Applied::Yes, .. } = core.store().transition(transition).await? {
             resolved += 1;
         }
     }

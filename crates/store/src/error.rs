@@ -28,5 +28,21 @@ pub enum StoreError {
     Other(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Busy, unavailable and in doubt become `503`, all else `500`; inner texts go to the log.
+impl From<StoreError> for nuncio_domain::Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Busy(_) => Self::unavailable("the service is busy; try again").caused_by(error),
+            StoreError::Unavailable(_) => Self::unavailable("storage is unavailable; nothing was accepted").caused_by(error),
+            StoreError::InDoubt(_) => Self::unavailable(
+                "storage was lost while the request was written, which may have happened or not; send it again with the same idempotency key",
+            )
+            .with("outcome", "unknown".into())
+            .caused_by(error),
+            StoreError::Conflict(_) | StoreError::Corrupt { .. } | StoreError::Other(_) => Self::internal(error),
+        }
+    }
+}
+
 /// What the store answers.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;

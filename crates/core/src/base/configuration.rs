@@ -8,7 +8,7 @@ use nuncio_domain::price::PriceBook;
 use nuncio_domain::{Error, Recipient, Result, TenantId};
 use nuncio_store::{CountryMetrics, Tx};
 
-use super::{Core, StoreResultExt as _};
+use super::Core;
 
 /// The adapter that carries every channel of the test world.
 pub(crate) const SIM: &str = "sim";
@@ -39,7 +39,7 @@ impl Books {
 impl Core {
     /// Everything about a world, at most a second old.
     pub async fn world(&self, tenant: TenantId) -> Result<Arc<World>> {
-        self.stored_world(tenant).await.or_fail()?.ok_or_else(|| Error::not_found("project"))
+        self.stored_world(tenant).await?.ok_or_else(|| Error::not_found("project"))
     }
 
     pub(crate) async fn stored_world(&self, tenant: TenantId) -> nuncio_store::Result<Option<Arc<World>>> {
@@ -54,7 +54,7 @@ impl Core {
 
     /// The prices of a world's project, as old as the world's epoch: who plans by outdated ones plans again.
     pub(crate) async fn price_book(&self, world: &World) -> Result<Arc<PriceBook>> {
-        self.stored_price_book(world).await.or_fail()
+        Ok(self.stored_price_book(world).await?)
     }
 
     pub(crate) async fn stored_price_book(&self, world: &World) -> nuncio_store::Result<Arc<PriceBook>> {
@@ -71,7 +71,7 @@ impl Core {
 
     /// How channels do by country, at most a second old.
     pub(crate) async fn countries(&self, tenant: TenantId) -> Result<Arc<Vec<CountryMetrics>>> {
-        let read = async { Ok(Arc::new(self.inner.store.read().await.or_fail()?.country_metrics(tenant).await.or_fail()?)) };
+        let read = async { Ok(Arc::new(self.inner.store.read().await?.country_metrics(tenant).await?)) };
         self.inner.countries.get_or_read(tenant, &*self.ids().clock, read).await
     }
 
@@ -82,14 +82,14 @@ impl Core {
 
     /// A transaction that changes what a world has set up. Those of one world take turns, so that what one reads stays so until its commit.
     pub(crate) async fn change_world(&self, tenant: TenantId) -> Result<Box<dyn Tx>> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.raise_epoch(tenant).await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.raise_epoch(tenant).await?;
         Ok(tx)
     }
 
     /// Commits a change that [`Self::change_world`] began.
     pub(crate) async fn commit_change(&self, tenant: TenantId, tx: Box<dyn Tx>) -> Result<()> {
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         self.forget_world(tenant);
         Ok(())
     }

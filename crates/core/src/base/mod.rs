@@ -11,7 +11,6 @@ pub(crate) mod once;
 pub(crate) mod patch;
 pub mod rate;
 pub(crate) mod rights;
-mod store_error;
 pub(crate) mod to_the_end;
 
 use std::sync::Arc;
@@ -33,7 +32,6 @@ use known::Known;
 pub use list::Listed;
 pub use marks::Marks;
 pub(crate) use marks::is_mark;
-pub use store_error::StoreResultExt;
 
 /// Everything a use case needs.
 #[derive(Clone, Debug)]
@@ -177,7 +175,7 @@ impl Core {
 
     /// Whether this node can accept messages right now: the database answers and dispatch is fit. `503 unavailable` otherwise.
     pub async fn ready(&self) -> Result<()> {
-        self.inner.store.ping().await.or_fail()?;
+        self.inner.store.ping().await?;
         match self.inner.dispatch.accepting() {
             Some(_) => Ok(()),
             None => Err(nuncio_domain::Error::unavailable("this node is not fit to accept messages right now")),

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::Caller;
 use super::Core;
-use super::StoreResultExt as _;
 use super::rights::Resource;
 
 /// The idempotency key of a request. Body and header mean the same; they must not differ.
@@ -62,7 +61,7 @@ pub(crate) async fn claim(
     purge_after: Timestamp,
 ) -> Result<Option<Repeat>> {
     let Some(guard) = guard else { return Ok(None) };
-    Ok(match tx.claim_idempotency_key(tenant, guard, resource, purge_after).await.or_fail()? {
+    Ok(match tx.claim_idempotency_key(tenant, guard, resource, purge_after).await? {
         KeyClaim::Won => None,
         KeyClaim::Lost { original, same_request } => Some(Repeat { original, same_request }),
     })

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::base::{Caller, Core, StoreResultExt as _};
+use crate::base::{Caller, Core};
 
 /// The money of a world in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -78,7 +78,7 @@ async fn transfer(tx: &mut dyn Tx, tenant: TenantId, purpose: Purpose, amount: M
         return Ok(());
     }
     let transfer = Transfer { purpose, resource: reference.resource, part: reference.part, amount, sender: reference.sender };
-    match tx.transfer(tenant, &transfer, now).await.or_fail()? {
+    match tx.transfer(tenant, &transfer, now).await? {
         Transferred::Done | Transferred::Repeated => Ok(()),
         Transferred::Short(balance) => Err(insufficient(balance, amount)),
     }
@@ -107,15 +107,15 @@ impl Core {
 
     /// What is on the accounts of a world.
     pub async fn balance(&self, tenant: TenantId) -> Result<Balance> {
-        self.inner.store.read().await.or_fail()?.find_balance(tenant).await.or_fail()
+        Ok(self.inner.store.read().await?.find_balance(tenant).await?)
     }
 
     /// Whether the balance of a world is what its transfers add up to. What moves while this looks is looked at again.
     pub async fn books_are_even(&self, tenant: TenantId) -> Result<bool> {
         const LOOKS: usize = 5;
         for _ in 0..LOOKS {
-            let mut tx = self.inner.store.read().await.or_fail()?;
-            if tx.sum_transfers(tenant).await.or_fail()? == tx.find_balance(tenant).await.or_fail()? {
+            let mut tx = self.inner.store.read().await?;
+            if tx.sum_transfers(tenant).await? == tx.find_balance(tenant).await? {
                 return Ok(true);
             }
         }
@@ -130,23 +130,23 @@ impl Core {
         let resource = reference.map_or_else(|| self.ids().next::<nuncio_domain::EventId>().uuid(), named);
         let purpose = if amount.0 > 0 { Purpose::Deposit } else { Purpose::Withdrawal };
         let transfer = Transfer { purpose, resource, part: 0, amount: Micros(amount.0.abs()), sender: None };
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let done = match tx.transfer(tenant, &transfer, self.ids().clock.now()).await.or_fail()? {
+        let mut tx = self.inner.store.begin().await?;
+        let done = match tx.transfer(tenant, &transfer, self.ids().clock.now()).await? {
             Transferred::Done => true,
             Transferred::Repeated => false,
             Transferred::Short(balance) => return Err(insufficient(balance, transfer.amount)),
         };
-        let balance = tx.find_balance(tenant).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let balance = tx.find_balance(tenant).await?;
+        tx.commit().await?;
         Ok((done, balance))
     }
 
     /// Whether a world may spend no more than it has.
     pub async fn limit_balance(&self, tenant: TenantId, limited: bool) -> Result<Balance> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.limit_balance(tenant, limited).await.or_fail()?;
-        let balance = tx.find_balance(tenant).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.limit_balance(tenant, limited).await?;
+        let balance = tx.find_balance(tenant).await?;
+        tx.commit().await?;
         Ok(balance)
     }
 
@@ -155,7 +155,7 @@ impl Core {
     pub async fn check_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<()> {
         let now = self.ids().clock.now();
         let midnight = Timestamp::from_millis(now.millis() - now.millis().rem_euclid(86_400_000));
-        let spent = self.inner.store.read().await.or_fail()?.spent_by_sender(tenant, sender, midnight).await.or_fail()?;
+        let spent = self.inner.store.read().await?.spent_by_sender(tenant, sender, midnight).await?;
         if spent.0.saturating_add(required.0) <= limit.0 {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use nuncio_domain::message::Cost;
 use nuncio_domain::price::{ANYWHERE, Price, Unit};
 use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp};
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// The columns of a price file, in any order. The last one may be left out.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
@@ -16,15 +16,15 @@ const DEAREST: Micros = Micros(1_000_000_000);
 impl Core {
     /// All lines of the general list, or of a project's own.
     pub async fn list_prices(&self, project: Option<ProjectId>) -> Result<Vec<Price>> {
-        self.inner.store.read().await.or_fail()?.list_prices(project).await.or_fail()
+        Ok(self.inner.store.read().await?.list_prices(project).await?)
     }
 
     /// Takes over a price file: comma-separated, with a line of names. Every line that is wrong is told, and then nothing is written.
     pub async fn import_prices(&self, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<usize> {
         let prices = parse(csv)?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.put_prices(project, &prices, replace).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.put_prices(project, &prices, replace).await?;
+        tx.commit().await?;
         self.inner.worlds.clear();
         Ok(prices.len())
     }

@@ -3,7 +3,7 @@
 use nuncio_domain::{Error, ErrorCode, Result, TenantId};
 use nuncio_store::Storage;
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// `507 storage_quota_exceeded`.
 pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {
@@ -20,15 +20,15 @@ pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {
 impl Core {
     /// The storage quota of an environment and what it stores, if it has a quota.
     pub async fn storage(&self, tenant: TenantId) -> Result<Option<Storage>> {
-        self.inner.store.read().await.or_fail()?.find_storage(tenant).await.or_fail()
+        Ok(self.inner.store.read().await?.find_storage(tenant).await?)
     }
 
     /// Sets the storage quota of an environment, or removes it; returns what is in force then.
     pub async fn limit_storage(&self, tenant: TenantId, max_bytes: Option<i64>) -> Result<Option<Storage>> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.limit_storage(tenant, max_bytes).await.or_fail()?;
-        let storage = tx.find_storage(tenant).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.limit_storage(tenant, max_bytes).await?;
+        let storage = tx.find_storage(tenant).await?;
+        tx.commit().await?;
         Ok(storage)
     }
 }

@@ -8,7 +8,7 @@ use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Res
 use super::change::fingerprint;
 use super::command::{ScheduleBroadcast, SendBroadcast};
 use super::view::BroadcastView;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 use crate::messages::routing;
 
 /// Escalated broadcasts that are shown to an operator at once.
@@ -141,7 +141,7 @@ impl Core {
     /// Broadcasts of a world that wait for an operator, newest first.
     pub async fn escalated_broadcasts(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
         let page = PageRequest::newest(ESCALATED);
-        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(tenant, &[Status::Escalated], page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_broadcasts(tenant, &[Status::Escalated], page).await?;
         Ok(page.items.iter().map(BroadcastView::from).collect())
     }
 

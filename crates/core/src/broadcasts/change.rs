@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
-use crate::base::{Core, StoreResultExt as _, once};
+use crate::base::{Core, once};
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
@@ -23,7 +23,7 @@ pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
 
 impl Core {
     pub(crate) async fn find_broadcast(&self, tenant: TenantId, id: BroadcastId) -> Result<Broadcast> {
-        let found = self.inner.store.read().await.or_fail()?.find_broadcast(tenant, id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_broadcast(tenant, id).await?;
         found.ok_or_else(|| Error::not_found("broadcast"))
     }
 
@@ -49,8 +49,8 @@ impl Core {
     ) -> Result<Broadcast> {
         for _ in 0..TRIES {
             let now = self.ids().clock.now();
-            let mut tx = self.inner.store.begin().await.or_fail()?;
-            let before = tx.find_broadcast(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("broadcast"))?;
+            let mut tx = self.inner.store.begin().await?;
+            let before = tx.find_broadcast(tenant, id).await?.ok_or_else(|| Error::not_found("broadcast"))?;
             let operation = operation(&before);
             let path = apply(before.standing(&fingerprint(&before)), operation)?;
             let mut broadcast = before.clone();
@@ -67,23 +67,23 @@ impl Core {
             if releases {
                 broadcast.body.reserved = 0;
             }
-            if !tx.update_broadcast(&broadcast, before.version).await.or_fail()? {
+            if !tx.update_broadcast(&broadcast, before.version).await? {
                 continue;
             }
             let mut rest = Micros(0);
             if releases {
                 // Nobody is handed over any more, now that the row is locked: what was taken over is known for good.
-                broadcast.counts = tx.find_broadcast(tenant, id).await.or_fail()?.map_or(before.counts, |fresh| fresh.counts);
+                broadcast.counts = tx.find_broadcast(tenant, id).await?.map_or(before.counts, |fresh| fresh.counts);
                 rest = Broadcast { counts: broadcast.counts, ..before.clone() }.purse();
             }
             if !path.is_empty() {
-                tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await.or_fail()?;
+                tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await?;
             }
             if let Some(estimate) = estimate {
                 money::reserve(&mut *tx, &broadcast, estimate, now).await?;
             }
             money::release(&mut *tx, tenant, id, rest, now).await?;
-            tx.commit().await.or_fail()?;
+            tx.commit().await?;
             self.inner.dispatch.logs().changed(tenant);
             return Ok(broadcast);
         }

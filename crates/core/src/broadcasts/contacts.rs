@@ -16,7 +16,7 @@ use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
 use crate::base::list::{self, Listed};
 use crate::base::once::{self, Repeat};
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id, rights};
+use crate::base::{Caller, Core, parse_id, rights};
 use crate::templates::render;
 
 /// What became of recipients that were to be added.
@@ -66,7 +66,7 @@ impl Core {
         let conflict = |repeat: Repeat| once::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
         if let Err(error) = apply(broadcast.standing(""), Operation::Prepare) {
             // That it was done already goes before that it cannot be done now.
-            let mut tx = self.inner.store.begin().await.or_fail()?;
+            let mut tx = self.inner.store.begin().await?;
             let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await?;
             return Err(repeat.map_or(error, conflict));
         }
@@ -92,15 +92,15 @@ impl Core {
         }
         // In this order they are also handed over.
         new.sort_unstable_by_key(|contact| contact.id);
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         if let Some(repeat) = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), purge_after).await? {
             return Err(conflict(repeat));
         }
-        let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await.or_fail()? else {
+        let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await? else {
             drop(tx);
             return Err(self.no_draft(caller, id).await);
         };
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         outcome.added = added;
         outcome.duplicates += new.len() as u64 - added;
         outcome.invalid = outcome.errors.len() as u64;
@@ -121,8 +121,8 @@ impl Core {
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("broadcasts/{}/contacts?{status:?}", broadcast.id), &part, errors)?;
         let Some(status) = stored(&status, &broadcast) else { return Ok((Vec::new(), None)) };
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let page = tx.list_broadcast_contacts(caller.tenant, broadcast.id, &status, listing.page).await?;
         let items = page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &broadcast)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
@@ -131,13 +131,13 @@ impl Core {
     pub async fn delete_broadcast_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
         caller.require(Permission::BroadcastsWrite)?;
         let id = parse_id(id, "broadcast")?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let contact = parse_id(contact, "contact of the broadcast");
         let deleted = match &contact {
-            Ok(contact) => tx.delete_broadcast_contact(caller.tenant, id, *contact).await.or_fail()?,
+            Ok(contact) => tx.delete_broadcast_contact(caller.tenant, id, *contact).await?,
             Err(_) => Some(false),
         };
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         match deleted {
             Some(true) => Ok(()),
             Some(false) => Err(Error::not_found("contact of the broadcast")),

@@ -16,7 +16,7 @@ use nuncio_store::{Accepted, NewBroadcastContact};
 
 use super::check;
 use super::contacts::merged;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
 use crate::messages::routing::Known;
@@ -55,8 +55,8 @@ impl Core {
     pub(super) async fn hand_over_broadcast(&self, broadcast: &Broadcast, fence: i64) -> Result<Round> {
         let (mut after, mut any) = (None, false);
         for _ in 0..STEPS {
-            let mut tx = self.inner.store.read().await.or_fail()?;
-            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, CHUNK).await.or_fail()?;
+            let mut tx = self.inner.store.read().await?;
+            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, CHUNK).await?;
             drop(tx);
             let Some(last) = chunk.last() else { return Ok(if after.is_none() { Round::Through } else { pace(any) }) };
             after = Some(last.id);
@@ -170,9 +170,9 @@ impl Core {
         failure: &Failure,
         now: Timestamp,
     ) -> Result<bool> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let failed = tx.fail_broadcast_contact(broadcast.tenant, broadcast.id, contact, failure, now).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let failed = tx.fail_broadcast_contact(broadcast.tenant, broadcast.id, contact, failure, now).await?;
+        tx.commit().await?;
         Ok(failed)
     }
 }

@@ -10,7 +10,7 @@ use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Core, StoreResultExt as _, once, parse_id, rights};
+use crate::base::{Caller, Core, once, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
@@ -55,17 +55,17 @@ impl Core {
             counts: Counts::default(),
         };
         self.check_broadcast(&broadcast).await?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let repeat =
             once::claim(&mut *tx, caller.tenant, guard.as_ref(), broadcast.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = BroadcastId::from_uuid(original);
-            let original = self.inner.store.read().await.or_fail()?.find_broadcast(caller.tenant, id).await.or_fail()?;
+            let original = self.inner.store.read().await?.find_broadcast(caller.tenant, id).await?;
             return Err(once::repeat(caller, rights::BROADCAST, original.as_ref().map(BroadcastView::whole).as_ref(), same_request));
         }
-        tx.insert_broadcast(&broadcast).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        tx.insert_broadcast(&broadcast).await?;
+        tx.commit().await?;
         Ok(BroadcastView::whole(&broadcast))
     }
 
@@ -107,7 +107,7 @@ impl Core {
         let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", Status::parse, Status::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("broadcasts?{status:?}"), &part, errors)?;
-        let page = self.inner.store.read().await.or_fail()?.list_broadcasts(caller.tenant, &status, listing.page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_broadcasts(caller.tenant, &status, listing.page).await?;
         Ok((page.items.iter().map(BroadcastView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
@@ -139,13 +139,13 @@ impl Core {
         let id = parse_id(id, "broadcast")?;
         // In steps, so that no transaction is long. A crash in between leaves a draft with fewer recipients.
         loop {
-            let mut tx = self.inner.store.begin().await.or_fail()?;
-            let deleted = tx.delete_draft_broadcast(caller.tenant, id, DELETED).await.or_fail()?;
+            let mut tx = self.inner.store.begin().await?;
+            let deleted = tx.delete_draft_broadcast(caller.tenant, id, DELETED).await?;
             if deleted.is_none() {
                 drop(tx);
                 return Err(self.no_draft(caller, id).await);
             }
-            tx.commit().await.or_fail()?;
+            tx.commit().await?;
             if deleted == Some(true) {
                 return Ok(());
             }

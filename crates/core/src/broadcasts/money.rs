@@ -15,7 +15,7 @@ use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 use super::change::fingerprint;
 use super::check;
 use super::hand_over::Mould;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::billing::{self, Reference};
 use crate::messages::routing::{self, Known, Window};
 
@@ -81,7 +81,7 @@ pub(super) async fn release(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId, 
 
 /// The newest reservation of a broadcast. There is one for each review that was begun, and for an operator's approval.
 async fn reservation(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId) -> Result<Option<Transfer>> {
-    let transfers = tx.list_transfers(tenant, id.uuid()).await.or_fail()?;
+    let transfers = tx.list_transfers(tenant, id.uuid()).await?;
     Ok(transfers.into_iter().filter(|t| t.purpose == Purpose::Reserve).max_by_key(|t| t.part))
 }
 
@@ -109,8 +109,8 @@ impl Purse {
 impl Core {
     /// What is left of a broadcast's reservation.
     pub(super) async fn broadcast_purse(&self, tenant: TenantId, id: BroadcastId) -> Result<Purse> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let Some(broadcast) = tx.find_broadcast(tenant, id).await.or_fail()? else { return Ok(Purse::default()) };
+        let mut tx = self.inner.store.read().await?;
+        let Some(broadcast) = tx.find_broadcast(tenant, id).await? else { return Ok(Purse::default()) };
         if broadcast.body.reserved == 0 {
             return Ok(Purse::default());
         }
@@ -130,8 +130,8 @@ impl Core {
         let known = Known { countries: self.countries(broadcast.tenant).await?, prices, ..Known::default() };
         let (mut prices, mut after) = (Prices { mould: &mould, known, now: self.ids().clock.now(), alike: HashMap::new() }, None);
         loop {
-            let mut tx = self.inner.store.read().await.or_fail()?;
-            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await.or_fail()?;
+            let mut tx = self.inner.store.read().await?;
+            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
             let Some(last) = page.last() else { break };
             after = Some(last.id);

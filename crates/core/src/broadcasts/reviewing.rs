@@ -6,7 +6,7 @@ use nuncio_domain::broadcast::{Broadcast, Operation};
 use super::act::is_ahead;
 use super::change::fingerprint;
 use super::contacts::merged;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::review::{self, Subject};
 
 /// Of how many recipients the values of variables are looked at.
@@ -49,8 +49,8 @@ impl Core {
             );
             links.extend(content.buttons.iter().filter_map(|b| b.url.clone()));
             texts.extend(content.buttons.into_iter().map(|b| b.text));
-            let mut tx = self.inner.store.read().await.or_fail()?;
-            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await.or_fail()? {
+            let mut tx = self.inner.store.read().await?;
+            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await? {
                 let values = merged(broadcast, &contact.variables);
                 let values = [values.template_variables, values.template_button_variables, values.template_header_variables];
                 texts.extend(values.into_iter().flatten().flat_map(std::collections::BTreeMap::into_values));

@@ -12,7 +12,7 @@ use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
 use nuncio_store::{DueBroadcast, Transition};
 
 use super::hand_over::Round;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// For how long a node has a broadcast to itself.
 const LEASE: Duration = Duration::from_secs(5);
@@ -51,9 +51,9 @@ impl Core {
     }
 
     async fn claim_broadcast(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let claimed = tx.claim_broadcast(due.tenant, due.id, fence, next).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let claimed = tx.claim_broadcast(due.tenant, due.id, fence, next).await?;
+        tx.commit().await?;
         Ok(claimed)
     }
 
@@ -99,8 +99,8 @@ impl Core {
     async fn withdraw_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
         let mut after = None;
         loop {
-            let mut tx = self.inner.store.read().await.or_fail()?;
-            let page = tx.unsent_broadcast_messages(broadcast.tenant, broadcast.id, after, TAKEN_BACK).await.or_fail()?;
+            let mut tx = self.inner.store.read().await?;
+            let page = tx.unsent_broadcast_messages(broadcast.tenant, broadcast.id, after, TAKEN_BACK).await?;
             drop(tx);
             let Some((last, _)) = page.last() else { return Ok(Some(None)) };
             after = Some(*last);
@@ -114,7 +114,7 @@ impl Core {
                 })
                 .collect();
             for step in steps {
-                step.await.map_err(Error::internal)?.or_fail()?;
+                step.await.map_err(Error::internal)??;
             }
         }
     }

@@ -15,7 +15,7 @@ use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
-use crate::base::{Caller, Core, Faults, StoreResultExt as _, check_metadata, once, parse_id, rights};
+use crate::base::{Caller, Core, Faults, check_metadata, once, parse_id, rights};
 
 /// A channel as a caller wrote it, read.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Core {
             ..ContactDetail::default()
         };
         let mut contact = Contact { id: self.ids().at(now), country, version: 0, created_at: now, updated_at: now, detail };
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let repeat =
             once::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
@@ -62,13 +62,13 @@ impl Core {
                     id
                 }
             };
-            tx.put_channel_entry(caller.tenant, id, &wanted.entry).await.or_fail()?;
+            tx.put_channel_entry(caller.tenant, id, &wanted.entry).await?;
             if wanted.is_primary {
                 contact.detail.primaries.insert(wanted.entry.channel, ContactChannelId::of(id, wanted.entry.channel));
             }
         }
-        tx.insert_contact(caller.tenant, &contact).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        tx.insert_contact(caller.tenant, &contact).await?;
+        tx.commit().await?;
         self.contact_now(caller.tenant, contact.id).await
     }
 
@@ -83,10 +83,10 @@ impl Core {
         if !errors.is_empty() {
             return Err(Error::invalid(errors));
         }
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let mut contact = lock(&mut *tx, caller.tenant, id).await?;
         if let Some(Some(channel)) = command.default_channel {
-            let person = people(&mut *tx, caller.tenant, vec![contact.clone()]).await.or_fail()?;
+            let person = people(&mut *tx, caller.tenant, vec![contact.clone()]).await?;
             let available = person.first().map(|p| p.available()).unwrap_or_default();
             if !available.contains(&channel) {
                 let names = available.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
@@ -103,7 +103,7 @@ impl Core {
             contact.detail.metadata = metadata;
         }
         self.touch(&mut *tx, caller.tenant, &mut contact).await?;
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         self.contact_now(caller.tenant, id).await
     }
 
@@ -111,47 +111,47 @@ impl Core {
     pub async fn dismiss_merge_suggestion(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let id = parse_id(id, "contact")?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
-        let mut found = people(&mut *tx, caller.tenant, vec![contact]).await.or_fail()?;
+        let mut found = people(&mut *tx, caller.tenant, vec![contact]).await?;
         let Some(mut person) = found.pop() else { return Ok(()) };
-        let Some(suggested) = read::suggest(&mut *tx, caller.tenant, &person).await.or_fail()? else { return Ok(()) };
+        let Some(suggested) = read::suggest(&mut *tx, caller.tenant, &person).await? else { return Ok(()) };
         person.contact.detail.dismissed.push(suggested);
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
-        tx.commit().await.or_fail()
+        Ok(tx.commit().await?)
     }
 
     /// Writes a changed contact, which is locked.
     pub(super) async fn touch(&self, tx: &mut dyn Tx, tenant: TenantId, contact: &mut Contact) -> Result<()> {
         contact.version += 1;
         contact.updated_at = self.ids().clock.now();
-        tx.update_contact(tenant, contact).await.or_fail()?;
+        tx.update_contact(tenant, contact).await?;
         Ok(())
     }
 
     /// A contact as it is now.
     pub(super) async fn contact_now(&self, tenant: TenantId, id: ContactId) -> Result<ContactView> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        view(&mut *tx, tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))
+        let mut tx = self.inner.store.read().await?;
+        view(&mut *tx, tenant, id).await?.ok_or_else(|| Error::not_found("contact"))
     }
 
     /// The 409 of a repeated request. The contact may be part of another by now, or erased.
     async fn contact_made_before(&self, caller: &Caller, id: ContactId, same_request: bool) -> Result<Error> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let id = tx.merged_into(caller.tenant, id).await.or_fail()?.unwrap_or(id);
-        let view = view(&mut *tx, caller.tenant, id).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let id = tx.merged_into(caller.tenant, id).await?.unwrap_or(id);
+        let view = view(&mut *tx, caller.tenant, id).await?;
         Ok(once::repeat(caller, rights::CONTACT, view.as_ref(), same_request))
     }
 
     /// Writes a new address of a contact; an identifier that has one belongs to somebody already.
     pub(super) async fn put_address(&self, tx: &mut dyn Tx, tenant: TenantId, path: &str, address: &Address) -> Result<()> {
         let recipient = &address.recipient;
-        if !tx.insert_address(tenant, address).await.or_fail()? {
-            let owner = tx.find_address(tenant, recipient).await.or_fail()?.map(|(_, owner)| owner);
+        if !tx.insert_address(tenant, address).await? {
+            let owner = tx.find_address(tenant, recipient).await?.map(|(_, owner)| owner);
             return Err(duplicate(path, recipient, owner));
         }
         let mark = self.marked(tenant, recipient);
-        tx.rename_suppressions(tenant, &mark, &recipient.identifier).await.or_fail()
+        Ok(tx.rename_suppressions(tenant, &mark, &recipient.identifier).await?)
     }
 }
 

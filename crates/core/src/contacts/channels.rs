@@ -10,7 +10,7 @@ use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::base::{Caller, Core, Faults, StoreResultExt as _, check_metadata, once, parse_id, rights};
+use crate::base::{Caller, Core, Faults, check_metadata, once, parse_id, rights};
 
 impl Core {
     /// `POST /v1/contacts/{id}/channels`.
@@ -27,9 +27,9 @@ impl Core {
         let now = self.ids().clock.now();
         let mut errors = Vec::new();
         let Some(wanted) = read_channel(&command, "", now, &mut errors) else { return Err(Error::invalid(errors)) };
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let new_address = self.ids().at(now);
-        let known = tx.find_address(caller.tenant, &wanted.recipient).await.or_fail()?;
+        let known = tx.find_address(caller.tenant, &wanted.recipient).await?;
         let address = known.map_or(new_address, |(address, _)| address);
         let channel = wanted.entry.channel;
         let channel_id = ContactChannelId::of(address, channel);
@@ -61,12 +61,12 @@ impl Core {
                     .await?;
             }
         }
-        tx.put_channel_entry(caller.tenant, address, &wanted.entry).await.or_fail()?;
+        tx.put_channel_entry(caller.tenant, address, &wanted.entry).await?;
         if wanted.is_primary {
             person.contact.detail.primaries.insert(channel, channel_id);
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         self.channel_now(caller.tenant, id, channel_id).await
     }
 
@@ -87,7 +87,7 @@ impl Core {
         if !errors.is_empty() {
             return Err(Error::invalid(errors));
         }
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
         let found = find(&person, channel)?;
@@ -102,9 +102,9 @@ impl Core {
         }
         entry.verified = command.verified.or(entry.verified);
         pin(&mut *tx, caller.tenant, &person, found.address, now).await?;
-        tx.put_channel_entry(caller.tenant, found.address.id, &entry).await.or_fail()?;
+        tx.put_channel_entry(caller.tenant, found.address.id, &entry).await?;
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         self.channel_now(caller.tenant, id, channel).await
     }
 
@@ -112,7 +112,7 @@ impl Core {
     pub async fn remove_contact_channel(&self, caller: &Caller, id: &str, channel: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let (id, channel) = ids(id, channel)?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
         let found = find(&person, channel)?;
@@ -124,12 +124,12 @@ impl Core {
         let address = found.address.id;
         let alone = channels.iter().filter(|c| c.address.id == address).count() == 1;
         if alone {
-            tx.delete_address(caller.tenant, address).await.or_fail()?;
+            tx.delete_address(caller.tenant, address).await?;
         } else {
             let now = self.ids().clock.now();
             pin(&mut *tx, caller.tenant, &person, found.address, now).await?;
             let entry = ChannelEntry { hidden: true, ..ChannelEntry::new(found.channel, now) };
-            tx.put_channel_entry(caller.tenant, address, &entry).await.or_fail()?;
+            tx.put_channel_entry(caller.tenant, address, &entry).await?;
         }
         let kind = found.channel;
         drop(channels);
@@ -137,11 +137,11 @@ impl Core {
             person.contact.detail.primaries.remove(&kind);
         }
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         if alone {
-            let mut tx = self.inner.store.begin().await.or_fail()?;
-            tx.delete_metrics(caller.tenant, address).await.or_fail()?;
-            tx.commit().await.or_fail()?;
+            let mut tx = self.inner.store.begin().await?;
+            tx.delete_metrics(caller.tenant, address).await?;
+            tx.commit().await?;
         }
         Ok(())
     }
@@ -150,21 +150,21 @@ impl Core {
     pub async fn make_contact_channel_primary(&self, caller: &Caller, id: &str, channel: &str) -> Result<ContactChannelView> {
         caller.require(Permission::ContactsWrite)?;
         let (id, channel) = ids(id, channel)?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut person = person(&mut *tx, caller.tenant, contact).await?;
         let kind = find(&person, channel)?.channel;
         if person.primary(kind) != Some(channel) {
             person.contact.detail.primaries.insert(kind, channel);
             self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
-            tx.commit().await.or_fail()?;
+            tx.commit().await?;
         }
         self.channel_now(caller.tenant, id, channel).await
     }
 
     async fn channel_now(&self, tenant: TenantId, id: ContactId, channel: ContactChannelId) -> Result<ContactChannelView> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let contact = tx.find_contact(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))?;
+        let mut tx = self.inner.store.read().await?;
+        let contact = tx.find_contact(tenant, id).await?.ok_or_else(|| Error::not_found("contact"))?;
         let person = person(&mut *tx, tenant, contact).await?;
         let found = find(&person, channel)?;
         Ok(found.view(person.primary(found.channel) == Some(channel)))
@@ -179,10 +179,10 @@ impl Core {
         same_request: bool,
     ) -> Result<ContactChannelView> {
         let tenant = caller.tenant;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let id = tx.merged_into(tenant, id).await.or_fail()?.unwrap_or(id);
+        let mut tx = self.inner.store.read().await?;
+        let id = tx.merged_into(tenant, id).await?.unwrap_or(id);
         let mut original = None;
-        if let Some(contact) = tx.find_contact(tenant, id).await.or_fail()? {
+        if let Some(contact) = tx.find_contact(tenant, id).await? {
             let person = person(&mut *tx, tenant, contact).await?;
             if let Some(found) = person.channel(channel) {
                 original = Some(found.view(person.primary(found.channel) == Some(channel)));
@@ -205,7 +205,7 @@ fn entry_of(channel: &PersonChannel<'_>) -> ChannelEntry {
 }
 
 async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: nuncio_domain::contact::Contact) -> Result<Person> {
-    people(tx, tenant, vec![contact]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("contact"))
+    people(tx, tenant, vec![contact]).await?.pop().ok_or_else(|| Error::not_found("contact"))
 }
 
 /// Writes down the channels of an address that are there without a word of the caller. With a first word on one of them, silence about
@@ -213,7 +213,7 @@ async fn person(tx: &mut dyn Tx, tenant: TenantId, contact: nuncio_domain::conta
 async fn pin(tx: &mut dyn Tx, tenant: TenantId, person: &Person, address: &Address, now: Timestamp) -> Result<()> {
     for channel in person.channels().iter().filter(|c| c.address.id == address.id && c.entry.is_none()) {
         let entry = ChannelEntry { updated_at: now, ..entry_of(channel) };
-        tx.put_channel_entry(tenant, address.id, &entry).await.or_fail()?;
+        tx.put_channel_entry(tenant, address.id, &entry).await?;
     }
     Ok(())
 }

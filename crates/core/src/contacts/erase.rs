@@ -16,7 +16,7 @@ use nuncio_domain::{ContactId, Ids, Permission, Recipient, Result, TenantId, Tim
 use nuncio_store::{Erasure, Store, Transition, Tx};
 
 use super::lock;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 /// Messages of one step.
 const STEP: u32 = 100;
@@ -35,26 +35,26 @@ impl Core {
         caller.require(Permission::ContactsWrite)?;
         let id: ContactId = parse_id(id, "contact")?;
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         lock(&mut *tx, tenant, id).await?;
-        let addresses = tx.addresses_of_contacts(tenant, &[id]).await.or_fail()?;
+        let addresses = tx.addresses_of_contacts(tenant, &[id]).await?;
         let erasures: Vec<_> = addresses.into_iter().map(|a| Erasure { tenant, address: a.id, recipient: a.recipient }).collect();
         for erasure in &erasures {
-            tx.insert_erasure(erasure, now).await.or_fail()?;
+            tx.insert_erasure(erasure, now).await?;
             let mark = self.marked(tenant, &erasure.recipient);
-            tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await.or_fail()?;
-            erase_invitations(&mut *tx, tenant, &erasure.recipient, now).await.or_fail()?;
-            tx.erase_broadcast_contacts(tenant, &erasure.recipient, &mark.identifier, now).await.or_fail()?;
+            tx.rename_suppressions(tenant, &erasure.recipient, &mark.identifier).await?;
+            erase_invitations(&mut *tx, tenant, &erasure.recipient, now).await?;
+            tx.erase_broadcast_contacts(tenant, &erasure.recipient, &mark.identifier, now).await?;
         }
-        let merged = tx.merged_from(tenant, id).await.or_fail()?;
-        tx.delete_contact(tenant, id).await.or_fail()?;
+        let merged = tx.merged_from(tenant, id).await?;
+        tx.delete_contact(tenant, id).await?;
         for id in merged.into_iter().chain([id]) {
-            tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await.or_fail()?;
+            tx.erase_events(tenant, ResourceKind::Contact, id.uuid()).await?;
         }
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         let mut steps = STEPS;
         for erasure in &erasures {
-            erase_messages(&*self.inner.store, self.ids(), erasure, &mut steps).await.or_fail()?;
+            erase_messages(&*self.inner.store, self.ids(), erasure, &mut steps).await?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 impl Core {
     /// `POST /v1/contacts/{id}/merge`: one transaction. An identifier is one address whoever it belongs to, so that moving the
@@ -25,11 +25,11 @@ impl Core {
             return Err(Error::field("sourceContactId", "is the contact itself; name another one"));
         }
         let tenant = caller.tenant;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let locked = tx.lock_contacts(tenant, &[target, source]).await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let locked = tx.lock_contacts(tenant, &[target, source]).await?;
         let Some(into) = locked.iter().find(|c| c.id == target).cloned() else { return Err(gone(&mut *tx, tenant, target).await?) };
         let Some(from) = locked.iter().find(|c| c.id == source).cloned() else {
-            return match tx.merged_into(tenant, source).await.or_fail()? {
+            return match tx.merged_into(tenant, source).await? {
                 Some(there) if there == target => {
                     drop(tx);
                     self.contact_now(tenant, target).await
@@ -38,7 +38,7 @@ impl Core {
                 None => Err(Error::not_found("contact")),
             };
         };
-        let mut both = people(&mut *tx, tenant, vec![into, from]).await.or_fail()?;
+        let mut both = people(&mut *tx, tenant, vec![into, from]).await?;
         let (Some(from), Some(into)) = (both.pop(), both.pop()) else { return Err(Error::not_found("contact")) };
         let count = into.channels().len() + from.channels().len();
         if count > limits::MERGED_CHANNELS {
@@ -46,15 +46,15 @@ impl Core {
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         }
         let mut contact = combine(&into, &from);
-        tx.merge_contact(tenant, source, target, self.ids().clock.now()).await.or_fail()?;
+        tx.merge_contact(tenant, source, target, self.ids().clock.now()).await?;
         self.touch(&mut *tx, tenant, &mut contact).await?;
         let sequence = contact.version;
-        let view = views(&mut *tx, tenant, vec![contact]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("contact"))?;
+        let view = views(&mut *tx, tenant, vec![contact]).await?.pop().ok_or_else(|| Error::not_found("contact"))?;
         let data = Map::from_iter([("contact".to_owned(), json!(view)), ("mergedFrom".to_owned(), json!(source))]);
         let occurrence = Occurrence { kind: EventType::ContactMerged, sender: None, data };
         let event = NewEvent { kind: ResourceKind::Contact, resource: target.uuid(), sequence, occurrences: vec![occurrence] };
-        tx.insert_event(tenant, &event, self.ids().clock.now()).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        tx.insert_event(tenant, &event, self.ids().clock.now()).await?;
+        tx.commit().await?;
         Ok(view)
     }
 }

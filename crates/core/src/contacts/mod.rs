@@ -18,15 +18,13 @@ pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, Mer
 pub(crate) use read::{people, views};
 pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};
 
-use crate::base::StoreResultExt as _;
-
 /// The channels that contacts have, in the order in which they are listed.
 pub(crate) const CHANNELS: [Channel; 6] =
     [Channel::Sms, Channel::Whatsapp, Channel::Telegram, Channel::Email, Channel::Instagram, Channel::Voice];
 
 /// Locks one contact. One that is not there is a 404; one that became part of another a 409.
 async fn lock(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Contact> {
-    match tx.lock_contacts(tenant, &[id]).await.or_fail()?.pop() {
+    match tx.lock_contacts(tenant, &[id]).await?.pop() {
         Some(contact) => Ok(contact),
         None => Err(gone(tx, tenant, id).await?),
     }
@@ -34,7 +32,7 @@ async fn lock(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Contac
 
 /// Why a contact cannot be changed.
 async fn gone(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> Result<Error> {
-    Ok(match tx.merged_into(tenant, id).await.or_fail()? {
+    Ok(match tx.merged_into(tenant, id).await? {
         Some(target) => merged(target),
         None => Error::not_found("contact"),
     })

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::command::ListContacts;
 use super::view::{ContactView, Person};
-use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
+use crate::base::{Caller, Core, list, list::Listed, parse_id};
 
 /// Contacts of one name that are looked at to find two that are one person.
 const NAMESAKES: u32 = 10;
@@ -36,10 +36,10 @@ impl Core {
         let name = asked.name.as_deref().map(contact::name_key);
         let filter = ContactFilter { id: None, name, metadata: asked.metadata.clone() };
         let listing = self.listing(caller.tenant, &format!("contacts?{identifiers:?}{filter:?}"), &part, errors)?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         let Some(id) = owner(&mut *tx, caller.tenant, &identifiers).await? else { return Ok((Vec::new(), None)) };
-        let page = tx.list_contacts(caller.tenant, &ContactFilter { id, ..filter }, listing.page).await.or_fail()?;
-        let items = views(&mut *tx, caller.tenant, page.items).await.or_fail()?;
+        let page = tx.list_contacts(caller.tenant, &ContactFilter { id, ..filter }, listing.page).await?;
+        let items = views(&mut *tx, caller.tenant, page.items).await?;
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
@@ -47,12 +47,12 @@ impl Core {
     pub async fn get_contact(&self, caller: &Caller, id: &str) -> Result<ContactView> {
         caller.require(Permission::ContactsRead)?;
         let id = parse_id(id, "contact")?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        if let Some(view) = view(&mut *tx, caller.tenant, id).await.or_fail()? {
+        let mut tx = self.inner.store.read().await?;
+        if let Some(view) = view(&mut *tx, caller.tenant, id).await? {
             return Ok(view);
         }
-        let target = tx.merged_into(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))?;
-        let mut view = view(&mut *tx, caller.tenant, target).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))?;
+        let target = tx.merged_into(caller.tenant, id).await?.ok_or_else(|| Error::not_found("contact"))?;
+        let mut view = view(&mut *tx, caller.tenant, target).await?.ok_or_else(|| Error::not_found("contact"))?;
         view.merged_from = Some(id);
         Ok(view)
     }
@@ -62,12 +62,12 @@ impl Core {
         caller.require(Permission::ContactsRead)?;
         let not_found = || Error::not_found("contact");
         let identifier = address::phone(&list::phone(phone)).map_err(|_| not_found())?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let contacts = match tx.find_address(caller.tenant, &Recipient { kind: AddressKind::Phone, identifier }).await.or_fail()? {
-            Some((_, id)) => tx.find_contact(caller.tenant, id).await.or_fail()?,
+        let mut tx = self.inner.store.read().await?;
+        let contacts = match tx.find_address(caller.tenant, &Recipient { kind: AddressKind::Phone, identifier }).await? {
+            Some((_, id)) => tx.find_contact(caller.tenant, id).await?,
             None => None,
         };
-        views(&mut *tx, caller.tenant, contacts.into_iter().collect()).await.or_fail()?.pop().ok_or_else(not_found)
+        views(&mut *tx, caller.tenant, contacts.into_iter().collect()).await?.pop().ok_or_else(not_found)
     }
 }
 
@@ -76,7 +76,7 @@ impl Core {
 async fn owner(tx: &mut dyn Tx, tenant: TenantId, identifiers: &[Recipient]) -> Result<Option<Option<ContactId>>> {
     let mut owner = None;
     for identifier in identifiers {
-        let found = tx.find_address(tenant, identifier).await.or_fail()?.map(|(_, contact)| contact);
+        let found = tx.find_address(tenant, identifier).await?.map(|(_, contact)| contact);
         if found.is_none() || owner.is_some_and(|owner| Some(owner) != found) {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::base::{Caller, Core, StoreResultExt as _, is_mark, list, list::Listed, once, parse_id, rights};
+use crate::base::{Caller, Core, is_mark, list, list::Listed, once, parse_id, rights};
 use crate::contacts;
 
 /// A recipient to whom nothing may be sent.
@@ -128,7 +128,7 @@ impl Core {
         let listing = self.listing(caller.tenant, &format!("suppressions?{of:?}"), &part, errors)?;
         let marked: Vec<_> = of.iter().map(|recipient| self.marked(caller.tenant, recipient)).collect();
         let of: Vec<_> = of.into_iter().chain(marked).collect();
-        let page = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, listing.page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_suppressions(caller.tenant, &of, listing.page).await?;
         let items = page.items.iter().map(SuppressionView::from).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
@@ -141,21 +141,21 @@ impl Core {
         let full = CreateSuppression { reason: Some(suppression.reason), ..command };
         let guard = self.guard(caller.tenant, Operation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.suppression_made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
         }
-        let made = tx.insert_suppression(tenant, &suppression, now).await.or_fail()?;
+        let made = tx.insert_suppression(tenant, &suppression, now).await?;
         if !made {
             drop(tx); // the key stays unused: the next request finds the same
             return self.known_suppression(tenant, &suppression).await.map(Suppressed::Known);
         }
         if suppression.reason == SuppressionReason::OptOut {
-            tell_opt_out(&mut *tx, tenant, &suppression, now).await.or_fail()?;
+            tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
         }
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         Ok(Suppressed::Made(SuppressionView::from(&suppression)))
     }
 
@@ -163,11 +163,11 @@ impl Core {
     pub async fn delete_suppression(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let id = parse_id(id, "suppression")?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        if !tx.delete_suppression(caller.tenant, id).await.or_fail()? {
+        let mut tx = self.inner.store.begin().await?;
+        if !tx.delete_suppression(caller.tenant, id).await? {
             return Err(Error::not_found("suppression"));
         }
-        tx.commit().await.or_fail()
+        Ok(tx.commit().await?)
     }
 
     async fn read_suppression(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
@@ -197,13 +197,13 @@ impl Core {
     async fn known_suppression(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
         let all = PageRequest::newest(10_000);
         let of = std::slice::from_ref(&like.recipient);
-        let page = self.inner.store.read().await.or_fail()?.list_suppressions(tenant, of, all).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_suppressions(tenant, of, all).await?;
         let known = page.items.iter().find(|s| s.sender == like.sender && s.reason == like.reason);
         known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
     }
 
     async fn suppression_made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
-        let found = self.inner.store.read().await.or_fail()?.find_suppression(caller.tenant, id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_suppression(caller.tenant, id).await?;
         Ok(once::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }
 }

@@ -7,7 +7,7 @@ use nuncio_domain::{Error, Recipient, Result};
 use nuncio_store::{Suppression, SuppressionReason};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::contacts::suppressions;
 
 /// What a link is about.
@@ -39,11 +39,11 @@ impl Core {
             source: format!("the link in {}", message.id),
         };
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        if tx.insert_suppression(message.tenant, &suppression, now).await.or_fail()? {
-            suppressions::tell_opt_out(&mut *tx, message.tenant, &suppression, now).await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        if tx.insert_suppression(message.tenant, &suppression, now).await? {
+            suppressions::tell_opt_out(&mut *tx, message.tenant, &suppression, now).await?;
         }
-        tx.commit().await.or_fail()
+        Ok(tx.commit().await?)
     }
 
     async fn message_to_leave(&self, token: &str) -> Result<(Message, Recipient)> {
@@ -54,7 +54,7 @@ impl Core {
         if self.inner.dead_links.contains(&link) {
             return Err(unknown());
         }
-        let found = self.inner.store.read().await.or_fail()?.lookup_messages(tenant, &[id]).await.or_fail()?.pop();
+        let found = self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop();
         let leads_to = found.filter(|message| message.direction == Direction::Outbound).and_then(|message| {
             // Of somebody who was erased, no address is left.
             let parsed = Parsed::parse(&message.to).ok()?;

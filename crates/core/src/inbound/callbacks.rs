@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nuncio_channel::{Adapter, Call, CallError};
 use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// What a provider called.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +39,7 @@ impl Core {
     /// Whom `/providers/{kind}/{connection}` is for. `404 not_found` if that is no connection of this kind.
     pub async fn find_callback(&self, kind: &str, connection: &str) -> Result<CallbackTarget> {
         let id: ConnectionId = connection.parse().map_err(|_| unknown())?;
-        let found = self.inner.store.read().await.or_fail()?.find_connection(id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_connection(id).await?;
         self.inner.good_connections.note(id, found.is_some());
         let (tenant, connection) = found.filter(|(_, connection)| connection.kind == kind).ok_or_else(unknown)?;
         let adapter = self.inner.dispatch.adapter(tenant, &connection).map_err(|_| unknown())?;

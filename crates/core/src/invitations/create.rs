@@ -20,7 +20,7 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, Core, StoreResultExt as _, list, once, parse_id, rights};
+use crate::base::{Caller, Core, list, once, parse_id, rights};
 use crate::numbers;
 
 /// 32 bytes in base64.
@@ -67,7 +67,7 @@ impl Core {
         let invitation = self.plan_invitation(caller.tenant, asked, now)?;
         // The key remembers for as long as the invitation can be open, and the usual time after it.
         let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
@@ -77,8 +77,8 @@ impl Core {
         if let Some(number) = invitation.number {
             set_aside(&mut *tx, caller.tenant, number, now).await?;
         }
-        tx.insert_invitation(caller.tenant, &invitation).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        tx.insert_invitation(caller.tenant, &invitation).await?;
+        tx.commit().await?;
         Ok(self.invitation_view(caller.tenant, &invitation))
     }
 
@@ -166,7 +166,7 @@ pub(super) fn hash(token: &str) -> [u8; 32] {
 
 /// Makes sure that a number is free for an invitation. Its lock makes others who want the number wait.
 async fn set_aside(tx: &mut dyn Tx, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<()> {
-    let number = tx.lock_number(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
+    let number = tx.lock_number(tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
     if number.status != NumberStatus::Active {
         let message = "only an active number can be set aside for an invitation";
         return Err(Error::wrong_state(message, number.status.as_str(), &[NumberStatus::Active.as_str()]));

@@ -4,7 +4,7 @@ use nuncio_domain::invitation::InvitationStatus;
 use nuncio_domain::{InvitationId, Result, TenantId};
 
 use super::status;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// Invitations of one round.
 const ROUND: u32 = 100;
@@ -12,7 +12,7 @@ const ROUND: u32 = 100;
 impl Core {
     /// Expires open invitations whose time is over, with their events, each in a transaction of its own; returns whether there were any.
     pub async fn expire_invitations(&self) -> Result<bool> {
-        let due = self.inner.store.read().await.or_fail()?.due_invitations(self.ids().clock.now(), ROUND).await.or_fail()?;
+        let due = self.inner.store.read().await?.due_invitations(self.ids().clock.now(), ROUND).await?;
         for (tenant, id) in &due {
             // One that cannot be read must not stand in front of the others.
             if let Err(error) = self.expire_invitation(*tenant, *id).await {
@@ -25,10 +25,10 @@ impl Core {
     /// Writes down that an invitation ended, if it still is open under the lock of its row: of two nodes one tells.
     pub async fn expire_invitation(&self, tenant: TenantId, id: InvitationId) -> Result<()> {
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let ended = tx.lock_invitation(tenant, id).await.or_fail()?.filter(|i| i.status.is_open() && i.expires_at <= now);
+        let mut tx = self.inner.store.begin().await?;
+        let ended = tx.lock_invitation(tenant, id).await?.filter(|i| i.status.is_open() && i.expires_at <= now);
         let Some(mut invitation) = ended else { return Ok(()) };
         status::change(&mut *tx, tenant, &mut invitation, InvitationStatus::Expired, now).await?;
-        tx.commit().await.or_fail()
+        Ok(tx.commit().await?)
     }
 }

@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::create::hash;
 use super::status;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::numbers;
 
 /// An invitation as its client sees it.
@@ -66,14 +66,14 @@ impl Core {
         let (tenant, id) = self.find_token(token).await?;
         let mut invitation = self.read_invitation(tenant, id).await?;
         if opened && invitation.viewed_at.is_none() && invitation.status_at(self.ids().clock.now()).is_open() {
-            let tx = self.inner.store.begin().await.or_fail()?;
+            let tx = self.inner.store.begin().await?;
             let mut held = self.hold(tx, tenant, id).await?;
             held.see();
             invitation = held.save().await?;
         }
         let world = self.world(tenant).await?;
         let assigned = match invitation.number {
-            Some(number) => self.inner.store.read().await.or_fail()?.find_number(tenant, number).await.or_fail()?.map(|n| n.phone_number),
+            Some(number) => self.inner.store.read().await?.find_number(tenant, number).await?.map(|n| n.phone_number),
             None => None,
         };
         Ok(Guest {
@@ -207,7 +207,7 @@ impl Core {
         self.write_sender(&mut *held.tx, tenant, world.environment, &sender).await?;
         if let Some(number) = &mut number {
             numbers::take(&mut *held.tx, tenant, number, sender.id, held.now).await?;
-            held.tx.update_number(tenant, number).await.or_fail()?;
+            held.tx.update_number(tenant, number).await?;
         }
         held.invitation.sender = Some(sender.id);
         held.invitation.completed_at = Some(held.now);
@@ -225,19 +225,19 @@ impl Core {
         if !self.is_token(token) || self.inner.dead_links.contains(&hash) {
             return Err(Error::not_found("invitation"));
         }
-        let found = self.inner.store.read().await.or_fail()?.find_invitation_by_token(&hash).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_invitation_by_token(&hash).await?;
         self.inner.dead_links.note(hash, found.is_none());
         found.ok_or_else(|| Error::not_found("invitation"))
     }
 
     async fn read_invitation(&self, tenant: TenantId, id: InvitationId) -> Result<Invitation> {
-        let found = self.inner.store.read().await.or_fail()?.find_invitation(tenant, id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_invitation(tenant, id).await?;
         found.ok_or_else(|| Error::not_found("invitation"))
     }
 
     /// Locks an invitation.
     async fn hold(&self, mut tx: Box<dyn Tx>, tenant: TenantId, id: InvitationId) -> Result<Held> {
-        let found = tx.lock_invitation(tenant, id).await.or_fail()?;
+        let found = tx.lock_invitation(tenant, id).await?;
         let invitation = found.ok_or_else(|| Error::not_found("invitation"))?;
         Ok(Held { tx, tenant, invitation, now: self.ids().clock.now() })
     }
@@ -245,13 +245,13 @@ impl Core {
     /// Locks the invitation of a token, if it is in one of these stages.
     async fn hold_token(&self, token: &str, stages: &[Stage]) -> Result<Held> {
         let (tenant, id) = self.find_token(token).await?;
-        let tx = self.inner.store.begin().await.or_fail()?;
+        let tx = self.inner.store.begin().await?;
         self.hold(tx, tenant, id).await?.at(stages)
     }
 
     /// The world as the transaction sees it. A second connection while one is held could wait for itself.
     async fn fresh_world(&self, held: &mut Held) -> Result<Arc<World>> {
-        let world = held.tx.load_world(held.tenant).await.or_fail()?;
+        let world = held.tx.load_world(held.tenant).await?;
         world.map(Arc::new).ok_or_else(|| Error::not_found("project"))
     }
 }
@@ -275,20 +275,20 @@ impl Held {
 
     async fn save(mut self) -> Result<Invitation> {
         self.invitation.updated_at = self.now;
-        self.tx.update_invitation(self.tenant, &self.invitation).await.or_fail()?;
-        self.tx.commit().await.or_fail()?;
+        self.tx.update_invitation(self.tenant, &self.invitation).await?;
+        self.tx.commit().await?;
         Ok(self.invitation)
     }
 
     async fn change(mut self, to: InvitationStatus) -> Result<Invitation> {
         status::change(&mut *self.tx, self.tenant, &mut self.invitation, to, self.now).await?;
-        self.tx.commit().await.or_fail()?;
+        self.tx.commit().await?;
         Ok(self.invitation)
     }
 
     /// The number that was set aside, if it still can be had.
     async fn assigned(&mut self, id: PhoneNumberId) -> Result<PhoneNumber> {
-        let number = self.tx.lock_number(self.tenant, id).await.or_fail()?;
+        let number = self.tx.lock_number(self.tenant, id).await?;
         number
             .filter(|number| number.status == NumberStatus::Active && number.sender.is_none())
             .ok_or_else(|| Error::field("form", "The number that was meant for you cannot be used at the moment. Ask who invited you."))

@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 
 use super::status;
 use super::view::InvitationView;
-use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
+use crate::base::{Caller, Core, list, list::Listed, parse_id};
 
 /// Which invitations, and which page of them.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -32,7 +32,7 @@ pub struct ListInvitations {
 
 impl Core {
     pub(super) async fn invitation(&self, tenant: TenantId, id: InvitationId) -> Result<InvitationView> {
-        let found = self.inner.store.read().await.or_fail()?.find_invitation(tenant, id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_invitation(tenant, id).await?;
         found.map(|found| self.invitation_view(tenant, &found)).ok_or_else(|| Error::not_found("invitation"))
     }
 
@@ -50,8 +50,7 @@ impl Core {
         let statuses = list::words(asked.status.as_deref(), "query.status", InvitationStatus::parse, InvitationStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &part, errors)?;
         let now = self.ids().clock.now();
-        let page =
-            self.inner.store.read().await.or_fail()?.list_invitations(caller.tenant, &statuses, now, listing.page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_invitations(caller.tenant, &statuses, now, listing.page).await?;
         let items = page.items.iter().map(|invitation| self.invitation_view(caller.tenant, invitation)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
@@ -61,15 +60,15 @@ impl Core {
         caller.require(Permission::InvitationsWrite)?;
         let id = parse_id(id, "invitation")?;
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let mut invitation = tx.lock_invitation(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("invitation"))?;
+        let mut tx = self.inner.store.begin().await?;
+        let mut invitation = tx.lock_invitation(caller.tenant, id).await?.ok_or_else(|| Error::not_found("invitation"))?;
         let current = invitation.status_at(now);
         if !current.is_open() {
             let open = [InvitationStatus::Pending.as_str(), InvitationStatus::InProgress.as_str()];
             return Err(Error::wrong_state("only an open invitation can be cancelled", current.as_str(), &open));
         }
         status::change(&mut *tx, caller.tenant, &mut invitation, InvitationStatus::Cancelled, now).await?;
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         Ok(self.invitation_view(caller.tenant, &invitation))
     }
 }

@@ -8,7 +8,6 @@ use nuncio_store::{NewEvent, Occurrence, Tx};
 use serde_json::{Map, Value};
 
 use super::view::InvitationView;
-use crate::base::StoreResultExt as _;
 
 /// Gives a locked invitation another status, and writes it with its event.
 pub(super) async fn change(
@@ -22,14 +21,14 @@ pub(super) async fn change(
     invitation.status = to;
     invitation.version += 1;
     invitation.updated_at = now;
-    tx.update_invitation(tenant, invitation).await.or_fail()?;
+    tx.update_invitation(tenant, invitation).await?;
     let event = NewEvent {
         kind: ResourceKind::Invitation,
         resource: invitation.id.uuid(),
         sequence: invitation.version,
         occurrences: vec![Occurrence { kind: EventType::InvitationStatusChanged, sender: None, data: told(invitation, previous, now) }],
     };
-    tx.insert_event(tenant, &event, now).await.or_fail()
+    Ok(tx.insert_event(tenant, &event, now).await?)
 }
 
 /// What the event tells: the invitation without its link. The log is not encrypted, and who reads it need not be able to go through

@@ -4,7 +4,7 @@ use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
 
-use crate::base::{Caller, Core, StoreResultExt as _};
+use crate::base::{Caller, Core};
 
 /// A key that was just made.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Core {
     /// Who holds the key with this hash, if it is known and not revoked. An answer may rest on a look-up that is up to a second old.
     async fn holder(&self, hash: KeyHash) -> Result<Option<Caller>> {
         let read = async {
-            let found = self.inner.store.read().await.or_fail()?.find_key(&hash).await.or_fail()?;
+            let found = self.inner.store.read().await?.find_key(&hash).await?;
             let found = found.filter(|(key, _)| key.revoked_at.is_none());
             self.inner.good_keys.note(hash, found.is_some());
             Ok(found.map(|(key, environment)| Caller {
@@ -74,26 +74,26 @@ impl Core {
             permissions,
             revoked_at: None,
         };
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        tx.insert_key(&key, self.ids().clock.now()).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.insert_key(&key, self.ids().clock.now()).await?;
+        tx.commit().await?;
         self.inner.good_keys.note(key.hash, true);
         Ok(NewKey { key, secret })
     }
 
     /// All keys of a world, revoked ones too.
     pub async fn list_keys(&self, tenant: TenantId) -> Result<Vec<ApiKey>> {
-        self.inner.store.read().await.or_fail()?.list_keys(tenant).await.or_fail()
+        Ok(self.inner.store.read().await?.list_keys(tenant).await?)
     }
 
     /// Revokes a key for good; `false` when it was revoked already. Other nodes refuse it within a second: callers that promise
     /// more wait that long before they say so.
     pub async fn revoke_key(&self, tenant: TenantId, id: KeyId) -> Result<bool> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let keys = tx.list_keys(tenant).await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let keys = tx.list_keys(tenant).await?;
         let Some(key) = keys.into_iter().find(|key| key.id == id) else { return Err(Error::not_found("API key")) };
-        let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let revoked = tx.revoke_key(tenant, id, self.ids().clock.now()).await?;
+        tx.commit().await?;
         self.inner.keys.forget(&key.hash);
         self.inner.good_keys.note(key.hash, false);
         Ok(revoked)

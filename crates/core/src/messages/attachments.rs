@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 /// A file of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -120,8 +120,8 @@ impl Core {
     pub async fn list_attachments(&self, caller: &Caller, id: &str) -> Result<Vec<AttachmentView>> {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
+        let mut tx = self.inner.store.read().await?;
+        let message = tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
         let until = self.ids().clock.now().plus(limits::DOWNLOAD_LINK);
         Ok(message.request.attachments.iter().map(|attachment| self.attachment(&message, attachment, until)).collect())
     }
@@ -152,8 +152,8 @@ impl Core {
     /// What a link opens. Needs no caller: the link is the right to it.
     pub async fn download_attachment(&self, token: &str) -> Result<Download> {
         let target = self.open_link(token)?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_message(target.tenant, target.message).await.or_fail()?.ok_or_else(|| Error::not_found("attachment"))?;
+        let mut tx = self.inner.store.read().await?;
+        let message = tx.lookup_message(target.tenant, target.message).await?.ok_or_else(|| Error::not_found("attachment"))?;
         drop(tx);
         let attachments = Arc::unwrap_or_clone(message.request).attachments;
         let found = attachments.into_iter().find(|a| a.id == target.attachment).ok_or_else(|| Error::not_found("attachment"))?;

@@ -6,7 +6,7 @@ use nuncio_domain::{Error, MessageId, Permission, Result};
 use nuncio_store::{Transition, Transitioned};
 
 use super::view::MessageView;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 impl Core {
     /// Stops a message that was not handed to a provider yet.
@@ -40,7 +40,7 @@ impl Core {
 
     async fn step(&self, caller: &Caller, id: MessageId, step: Step) -> Result<(Applied, State)> {
         let transition = Transition::new(caller.tenant, id, step, self.ids().clock.now());
-        match self.inner.store.transition(transition).await.or_fail()? {
+        match self.inner.store.transition(transition).await? {
             Transitioned::Found { applied, state, .. } => Ok((applied, *state)),
             Transitioned::Missing => Err(Error::not_found("message")),
         }

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 
 use super::view::MessageView;
 use crate::base::list::{Listed, Listing};
-use crate::base::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::base::{Caller, Core, list, parse_id};
 
 /// Which messages are asked for: the query of `GET /v1/messages`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -92,7 +92,7 @@ impl Core {
             if !has_room(outline.attachment_bytes() + words as u64) {
                 return Err(Error::unavailable("too many large messages are being read; try again"));
             }
-            let whole = self.inner.store.read().await.or_fail()?.lookup_message(caller.tenant, id).await.or_fail()?;
+            let whole = self.inner.store.read().await?.lookup_message(caller.tenant, id).await?;
             if let Some(whole) = whole {
                 let request = Arc::unwrap_or_clone(whole.request);
                 (view.text, view.html_body) = (request.text, request.html_body);
@@ -102,9 +102,9 @@ impl Core {
     }
 
     async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
-        let contact = tx.contacts_of_messages(std::slice::from_ref(&message)).await.or_fail()?.pop().flatten();
+        let mut tx = self.inner.store.read().await?;
+        let message = tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
+        let contact = tx.contacts_of_messages(std::slice::from_ref(&message)).await?.pop().flatten();
         Ok((MessageView::new(&message, caller.environment, contact), message.request))
     }
 
@@ -116,9 +116,9 @@ impl Core {
         let mut filter = read_filter(asked, &mut errors);
         filter.idempotency_key = filter.idempotency_key.map(|key| self.inner.marks.key(caller.tenant, &key));
         let listing = self.listing(caller.tenant, &format!("messages?{filter:?}"), &part, errors)?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         if let Some(contact) = filter.contact {
-            filter.contact = tx.merged_into(caller.tenant, contact).await.or_fail()?.or(filter.contact);
+            filter.contact = tx.merged_into(caller.tenant, contact).await?.or(filter.contact);
         }
         self.message_page(&mut *tx, caller, &filter, &listing).await
     }
@@ -131,9 +131,9 @@ impl Core {
         let part = list::asked!(asked, &mut errors);
         let id: ContactId = parse_id(id, "contact")?;
         let listing = self.listing(caller.tenant, &format!("contacts/{id}/messages"), &part, errors)?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let contact = tx.merged_into(caller.tenant, id).await.or_fail()?.unwrap_or(id);
-        tx.find_contact(caller.tenant, contact).await.or_fail()?.ok_or_else(|| Error::not_found("contact"))?;
+        let mut tx = self.inner.store.read().await?;
+        let contact = tx.merged_into(caller.tenant, id).await?.unwrap_or(id);
+        tx.find_contact(caller.tenant, contact).await?.ok_or_else(|| Error::not_found("contact"))?;
         let filter = MessageFilter { contact: Some(contact), ..MessageFilter::default() };
         self.message_page(&mut *tx, caller, &filter, &listing).await
     }
@@ -145,8 +145,8 @@ impl Core {
         filter: &MessageFilter,
         listing: &Listing,
     ) -> Result<Listed<MessageView>> {
-        let page = tx.list_messages(caller.tenant, filter, listing.page).await.or_fail()?;
-        let contacts = tx.contacts_of_messages(&page.items).await.or_fail()?;
+        let page = tx.list_messages(caller.tenant, filter, listing.page).await?;
+        let contacts = tx.contacts_of_messages(&page.items).await?;
         let items =
             page.items.iter().zip(contacts).map(|(message, contact)| MessageView::new(message, caller.environment, contact)).collect();
         Ok((items, self.next_cursor(caller.tenant, listing, page.next)))

@@ -12,7 +12,7 @@ use super::content;
 use super::routing::carries;
 use super::send::SendOptions;
 use super::view::MessageView;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 /// A reaction to a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -92,7 +92,7 @@ impl Core {
     }
 
     async fn target(&self, tenant: TenantId, id: MessageId) -> Result<Option<Message>> {
-        Ok(self.inner.store.read().await.or_fail()?.lookup_messages(tenant, &[id]).await.or_fail()?.pop())
+        Ok(self.inner.store.read().await?.lookup_messages(tenant, &[id]).await?.pop())
     }
 }
 

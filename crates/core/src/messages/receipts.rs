@@ -8,7 +8,7 @@ use nuncio_store::RawReceipt;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 /// A receipt as the provider sent it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -52,16 +52,16 @@ impl Core {
     pub async fn list_receipts(&self, caller: &Caller, id: &str) -> Result<Vec<ReceiptView>> {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        tx.lookup_messages(caller.tenant, &[id]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("message"))?;
-        let receipts = tx.list_receipts(caller.tenant, id).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        tx.lookup_messages(caller.tenant, &[id]).await?.pop().ok_or_else(|| Error::not_found("message"))?;
+        let receipts = tx.list_receipts(caller.tenant, id).await?;
         Ok(receipts.into_iter().map(|record| view(record.receipt)).collect())
     }
 
     /// `GET /v1/stray-receipts`: newest first, at most 100.
     pub async fn list_stray_receipts(&self, caller: &Caller) -> Result<Vec<StrayReceiptView>> {
         caller.require(Permission::MessagesRead)?;
-        let strays = self.inner.store.read().await.or_fail()?.list_strays(caller.tenant).await.or_fail()?;
+        let strays = self.inner.store.read().await?.list_strays(caller.tenant).await?;
         let shown = |stray: nuncio_store::StrayReceipt| StrayReceiptView {
             receipt: view(stray.receipt),
             status: says(&stray.kind).as_str(),

@@ -21,7 +21,7 @@ use super::command::SendMessage;
 use super::plan::{self, Planned, Planner};
 use super::routing::{self, Known, Window};
 use super::view::{MessageView, RoutingView};
-use crate::base::{Caller, Core, StoreResultExt as _, once, rights, to_the_end::ToTheEnd};
+use crate::base::{Caller, Core, once, rights, to_the_end::ToTheEnd};
 use crate::billing;
 use crate::billing::quota;
 
@@ -199,14 +199,14 @@ impl Core {
             outcome => outcome.is_ok(),
         };
         let Accept { message, recipient, now, .. } = planned.accept;
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         let mut suppressed = false;
         for one in [&recipient, &self.marked(caller.tenant, &recipient)] {
-            suppressed |= tx.is_suppressed(caller.tenant, one.kind, &one.identifier, message.sender).await.or_fail()?;
+            suppressed |= tx.is_suppressed(caller.tenant, one.kind, &one.identifier, message.sender).await?;
         }
         let (route, money) = (&message.state.route, message.state.detail.money.as_ref());
         let required = money.map(Money::open);
-        let balance = if required.is_some() { tx.find_balance(caller.tenant).await.or_fail()? } else { Balance::default() };
+        let balance = if required.is_some() { tx.find_balance(caller.tenant).await? } else { Balance::default() };
         let fallback = message.state.detail.fallback.as_ref().map(|route| route.channel);
         let channels = std::iter::once(route.channel).chain(fallback);
         Ok(Plan {
@@ -253,7 +253,7 @@ impl Core {
         let id = command.content.as_deref().and_then(|c| c.template_id.as_deref()).and_then(|id| id.parse().ok());
         match id {
             Some(id) if command.message_type == Some(MessageType::Template) => {
-                let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+                let found = self.inner.store.read().await?.find_template(tenant, id).await?;
                 Ok(found.map(Template::in_use))
             }
             _ => Ok(None),
@@ -282,7 +282,7 @@ impl Core {
         kind: AddressKind,
         recipients: &[&str],
     ) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
-        let rows = self.inner.store.read().await.or_fail()?.recipient_metrics(tenant, kind, recipients).await.or_fail()?;
+        let rows = self.inner.store.read().await?.recipient_metrics(tenant, kind, recipients).await?;
         let mut metrics = HashMap::<_, Vec<_>>::new();
         for (number, row) in rows {
             metrics.entry(number).or_default().push(row);
@@ -297,8 +297,8 @@ impl Core {
         let Some(limit) = world.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
         let Err(over) = self.check_daily_spend(world.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
         let Some(Idempotency { operation, key, .. }) = &accept.idempotency else { return Err(over) };
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        match tx.find_message_by_idempotency_key(world.tenant, *operation, key).await.or_fail()? {
+        let mut tx = self.inner.store.read().await?;
+        match tx.find_message_by_idempotency_key(world.tenant, *operation, key).await? {
             Some(_) => Ok(()),
             None => Err(over),
         }
@@ -317,7 +317,7 @@ impl Core {
             let permit = if waits_for_its_time { None } else { dispatch.reserve(accept.message.tenant, &connection, bulk, bytes) };
             let claim = permit.as_ref().map(|permit| Claim { node: permit.node() });
             accept.claim = claim;
-            let accepted = core.inner.store.accept(accept).await.or_fail()?;
+            let accepted = core.inner.store.accept(accept).await?;
             if let Accepted::New { message, .. } = &accepted {
                 ACCEPTED.increment(1);
                 core.hand_over(permit, message, waits_for_its_time);

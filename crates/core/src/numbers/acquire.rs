@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, Core, StoreResultExt as _, once, rights};
+use crate::base::{Caller, Core, once, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -36,13 +36,13 @@ impl Core {
         let guard = self.guard(caller.tenant, Operation::AcquirePhoneNumber, once::key(None, key)?, &asked);
         let now = self.ids().clock.now();
         let id: PhoneNumberId = self.ids().at(now);
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             return Err(self.number_was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
         }
-        let Some((found, holder)) = tx.find_inventory_number(caller.tenant, &phone_number).await.or_fail()? else {
+        let Some((found, holder)) = tx.find_inventory_number(caller.tenant, &phone_number).await? else {
             return Err(Error::not_found("phone number in the inventory"));
         };
         if holder.is_some() {
@@ -60,17 +60,17 @@ impl Core {
             renews_at: first_renewal_after(now, now),
             updated_at: now,
         };
-        if !tx.acquire_number(caller.tenant, &number).await.or_fail()? {
+        if !tx.acquire_number(caller.tenant, &number).await? {
             return Err(taken(&number.phone_number));
         }
         charge(&mut *tx, caller.tenant, &number, price, now, now).await?;
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         Ok(number.into())
     }
 
     /// The 409 of a repeat. The number may have been released since.
     async fn number_was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
-        let original = self.inner.store.read().await.or_fail()?.find_number(caller.tenant, id).await.or_fail()?;
+        let original = self.inner.store.read().await?.find_number(caller.tenant, id).await?;
         Ok(once::repeat(caller, rights::PHONE_NUMBER, original.map(PhoneNumberView::from).as_ref(), same_request))
     }
 }

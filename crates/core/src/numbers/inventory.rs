@@ -5,7 +5,7 @@ use nuncio_domain::{Error, FieldError, Micros, PhoneNumberId, Result, TenantId, 
 use nuncio_store::Tx;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// Numbers that are written in one transaction.
 const CHUNK: usize = 200;
@@ -53,18 +53,18 @@ impl Core {
         }
         let now = self.ids().clock.now();
         for chunk in numbers.chunks(CHUNK) {
-            let mut tx = self.inner.store.begin().await.or_fail()?;
+            let mut tx = self.inner.store.begin().await?;
             for number in chunk {
-                tx.put_inventory_number(tenant, number, now).await.or_fail()?;
+                tx.put_inventory_number(tenant, number, now).await?;
             }
-            tx.commit().await.or_fail()?;
+            tx.commit().await?;
         }
         Ok(numbers.len())
     }
 
     /// The inventory of a world, and who holds what of it.
     pub async fn inventory(&self, tenant: TenantId) -> Result<Vec<(InventoryNumber, Option<PhoneNumberId>)>> {
-        self.inner.store.read().await.or_fail()?.list_inventory(tenant).await.or_fail()
+        Ok(self.inner.store.read().await?.list_inventory(tenant).await?)
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn stock_sandbox(tx: &mut dyn Tx, tenant: TenantId, now: Timest
             capabilities: capabilities.iter().copied().collect(),
             pricing: NumberPricing { is_free: true, ..NumberPricing::default() },
         };
-        tx.put_inventory_number(tenant, &number, now).await.or_fail()?;
+        tx.put_inventory_number(tenant, &number, now).await?;
     }
     Ok(())
 }

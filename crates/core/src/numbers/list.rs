@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::{AvailableNumberView, PhoneNumberView};
-use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
+use crate::base::{Caller, Core, list, list::Listed, parse_id};
 
 /// Which numbers, and which page of them.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -59,7 +59,7 @@ impl Core {
         let part = list::asked!(asked, &mut errors);
         let statuses = list::words(asked.status.as_deref(), "query.status", NumberStatus::parse, NumberStatus::ALL, &mut errors);
         let listing = self.listing(caller.tenant, &format!("phone-numbers?{statuses:?}"), &part, errors)?;
-        let page = self.inner.store.read().await.or_fail()?.list_numbers(caller.tenant, &statuses, listing.page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_numbers(caller.tenant, &statuses, listing.page).await?;
         Ok((page.items.into_iter().map(Into::into).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
@@ -67,7 +67,7 @@ impl Core {
     pub async fn get_number(&self, caller: &Caller, id: &str) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersRead)?;
         let id = parse_id(id, "phone number")?;
-        let number = self.inner.store.read().await.or_fail()?.find_number(caller.tenant, id).await.or_fail()?;
+        let number = self.inner.store.read().await?.find_number(caller.tenant, id).await?;
         number.map(Into::into).ok_or_else(|| Error::not_found("phone number"))
     }
 
@@ -75,7 +75,7 @@ impl Core {
     pub async fn available_numbers(&self, caller: &Caller, asked: &ListAvailable) -> Result<Vec<AvailableNumberView>> {
         caller.require(Permission::NumbersRead)?;
         let (wanted, limit) = read_wanted(asked)?;
-        let found = self.inner.store.read().await.or_fail()?.available_numbers(caller.tenant, &wanted, limit).await.or_fail()?;
+        let found = self.inner.store.read().await?.available_numbers(caller.tenant, &wanted, limit).await?;
         Ok(found.into_iter().map(Into::into).collect())
     }
 }

@@ -3,7 +3,7 @@
 use nuncio_domain::{ErrorCode, PhoneNumberId, Result, TenantId};
 
 use super::charge::charge;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// Numbers of one round.
 const ROUND: u32 = 100;
@@ -11,7 +11,7 @@ const ROUND: u32 = 100;
 impl Core {
     /// Renews the numbers that are due, each in a transaction of its own; returns whether any was due.
     pub async fn renew_numbers(&self) -> Result<bool> {
-        let due = self.inner.store.read().await.or_fail()?.due_numbers(self.ids().clock.now(), ROUND).await.or_fail()?;
+        let due = self.inner.store.read().await?.due_numbers(self.ids().clock.now(), ROUND).await?;
         for (tenant, id) in &due {
             // One that cannot be read must not stand in front of the others.
             if let Err(error) = self.renew_number(*tenant, *id).await {
@@ -24,8 +24,8 @@ impl Core {
     /// Renews a number, if it still is due under the lock of its row: of two nodes one renews.
     pub async fn renew_number(&self, tenant: TenantId, id: PhoneNumberId) -> Result<()> {
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let Some(mut number) = tx.lock_number(tenant, id).await.or_fail()?.filter(|number| number.renews_at <= now) else {
+        let mut tx = self.inner.store.begin().await?;
+        let Some(mut number) = tx.lock_number(tenant, id).await?.filter(|number| number.renews_at <= now) else {
             return Ok(());
         };
         let paid = match charge(&mut *tx, tenant, &number, number.pricing.to_renew(), number.month_to_pay(now), now).await {
@@ -37,7 +37,7 @@ impl Core {
             Err(error) => return Err(error),
         };
         number.renew(paid, now);
-        tx.update_number(tenant, &number).await.or_fail()?;
-        tx.commit().await.or_fail()
+        tx.update_number(tenant, &number).await?;
+        Ok(tx.commit().await?)
     }
 }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id, patch};
+use crate::base::{Caller, Core, parse_id, patch};
 
 /// What to change about a number; what is absent stays.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -46,9 +46,9 @@ impl Core {
         // What touches a sender takes its turn among the changes of the world, before it locks anything else.
         let mut tx = match wanted {
             Some(_) => self.change_world(caller.tenant).await?,
-            None => self.inner.store.begin().await.or_fail()?,
+            None => self.inner.store.begin().await?,
         };
-        let mut number = tx.lock_number(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
+        let mut number = tx.lock_number(caller.tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
         if let Some(name) = asked.name {
             number.name = name.filter(|name| !name.is_empty());
         }
@@ -58,7 +58,7 @@ impl Core {
             None => {}
         }
         number.updated_at = now;
-        tx.update_number(caller.tenant, &number).await.or_fail()?;
+        tx.update_number(caller.tenant, &number).await?;
         self.commit_change(caller.tenant, tx).await?;
         Ok(number.into())
     }
@@ -68,19 +68,19 @@ impl Core {
         caller.require(Permission::NumbersWrite)?;
         let id = parse_id(id, "phone number")?;
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let number = tx.lock_number(caller.tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("phone number"))?;
+        let mut tx = self.inner.store.begin().await?;
+        let number = tx.lock_number(caller.tenant, id).await?.ok_or_else(|| Error::not_found("phone number"))?;
         if let Some(sender) = number.sender {
             return Err(bound(format!("the number is assigned to sender {sender}; unassign it first (PATCH with senderId null)")));
         }
         refuse_reserved(&mut *tx, caller.tenant, &number, now).await?;
-        tx.release_number(caller.tenant, id, now).await.or_fail()?;
-        tx.commit().await.or_fail()
+        tx.release_number(caller.tenant, id, now).await?;
+        Ok(tx.commit().await?)
     }
 }
 
 async fn assign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sender: SenderId, now: Timestamp) -> Result<()> {
-    let world = tx.load_world(tenant).await.or_fail()?.ok_or_else(|| Error::not_found("project"))?;
+    let world = tx.load_world(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
     if world.sender(sender).is_none() {
         return Err(Error::not_found("sender"));
     }
@@ -104,10 +104,10 @@ pub(crate) async fn refuse_borne(tx: &mut dyn Tx, tenant: TenantId, sender: Send
     if phone_number.is_empty() {
         return Ok(());
     }
-    let world = tx.load_world(tenant).await.or_fail()?.ok_or_else(|| Error::not_found("project"))?;
+    let world = tx.load_world(tenant).await?.ok_or_else(|| Error::not_found("project"))?;
     let mut other = bearer(&world, sender, phone_number);
-    if let Some((_, Some(held))) = tx.find_inventory_number(tenant, phone_number).await.or_fail()? {
-        let assigned = tx.find_number(tenant, held).await.or_fail()?.and_then(|number| number.sender);
+    if let Some((_, Some(held))) = tx.find_inventory_number(tenant, phone_number).await? {
+        let assigned = tx.find_number(tenant, held).await?.and_then(|number| number.sender);
         other = other.or(assigned.filter(|assigned| *assigned != sender));
     }
     other.map_or(Ok(()), |other| Err(belongs_to(other)))
@@ -126,20 +126,20 @@ fn belongs_to(other: SenderId) -> Error {
 pub(crate) async fn take(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, sender: SenderId, now: Timestamp) -> Result<()> {
     number.sender = Some(sender);
     number.updated_at = now;
-    tx.swap_sender_phone(tenant, sender, "", &number.phone_number, now).await.or_fail()?;
+    tx.swap_sender_phone(tenant, sender, "", &number.phone_number, now).await?;
     Ok(())
 }
 
 async fn unassign(tx: &mut dyn Tx, tenant: TenantId, number: &mut PhoneNumber, now: Timestamp) -> Result<()> {
     if let Some(sender) = number.sender.take() {
-        tx.swap_sender_phone(tenant, sender, &number.phone_number, "", now).await.or_fail()?;
+        tx.swap_sender_phone(tenant, sender, &number.phone_number, "", now).await?;
     }
     Ok(())
 }
 
 /// Fails when the number is set aside for an open invitation.
 pub(crate) async fn refuse_reserved(tx: &mut dyn Tx, tenant: TenantId, number: &PhoneNumber, now: Timestamp) -> Result<()> {
-    match tx.invitation_of_number(tenant, number.id, now).await.or_fail()? {
+    match tx.invitation_of_number(tenant, number.id, now).await? {
         Some(invitation) => Err(bound(format!("the number is set aside for invitation {invitation}; cancel that first"))),
         None => Ok(()),
     }

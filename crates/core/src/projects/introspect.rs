@@ -7,7 +7,7 @@ use nuncio_domain::{AddressKind, Channel, Environment, Error, Permission, Recipi
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, StoreResultExt as _, list};
+use crate::base::{Caller, Core, list};
 use crate::contacts::{CHANNELS, ContactChannelType};
 
 /// A phone number to look at.
@@ -203,10 +203,10 @@ impl Core {
     /// The channels of a phone number that its contact has.
     async fn known_channels(&self, caller: &Caller, number: &str) -> Result<Vec<Channel>> {
         let recipient = Recipient { kind: AddressKind::Phone, identifier: number.to_owned() };
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let Some((address, id)) = tx.find_address(caller.tenant, &recipient).await.or_fail()? else { return Ok(Vec::new()) };
-        let Some(contact) = tx.find_contact(caller.tenant, id).await.or_fail()? else { return Ok(Vec::new()) };
-        let people = crate::contacts::people(&mut *tx, caller.tenant, vec![contact]).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let Some((address, id)) = tx.find_address(caller.tenant, &recipient).await? else { return Ok(Vec::new()) };
+        let Some(contact) = tx.find_contact(caller.tenant, id).await? else { return Ok(Vec::new()) };
+        let people = crate::contacts::people(&mut *tx, caller.tenant, vec![contact]).await?;
         let channels = people.iter().flat_map(|person| person.channels());
         Ok(channels.filter(|c| c.address.id == address).map(|c| c.channel).collect())
     }
@@ -244,7 +244,7 @@ impl Core {
         let recipient = Recipient { kind: AddressKind::Email, identifier: email.to_owned() };
         let of = [self.marked(caller.tenant, &recipient), recipient];
         let page = PageRequest::newest(limits::PAGE_MAX);
-        let found = self.inner.store.read().await.or_fail()?.list_suppressions(caller.tenant, &of, page).await.or_fail()?;
+        let found = self.inner.store.read().await?.list_suppressions(caller.tenant, &of, page).await?;
         let mut reasons = Vec::new();
         for suppression in found.items {
             let reason = match (suppression.reason, suppression.sender) {

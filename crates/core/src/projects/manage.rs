@@ -3,7 +3,7 @@
 use nuncio_domain::config::{Project, Sender};
 use nuncio_domain::{Environment, Error, Result, TenantId, limits, line};
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::numbers;
 
 impl Core {
@@ -11,15 +11,15 @@ impl Core {
     /// open their secrets nor know again who was erased.
     pub async fn check_keys(&self) -> Result<()> {
         let check = self.inner.sealer.derive(b"which key this is");
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let same = tx.check_key(check.expose()).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let same = tx.check_key(check.expose()).await?;
+        tx.commit().await?;
         if same { Ok(()) } else { Err(Error::unavailable("the encryption keys are not those that this database was set up with")) }
     }
 
     /// All projects, oldest first.
     pub async fn projects(&self) -> Result<Vec<Project>> {
-        self.inner.store.read().await.or_fail()?.list_projects().await.or_fail()
+        Ok(self.inner.store.read().await?.list_projects().await?)
     }
 
     /// Makes a project with a default sender in each of its worlds; in the test world the sender's every channel is simulated.
@@ -28,7 +28,7 @@ impl Core {
             return Err(Error::invalid(vec![fault]));
         }
         let now = self.ids().clock.now();
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let project = Project {
             id: self.ids().next(),
             name: name.to_owned(),
@@ -37,7 +37,7 @@ impl Core {
             live: TenantId(0),
             test: TenantId(0),
         };
-        let project = tx.insert_project(project, now).await.or_fail()?;
+        let project = tx.insert_project(project, now).await?;
         let mut simulated = None;
         for environment in [Environment::Live, Environment::Test] {
             let sender = Sender { is_default: true, ..Sender::new(self.ids().at(now), "Default", now) };
@@ -48,7 +48,7 @@ impl Core {
                 numbers::stock_sandbox(&mut *tx, tenant, now).await?;
             }
         }
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         self.check_keys().await?;
         if let Some(sender) = simulated {
             self.meet_provider(project.test, sender).await;

@@ -16,7 +16,7 @@ use nuncio_store::{Idempotency, MessageFilter, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, Faults, StoreResultExt as _, once, parse_id, rights};
+use crate::base::{Caller, Core, Faults, once, parse_id, rights};
 use crate::inbound::Received;
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
@@ -165,7 +165,7 @@ impl Core {
         let id = ids.next::<MessageId>().to_string().replacen(MessageId::PREFIX, "sim", 1);
         let written = Inbound::text(place, id, scene.from.identifier, text, ids.clock.now());
         let inbound = Inbound { to: scene.number, message_type, content: content.map(Box::new), replies_to, ..written };
-        match self.receive_once(inbound, guard.as_ref()).await.or_fail()? {
+        match self.receive_once(inbound, guard.as_ref()).await? {
             Received::Written(id) => {
                 self.inner.dispatch.logs().changed(caller.tenant);
                 self.message(caller, id).await
@@ -179,8 +179,8 @@ impl Core {
     async fn named(&self, tenant: TenantId, command: &PlayInbound) -> Result<Option<Message>> {
         let Some(id) = command.read.as_deref().or(command.message_id.as_deref()) else { return Ok(None) };
         let id: MessageId = parse_id(id, "message")?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let message = tx.lookup_messages(tenant, &[id]).await.or_fail()?.pop();
+        let mut tx = self.inner.store.read().await?;
+        let message = tx.lookup_messages(tenant, &[id]).await?.pop();
         message.ok_or_else(|| Error::not_found("message")).map(Some)
     }
 
@@ -209,9 +209,9 @@ impl Core {
         if own.is_some() || address::phone(to).is_err() {
             return Ok(own);
         }
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let Some((_, Some(held))) = tx.find_inventory_number(world.tenant, to).await.or_fail()? else { return Ok(None) };
-        let number = tx.find_number(world.tenant, held).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let Some((_, Some(held))) = tx.find_inventory_number(world.tenant, to).await? else { return Ok(None) };
+        let number = tx.find_number(world.tenant, held).await?;
         Ok(number.and_then(|number| number.sender).and_then(|id| world.sender(id)))
     }
 
@@ -238,7 +238,7 @@ impl Core {
         let Some(content) = message.request.content.as_deref() else { return Ok(Vec::new()) };
         if message.message_type == MessageType::Template && message.state.route.channel == Channel::Whatsapp {
             let Some(Ok(id)) = content.template_id.as_deref().map(str::parse::<TemplateId>) else { return Ok(Vec::new()) };
-            let template = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+            let template = self.inner.store.read().await?.find_template(tenant, id).await?;
             let buttons = template.map(|template| template.content.buttons).unwrap_or_default().into_iter();
             let replies = buttons.filter(|button| button.kind == ButtonType::QuickReply);
             return Ok(replies.map(|button| Choice::Button(Button { id: button.text.clone(), title: button.text })).collect());
@@ -267,8 +267,8 @@ impl Core {
             sender: Some(scene.sender.id),
             ..MessageFilter::default()
         };
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let newest = tx.list_messages(tenant, &filter, PageRequest::newest(limits::PAGE_MAX)).await?;
         Ok(newest.items.into_iter().filter(|m| THERE.contains(&m.state.status)).collect())
     }
 
@@ -290,13 +290,16 @@ impl Core {
         if guard.is_none() {
             return Ok(());
         }
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let purge_after = self.ids().clock.now().plus(limits::IDEMPOTENCY_RETENTION);
         if let Some(repeat) = once::claim(&mut *tx, caller.tenant, guard, id.uuid(), purge_after).await? {
             drop(tx);
             return Err(self.played_before(caller, repeat).await?);
         }
-        if keeps { tx.commit().await.or_fail() } else { Ok(()) }
+        if keeps {
+            tx.commit().await?;
+        }
+        Ok(())
     }
 
     async fn played_before(&self, caller: &Caller, repeat: once::Repeat) -> Result<Error> {

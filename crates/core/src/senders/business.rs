@@ -11,7 +11,7 @@ use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id, patch::given};
+use crate::base::{Caller, Core, parse_id, patch::given};
 
 /// How long fetching a picture may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -227,26 +227,26 @@ impl Core {
     async fn keep(&self, tenant: TenantId, asked: &Connection, before: Option<&KeptAccount>, account: &BusinessAccount) -> Result<bool> {
         let sender = asked.sender;
         let mut tx = self.change_world(tenant).await?;
-        let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
-        let now = tx.accounts_of_senders(tenant, &[sender]).await.or_fail()?.pop();
+        let connections = tx.connections_of_senders(tenant, &[sender]).await?;
+        let now = tx.accounts_of_senders(tenant, &[sender]).await?.pop();
         let same_account = connections.iter().any(|connection| connection == asked);
         if !same_account || now.as_ref().map(|kept| kept.version) != before.map(|kept| kept.version) {
             return Ok(false);
         }
         let version = before.map_or(0, |kept| kept.version) + 1;
         let kept = KeptAccount { sender, version, account: account.clone(), unsent: false, updated_at: self.ids().clock.now() };
-        tx.put_account(tenant, &kept).await.or_fail()?;
+        tx.put_account(tenant, &kept).await?;
         self.commit_change(tenant, tx).await?;
         Ok(true)
     }
 
     /// The WhatsApp connection of a sender, and what is kept of its account.
     async fn business_account(&self, tenant: TenantId, sender: SenderId) -> Result<(Connection, Option<KeptAccount>)> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
-        let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
+        let connections = tx.connections_of_senders(tenant, &[sender]).await?;
         let connection = connections.into_iter().find(|connection| connection.channel == Channel::Whatsapp);
-        let kept = tx.accounts_of_senders(tenant, &[sender]).await.or_fail()?.pop();
+        let kept = tx.accounts_of_senders(tenant, &[sender]).await?.pop();
         Ok((connection.ok_or_else(|| not_configured(sender, "has no WhatsApp account connected"))?, kept))
     }
 

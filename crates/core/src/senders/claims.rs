@@ -11,7 +11,7 @@ use nuncio_store::{InboundAddress, MailDomain, Tx};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 /// The address that people write to, and whether their mail comes in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -61,16 +61,16 @@ impl Core {
         connection: &Connection,
         address: Option<&str>,
     ) -> Result<Claimed> {
-        tx.set_inbound_address(tenant, connection.id, address).await.or_fail()?;
+        tx.set_inbound_address(tenant, connection.id, address).await?;
         let Some(address) = address else { return Ok(Claimed::Verified) };
-        let owner = tx.find_mail_domain(domain_of(address)).await.or_fail()?;
+        let owner = tx.find_mail_domain(domain_of(address)).await?;
         let proof = if connection.trusted { Some(Proof::Operator) } else { owner.filter(|o| *o == project).map(|_| Proof::Domain) };
         if let Some(proof) = proof
             && take(tx, (tenant, connection.id), address, proof).await?
         {
             return Ok(Claimed::Verified);
         }
-        let holder = tx.find_mailbox(address).await.or_fail()?;
+        let holder = tx.find_mailbox(address).await?;
         Ok(match holder {
             Some(holder) if (holder.tenant, holder.connection) == (tenant, connection.id) => Claimed::Verified,
             Some(holder) if holder.tenant != tenant => Claimed::Elsewhere,
@@ -88,7 +88,7 @@ impl Core {
         connection: &Connection,
         address: Option<&str>,
     ) -> Result<()> {
-        let before = tx.inbound_addresses(place.0, &[connection.id]).await.or_fail()?.pop();
+        let before = tx.inbound_addresses(place.0, &[connection.id]).await?.pop();
         let claimed = self.claim(tx, place, connection, address).await?;
         let is_new = before.as_ref().map(|before| before.address.as_str()) != address;
         match address {
@@ -101,16 +101,16 @@ impl Core {
     /// there first.
     pub async fn claim_mailboxes(&self) -> Result<()> {
         let kinds: Vec<&str> = self.inner.registry.iter().map(|factory| factory.kind()).collect();
-        let mut connections = self.inner.store.read().await.or_fail()?.connections_of_kinds(&kinds).await.or_fail()?;
+        let mut connections = self.inner.store.read().await?.connections_of_kinds(&kinds).await?;
         connections.sort_by_key(|(_, connection)| (!connection.trusted, connection.id));
         for (tenant, connection) in connections {
             // Connections that cannot be opened are reported where they are used.
             let Ok(Ok(adapter)) = self.open_adapter(tenant, &connection) else { continue };
             let Some(address) = adapter.mailbox() else { continue };
             let project = self.world(tenant).await?.project.id;
-            let mut tx = self.inner.store.begin().await.or_fail()?;
+            let mut tx = self.inner.store.begin().await?;
             self.claim(&mut *tx, (tenant, project), &connection, Some(&address)).await?;
-            tx.commit().await.or_fail()?;
+            tx.commit().await?;
         }
         Ok(())
     }
@@ -132,44 +132,44 @@ impl Core {
     /// names. Claims of other environments by code end; those of connections that the operator set up stay.
     pub async fn give_mail_domain(&self, project: &Project, domain: &str) -> Result<()> {
         let given = MailDomain { domain: domain.to_owned(), project: project.id, created_at: self.ids().clock.now() };
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let owner = tx.give_mail_domain(&given).await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let owner = tx.give_mail_domain(&given).await?;
         if owner != project.id {
             let message = format!("{domain} is given to another project ({owner}); remove it there first");
             return Err(Error::new(ErrorCode::Conflict, message));
         }
-        for mailbox in tx.mailboxes_of_domain(domain).await.or_fail()? {
+        for mailbox in tx.mailboxes_of_domain(domain).await? {
             if mailbox.proof == Proof::Code && mailbox.tenant != project.live {
                 revoke(&mut *tx, &mailbox).await?;
             }
         }
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         self.claim_mailboxes().await
     }
 
     /// Takes a domain back. Claims that rest on it end.
     pub async fn remove_mail_domain(&self, domain: &str) -> Result<()> {
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        if !tx.delete_mail_domain(domain).await.or_fail()? {
+        let mut tx = self.inner.store.begin().await?;
+        if !tx.delete_mail_domain(domain).await? {
             return Err(Error::not_found("domain"));
         }
-        for mailbox in tx.mailboxes_of_domain(domain).await.or_fail()? {
+        for mailbox in tx.mailboxes_of_domain(domain).await? {
             if mailbox.proof == Proof::Domain {
                 revoke(&mut *tx, &mailbox).await?;
             }
         }
-        tx.commit().await.or_fail()
+        Ok(tx.commit().await?)
     }
 
     /// All domains that are given, in alphabetical order.
     pub async fn mail_domains(&self) -> Result<Vec<MailDomain>> {
-        self.inner.store.read().await.or_fail()?.list_mail_domains().await.or_fail()
+        Ok(self.inner.store.read().await?.list_mail_domains().await?)
     }
 
     /// What a check says of an address whose mail does not come in.
     pub(crate) async fn missing_mail(&self, tenant: TenantId, connection: &Connection, address: Option<String>) -> Result<String> {
         let Some(address) = address else { return Ok(String::new()) };
-        let found = self.inner.store.read().await.or_fail()?.find_mailbox(&address).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_mailbox(&address).await?;
         Ok(match found {
             Some(found) if (found.tenant, found.connection) == (tenant, connection.id) => String::new(),
             Some(_) => format!("; mail to {address} comes to another connection"),
@@ -180,8 +180,8 @@ impl Core {
 
 /// Claims an address, and logs who loses it.
 pub(crate) async fn take(tx: &mut dyn Tx, (tenant, connection): (TenantId, ConnectionId), address: &str, proof: Proof) -> Result<bool> {
-    let before = tx.find_mailbox(address).await.or_fail()?;
-    let is_done = tx.claim_mailbox(tenant, connection, address, proof).await.or_fail()?;
+    let before = tx.find_mailbox(address).await?;
+    let is_done = tx.claim_mailbox(tenant, connection, address, proof).await?;
     if let Some(loser) = before.filter(|before| is_done && (before.tenant, before.connection) != (tenant, connection)) {
         tracing::warn!(address, connection = %loser.connection, now = %connection, by = %proof, "inbound address moved to another connection");
     }
@@ -189,7 +189,7 @@ pub(crate) async fn take(tx: &mut dyn Tx, (tenant, connection): (TenantId, Conne
 }
 
 async fn revoke(tx: &mut dyn Tx, mailbox: &nuncio_store::Mailbox) -> Result<()> {
-    tx.release_mailbox(&mailbox.address).await.or_fail()?;
+    tx.release_mailbox(&mailbox.address).await?;
     tracing::warn!(address = mailbox.address, connection = %mailbox.connection, by = %mailbox.proof, "claim on inbound address revoked");
     Ok(())
 }
@@ -201,10 +201,10 @@ pub(crate) async fn inbound_of(
     sender: SenderId,
     channel: Channel,
 ) -> Result<(Connection, InboundAddress)> {
-    let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
+    let connections = tx.connections_of_senders(tenant, &[sender]).await?;
     let connection = connections.into_iter().find(|connection| connection.channel == channel);
     let connection = connection.ok_or_else(|| Error::not_found("connection"))?;
-    let inbound = tx.inbound_addresses(tenant, &[connection.id]).await.or_fail()?.pop();
+    let inbound = tx.inbound_addresses(tenant, &[connection.id]).await?.pop();
     let message = || format!("the {channel} connection of this sender has no inbound address; only kind smtp has one");
     Ok((connection, inbound.ok_or_else(|| Error::new(ErrorCode::InvalidRequest, message()))?))
 }

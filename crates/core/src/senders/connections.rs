@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::ConnectionView;
-use crate::base::{Caller, Core, SIM, StoreResultExt as _, parse_id, patch::or_default};
+use crate::base::{Caller, Core, SIM, parse_id, patch::or_default};
 
 /// A provider account as somebody sets it up.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,7 +39,7 @@ impl Core {
     pub async fn get_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<ConnectionView> {
         caller.require(Permission::SendersRead)?;
         let (sender, channel) = place(sender, channel)?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         let found = connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
         self.connection_view(&mut *tx, caller.tenant, &found).await
     }
@@ -49,7 +49,7 @@ impl Core {
         caller.require(Permission::SendersWrite)?;
         let (sender, channel) = place(sender, channel)?;
         let (connection, is_new) = self.put_connection(caller.tenant, sender, channel, put, false).await?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         Ok((self.connection_view(&mut *tx, caller.tenant, &connection).await?, is_new))
     }
 
@@ -73,11 +73,11 @@ impl Core {
         let world = self.world(tenant).await?;
         let (environment, project) = (world.environment, world.project.id);
         let mut tx = self.change_world(tenant).await?;
-        tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
+        tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         self.check_kind(environment, channel, &put.kind)?;
         let before = connection_of(&mut *tx, tenant, sender, channel).await?;
         let (connection, mailbox) = self.connection((tenant, sender, channel), before.as_ref(), put, trusted)?;
-        tx.put_connection(tenant, &connection).await.or_fail()?;
+        tx.put_connection(tenant, &connection).await?;
         self.claim_new(&mut *tx, (tenant, project), &connection, mailbox.as_deref()).await?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
@@ -93,7 +93,7 @@ impl Core {
     pub async fn delete_connection(&self, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<()> {
         let mut tx = self.change_world(tenant).await?;
         let gone = connection_of(&mut *tx, tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?;
-        tx.delete_connection(tenant, sender, channel).await.or_fail()?;
+        tx.delete_connection(tenant, sender, channel).await?;
         if channel == Channel::Whatsapp {
             forget_account(&mut *tx, tenant, sender).await?;
         }
@@ -193,15 +193,15 @@ pub(crate) fn place(sender: &str, channel: &str) -> Result<(SenderId, Channel)> 
 }
 
 async fn connection_of(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<Option<Connection>> {
-    let connections = tx.connections_of_senders(tenant, &[sender]).await.or_fail()?;
+    let connections = tx.connections_of_senders(tenant, &[sender]).await?;
     Ok(connections.into_iter().find(|connection| connection.channel == channel))
 }
 
 /// What was known of an account that is another one now, or gone. A profile that no provider was told of yet waits for the next one.
 async fn forget_account(tx: &mut dyn Tx, tenant: TenantId, sender: SenderId) -> Result<()> {
-    let kept = tx.accounts_of_senders(tenant, &[sender]).await.or_fail()?.pop();
+    let kept = tx.accounts_of_senders(tenant, &[sender]).await?.pop();
     if kept.is_some_and(|kept| !kept.unsent) {
-        tx.delete_account(tenant, sender).await.or_fail()?;
+        tx.delete_account(tenant, sender).await?;
     }
     Ok(())
 }

@@ -6,18 +6,18 @@ use nuncio_domain::{Environment, Error, Result, SenderId};
 
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 
 impl Core {
     /// Makes a sender in the world `to` like one of the project's other world: name, number, limits, webhook with a secret of its own,
     /// and profile. Provider accounts are not copied: those of the test world are simulated, and those of the live world belong there.
     pub async fn copy_sender(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
         let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let found = tx.find_senders(from, &[id]).await.or_fail()?.pop();
+        let mut tx = self.inner.store.read().await?;
+        let found = tx.find_senders(from, &[id]).await?.pop();
         let sender = found.ok_or_else(|| Error::not_found("sender to copy from the other world"))?;
-        let webhook = tx.find_webhook(from, Some(id)).await.or_fail()?;
-        let kept = tx.accounts_of_senders(from, &[id]).await.or_fail()?.pop();
+        let webhook = tx.find_webhook(from, Some(id)).await?;
+        let kept = tx.accounts_of_senders(from, &[id]).await?.pop();
         drop(tx);
         let profile = kept.map(|kept| BusinessProfile { profile_picture_url: String::new(), ..kept.account.profile }).unwrap_or_default();
         let change = UpdateSender {

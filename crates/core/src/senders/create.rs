@@ -10,7 +10,7 @@ use nuncio_store::{Idempotency, Operation};
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
-use crate::base::{Caller, Core, StoreResultExt as _, once, rights};
+use crate::base::{Caller, Core, once, rights};
 use crate::numbers::refuse_borne;
 
 impl Core {
@@ -67,18 +67,18 @@ impl Core {
             return Err(self.sender_conflict(caller, SenderId::from_uuid(original), same_request).await);
         }
         refuse_borne(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
-        tx.insert_sender(tenant, &sender, now).await.or_fail()?;
+        tx.insert_sender(tenant, &sender, now).await?;
         for connection in &connections {
-            tx.put_connection(tenant, connection).await.or_fail()?;
+            tx.put_connection(tenant, connection).await?;
         }
         if let Some((account, unsent)) = account {
             let kept = KeptAccount { sender: sender.id, version: 1, account, unsent, updated_at: now };
-            tx.put_account(tenant, &kept).await.or_fail()?;
+            tx.put_account(tenant, &kept).await?;
         }
         let mut secret = None;
         if let WebhookFate::Changes(change) = fate {
             let (webhook, new) = self.changed_webhook(tenant, Some(sender.id), None, change)?;
-            tx.put_webhook(tenant, &webhook).await.or_fail()?;
+            tx.put_webhook(tenant, &webhook).await?;
             secret = new;
         }
         let told = secret.is_some();

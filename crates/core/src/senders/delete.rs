@@ -6,7 +6,7 @@ use nuncio_domain::config::Sender;
 use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 use crate::webhooks::drop_waiting;
 
 /// How far the clocks of two nodes may lie apart, and some more.
@@ -23,30 +23,30 @@ impl Core {
     pub async fn remove_sender(&self, tenant: TenantId, id: SenderId) -> Result<()> {
         // Looking through all that is unfinished may take a while, so it is done before the transaction, which sees to the rest.
         let since = self.ids().clock.now().minus(SKEW);
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         removable(&find(&mut *tx, tenant, id).await?)?;
-        not_busy(tx.has_queued_messages(tenant, id, None).await.or_fail()?)?;
+        not_busy(tx.has_queued_messages(tenant, id, None).await?)?;
         drop(tx);
         let mut tx = self.change_world(tenant).await?;
         removable(&find(&mut *tx, tenant, id).await?)?;
-        not_busy(tx.has_queued_messages(tenant, id, Some(since)).await.or_fail()?)?;
+        not_busy(tx.has_queued_messages(tenant, id, Some(since)).await?)?;
         self.sender_removed(&mut *tx, tenant, id).await?;
-        tx.delete_sender(tenant, id).await.or_fail()?;
+        tx.delete_sender(tenant, id).await?;
         self.commit_webhooks(tenant, tx).await?;
-        drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await.or_fail()
+        Ok(drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await?)
     }
 
     /// What goes with a sender, or is let go by it, in the transaction that removes it. Its connections go by themselves.
     async fn sender_removed(&self, tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<()> {
-        tx.delete_webhook(tenant, Some(id)).await.or_fail()?;
-        tx.delete_account(tenant, id).await.or_fail()?;
-        tx.unassign_numbers(tenant, id, self.ids().clock.now()).await.or_fail()?;
+        tx.delete_webhook(tenant, Some(id)).await?;
+        tx.delete_account(tenant, id).await?;
+        tx.unassign_numbers(tenant, id, self.ids().clock.now()).await?;
         Ok(())
     }
 }
 
 async fn find(tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<Sender> {
-    let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
+    let found = tx.find_senders(tenant, &[id]).await?.pop();
     found.ok_or_else(|| Error::not_found("sender"))
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::view::SenderView;
-use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, parse_id};
+use crate::base::{Caller, Core, list, list::Listed, parse_id};
 
 /// The query of `GET /v1/senders`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -32,8 +32,8 @@ impl Core {
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let listing = self.listing(caller.tenant, "senders", &part, errors)?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let page = tx.list_senders(caller.tenant, listing.page).await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
+        let page = tx.list_senders(caller.tenant, listing.page).await?;
         let items = self.sender_views(&mut *tx, caller.tenant, page.items).await?;
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
@@ -45,8 +45,8 @@ impl Core {
     }
 
     pub(super) async fn sender_view(&self, tenant: TenantId, id: SenderId) -> Result<SenderView> {
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
+        let mut tx = self.inner.store.read().await?;
+        let found = tx.find_senders(tenant, &[id]).await?.pop();
         self.one_sender_view(&mut *tx, tenant, found.ok_or_else(|| Error::not_found("sender"))?, None).await
     }
 }

@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 
 use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
 use super::connections::place;
-use crate::base::{Caller, CodeRelay, Core, StoreResultExt as _};
+use crate::base::{Caller, CodeRelay, Core};
 
 /// A code that was mailed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -71,8 +71,8 @@ impl Core {
             return Err(Error::new(ErrorCode::InvalidRequest, message));
         };
         let now = self.ids().clock.now();
-        tx.purge_mail_codes(caller.tenant, now.minus(limits::MAIL_CODE_SPAN)).await.or_fail()?;
-        let codes = tx.list_mail_codes(caller.tenant).await.or_fail()?;
+        tx.purge_mail_codes(caller.tenant, now.minus(limits::MAIL_CODE_SPAN)).await?;
+        let codes = tx.list_mail_codes(caller.tenant).await?;
         let before = codes.iter().find(|code| code.address == address);
         check_limits(before, codes.len(), now)?;
         let digits = Redacted::new(format!("{:08}", self.ids().entropy.below(100_000_000)));
@@ -84,7 +84,7 @@ impl Core {
             first_at: before.map_or(now, |before| before.first_at),
             sent_at: now,
         };
-        tx.put_mail_code(caller.tenant, &code).await.or_fail()?;
+        tx.put_mail_code(caller.tenant, &code).await?;
         self.commit_change(caller.tenant, tx).await?;
         self.mail_code(caller.tenant, &connection, relay, &address, &digits).await?;
         Ok(SentCodeView { address, status: Inbound::Pending.as_str(), expires_at: Some(now.plus(limits::MAIL_CODE_TTL)) })
@@ -102,7 +102,7 @@ impl Core {
             return Ok(inbound.into());
         }
         let now = self.ids().clock.now();
-        let codes = tx.list_mail_codes(tenant).await.or_fail()?;
+        let codes = tx.list_mail_codes(tenant).await?;
         let is_good = |code: &MailCode| {
             code.address == inbound.address && code.tries < limits::MAIL_CODE_TRIES && now < code.sent_at.plus(limits::MAIL_CODE_TTL)
         };
@@ -114,7 +114,7 @@ impl Core {
         let is_right: bool = hash.ct_eq(&code.hash).into();
         // Right or wrong, the code has been used; one that is right is good no more.
         code.tries = if is_right { limits::MAIL_CODE_TRIES } else { code.tries + 1 };
-        tx.put_mail_code(tenant, &code).await.or_fail()?;
+        tx.put_mail_code(tenant, &code).await?;
         if !is_right {
             self.commit_change(tenant, tx).await?;
             let left = limits::MAIL_CODE_TRIES - code.tries;
@@ -122,7 +122,7 @@ impl Core {
             return Err(Error::field("code", message));
         }
         // The domain may have been given to another project since the code was mailed.
-        let owner = tx.find_mail_domain(domain_of(&inbound.address)).await.or_fail()?;
+        let owner = tx.find_mail_domain(domain_of(&inbound.address)).await?;
         let is_taken =
             owner.is_some_and(|owner| owner != project) || !take(&mut *tx, (tenant, connection.id), &inbound.address, Proof::Code).await?;
         self.commit_change(tenant, tx).await?;

@@ -5,7 +5,7 @@ use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 use crate::numbers::refuse_borne;
 use crate::webhooks::drop_waiting;
 
@@ -22,10 +22,10 @@ impl Core {
     /// Changes a sender; what is left out stays.
     pub async fn change_sender(&self, tenant: TenantId, id: SenderId, change: UpdateSender) -> Result<SenderView> {
         let mut tx = self.change_world(tenant).await?;
-        let found = tx.find_senders(tenant, &[id]).await.or_fail()?.pop();
+        let found = tx.find_senders(tenant, &[id]).await?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
         let borne = sender.phone_number.clone();
-        let before = tx.find_webhook(tenant, Some(id)).await.or_fail()?;
+        let before = tx.find_webhook(tenant, Some(id)).await?;
         let mut errors = Vec::new();
         change.apply(&mut sender, &mut errors);
         let fate = change.webhook(self, before.as_ref(), &mut errors);
@@ -36,16 +36,16 @@ impl Core {
             refuse_borne(&mut *tx, tenant, id, &sender.phone_number).await?;
         }
         sender.updated_at = self.ids().clock.now();
-        tx.update_sender(tenant, &sender).await.or_fail()?;
+        tx.update_sender(tenant, &sender).await?;
         let stays = matches!(fate, WebhookFate::Stays);
         let mut silent = matches!(fate, WebhookFate::Goes);
         let mut secret = None;
         match fate {
             WebhookFate::Stays => {}
-            WebhookFate::Goes => drop(tx.delete_webhook(tenant, Some(id)).await.or_fail()?),
+            WebhookFate::Goes => drop(tx.delete_webhook(tenant, Some(id)).await?),
             WebhookFate::Changes(change) => {
                 let (webhook, new) = self.changed_webhook(tenant, Some(id), before, change)?;
-                tx.put_webhook(tenant, &webhook).await.or_fail()?;
+                tx.put_webhook(tenant, &webhook).await?;
                 (secret, silent) = (new, !webhook.active);
             }
         }
@@ -56,7 +56,7 @@ impl Core {
             self.commit_webhooks(tenant, tx).await?;
         }
         if silent {
-            drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await.or_fail()?;
+            drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await?;
         }
         Ok(view)
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::claims::InboundAddressView;
-use crate::base::{Core, StoreResultExt as _};
+use crate::base::Core;
 use crate::webhooks::WebhookView;
 
 /// A sender profile.
@@ -139,7 +139,7 @@ pub struct ConnectionView {
 
 impl Core {
     pub(crate) async fn connection_view(&self, tx: &mut dyn Tx, tenant: TenantId, connection: &Connection) -> Result<ConnectionView> {
-        let inbound = tx.inbound_addresses(tenant, &[connection.id]).await.or_fail()?.pop();
+        let inbound = tx.inbound_addresses(tenant, &[connection.id]).await?.pop();
         Ok(ConnectionView {
             id: connection.id,
             sender_id: connection.sender,
@@ -172,12 +172,12 @@ impl Core {
     /// The views of senders, in the same order.
     pub(super) async fn sender_views(&self, tx: &mut dyn Tx, tenant: TenantId, senders: Vec<Sender>) -> Result<Vec<SenderView>> {
         let ids: Vec<SenderId> = senders.iter().map(|sender| sender.id).collect();
-        let mut connections = tx.connections_of_senders(tenant, &ids).await.or_fail()?;
+        let mut connections = tx.connections_of_senders(tenant, &ids).await?;
         connections.sort_by_key(|connection| connection.channel.number());
         let on_email: Vec<_> = connections.iter().filter(|connection| connection.channel == Channel::Email).map(|c| c.id).collect();
-        let inbound = tx.inbound_addresses(tenant, &on_email).await.or_fail()?;
-        let webhooks = tx.webhooks_of_senders(tenant, &ids).await.or_fail()?;
-        let accounts = tx.accounts_of_senders(tenant, &ids).await.or_fail()?;
+        let inbound = tx.inbound_addresses(tenant, &on_email).await?;
+        let webhooks = tx.webhooks_of_senders(tenant, &ids).await?;
+        let accounts = tx.accounts_of_senders(tenant, &ids).await?;
         let view = |sender: Sender| {
             let own: Vec<&Connection> = connections.iter().filter(|connection| connection.sender == sender.id).collect();
             let webhook = webhooks.iter().find(|webhook| webhook.sender == Some(sender.id));

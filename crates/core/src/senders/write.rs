@@ -4,15 +4,15 @@ use nuncio_domain::config::{Connection, Sender};
 use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
-use crate::base::{Core, SIM, StoreResultExt as _};
+use crate::base::{Core, SIM};
 
 impl Core {
     /// Writes a new sender; in the test world its every channel is simulated.
     pub(crate) async fn write_sender(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
-        tx.insert_sender(tenant, sender, sender.updated_at).await.or_fail()?;
+        tx.insert_sender(tenant, sender, sender.updated_at).await?;
         if environment == Environment::Test {
             for connection in self.simulated(tenant, sender.id)? {
-                tx.put_connection(tenant, &connection).await.or_fail()?;
+                tx.put_connection(tenant, &connection).await?;
             }
         }
         Ok(())

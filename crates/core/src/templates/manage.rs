@@ -8,7 +8,7 @@ use nuncio_store::Operation;
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
-use crate::base::{Caller, Core, StoreResultExt as _, list, list::Listed, once, parse_id, rights};
+use crate::base::{Caller, Core, list, list::Listed, once, parse_id, rights};
 
 impl Core {
     /// Makes a template. All faults are told at once.
@@ -35,20 +35,20 @@ impl Core {
             language: command.language.clone(),
             content: said(command),
         };
-        let mut tx = self.inner.store.begin().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
         let repeat =
             once::claim(&mut *tx, caller.tenant, guard.as_ref(), template.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
             let id = TemplateId::from_uuid(original);
-            let original = self.inner.store.read().await.or_fail()?.find_template(caller.tenant, id).await.or_fail()?;
+            let original = self.inner.store.read().await?.find_template(caller.tenant, id).await?;
             return Err(once::repeat(caller, rights::TEMPLATE, original.as_ref().map(TemplateView::from).as_ref(), same_request));
         }
-        if !tx.insert_template(&template).await.or_fail()? {
+        if !tx.insert_template(&template).await? {
             let message = format!("there is a template named {:?} in language {}; delete it first", template.name, template.language);
             return Err(Error::new(ErrorCode::Conflict, message));
         }
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         Ok(TemplateView::from(&template))
     }
 
@@ -64,7 +64,7 @@ impl Core {
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let listing = self.listing(caller.tenant, "templates", &part, errors)?;
-        let page = self.inner.store.read().await.or_fail()?.list_templates(caller.tenant, listing.page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_templates(caller.tenant, listing.page).await?;
         Ok((page.items.iter().map(TemplateView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
@@ -72,14 +72,14 @@ impl Core {
     pub async fn delete_template(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::TemplatesWrite)?;
         let id = parse_id(id, "template")?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let deleted = tx.delete_template(caller.tenant, id).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let deleted = tx.delete_template(caller.tenant, id).await?;
+        tx.commit().await?;
         if deleted { Ok(()) } else { Err(Error::not_found("template")) }
     }
 
     pub(crate) async fn find_template(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {
-        let found = self.inner.store.read().await.or_fail()?.find_template(tenant, id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_template(tenant, id).await?;
         found.ok_or_else(|| Error::not_found("template"))
     }
 }

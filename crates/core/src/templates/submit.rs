@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::command::SubmitTemplate;
 use super::view::TemplateView;
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 /// When a template that was handed in is asked about first, and then again.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
@@ -103,7 +103,7 @@ impl Core {
             }
             Err(failure) if is_final(&failure) => {
                 let decision = Decision::Rejected { reason: failure.message };
-                self.template_decided(template.tenant, template.id, &decision).await.or_fail()?;
+                self.template_decided(template.tenant, template.id, &decision).await?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure.message)),
@@ -118,7 +118,7 @@ impl Core {
         };
         match api(&adapter)?.status(template).await {
             Ok(decision) => {
-                self.template_decided(template.tenant, template.id, &decision).await.or_fail()?;
+                self.template_decided(template.tenant, template.id, &decision).await?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure.message)),
@@ -195,21 +195,21 @@ pub(super) async fn change(
     edit: impl Fn(&mut Template) -> Result<bool> + Send + Sync,
 ) -> Result<Option<Template>> {
     for _ in 0..TRIES {
-        let mut tx = store.begin().await.or_fail()?;
-        let before = tx.find_template(tenant, id).await.or_fail()?.ok_or_else(|| Error::not_found("template"))?;
+        let mut tx = store.begin().await?;
+        let before = tx.find_template(tenant, id).await?.ok_or_else(|| Error::not_found("template"))?;
         let mut template = before.clone();
         if !edit(&mut template)? {
             return Ok(None);
         }
         template.version += 1;
         template.updated_at = now;
-        if !tx.update_template(&template, before.version).await.or_fail()? {
+        if !tx.update_template(&template, before.version).await? {
             continue;
         }
         if template.status != before.status {
-            tx.insert_event(tenant, &event(&template, before.status), now).await.or_fail()?;
+            tx.insert_event(tenant, &event(&template, before.status), now).await?;
         }
-        tx.commit().await.or_fail()?;
+        tx.commit().await?;
         return Ok(Some(template));
     }
     Err(Error::unavailable("the template keeps changing; try again"))

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{changed, sign};
-use crate::base::{Caller, Core, StoreResultExt as _, parse_id};
+use crate::base::{Caller, Core, parse_id};
 
 /// The webhook of a world, for events that no sender has to do with.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -98,7 +98,7 @@ impl Core {
     /// `GET /v1/webhook`: the world's own.
     pub async fn get_webhook(&self, caller: &Caller) -> Result<WebhookView> {
         caller.require(Permission::WebhooksRead)?;
-        let found = self.inner.store.read().await.or_fail()?.find_webhook(caller.tenant, None).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_webhook(caller.tenant, None).await?;
         found.map(|webhook| WebhookView::new(&webhook, None)).ok_or_else(|| Error::not_found("webhook"))
     }
 
@@ -114,13 +114,13 @@ impl Core {
         let events = put.events.unwrap_or_else(|| Webhook::DEFAULT_EVENTS.to_vec());
         let change = WebhookChange { url: Some(put.url), events: Some(events), active: Some(put.active.unwrap_or(true)) };
         let mut tx = self.change_world(caller.tenant).await?;
-        let before = tx.find_webhook(caller.tenant, None).await.or_fail()?;
+        let before = tx.find_webhook(caller.tenant, None).await?;
         let is_new = before.is_none();
         let (webhook, secret) = self.changed_webhook(caller.tenant, None, before, change)?;
-        tx.put_webhook(caller.tenant, &webhook).await.or_fail()?;
+        tx.put_webhook(caller.tenant, &webhook).await?;
         self.commit_webhooks(caller.tenant, tx).await?;
         if !webhook.active {
-            drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await.or_fail()?;
+            drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?;
         }
         Ok((WebhookView::new(&webhook, secret), is_new))
     }
@@ -129,11 +129,11 @@ impl Core {
     pub async fn delete_webhook(&self, caller: &Caller) -> Result<()> {
         caller.require(Permission::WebhooksWrite)?;
         let mut tx = self.change_world(caller.tenant).await?;
-        if !tx.delete_webhook(caller.tenant, None).await.or_fail()? {
+        if !tx.delete_webhook(caller.tenant, None).await? {
             return Err(Error::not_found("webhook"));
         }
         self.commit_webhooks(caller.tenant, tx).await?;
-        drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await.or_fail()
+        Ok(drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?)
     }
 
     /// `POST /v1/webhook/secret`: a new signing secret for the world's webhook.
@@ -151,7 +151,7 @@ impl Core {
 
     /// Commits a change of a world's webhooks.
     pub(crate) async fn commit_webhooks(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
-        changed(&mut *tx, tenant).await.or_fail()?;
+        changed(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         self.inner.dispatch.logs().webhooks_changed();
         Ok(())
@@ -161,16 +161,16 @@ impl Core {
         let now = self.ids().clock.now();
         let mut tx = self.change_world(tenant).await?;
         if let Some(sender) = sender {
-            tx.find_senders(tenant, &[sender]).await.or_fail()?.pop().ok_or_else(|| Error::not_found("sender"))?;
+            tx.find_senders(tenant, &[sender]).await?.pop().ok_or_else(|| Error::not_found("sender"))?;
         }
         let none = || Error::new(ErrorCode::InvalidRequest, "there is no webhook that a secret could sign for; set its URL first");
-        let mut webhook = tx.find_webhook(tenant, sender).await.or_fail()?.ok_or_else(none)?;
+        let mut webhook = tx.find_webhook(tenant, sender).await?.ok_or_else(none)?;
         let previous = if expire == ExpireOld::InADay { self.current_secret(tenant, &webhook) } else { None };
         let secrets = Secrets { current: self.new_secret(), previous };
         webhook.sealed = secrets.seal(self, tenant, sender)?;
         webhook.previous_until = secrets.previous.as_ref().map(|_| now.plus(limits::SECRET_OVERLAP));
         webhook.updated_at = now;
-        tx.put_webhook(tenant, &webhook).await.or_fail()?;
+        tx.put_webhook(tenant, &webhook).await?;
         self.commit_webhooks(tenant, tx).await?;
         Ok(Redacted::new(secrets.current))
     }

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::base::list::{Listed, asked, words};
-use crate::base::{Caller, Core, StoreResultExt as _, list, parse_id};
+use crate::base::{Caller, Core, list, parse_id};
 use crate::webhooks::events::Event;
 
 /// An event on its way to a webhook.
@@ -194,7 +194,7 @@ impl Core {
             resource,
         };
         let listing = self.listing(caller.tenant, &format!("deliveries?{filter:?}"), &part, errors)?;
-        let page = self.inner.store.read().await.or_fail()?.list_deliveries(caller.tenant, &filter, listing.page).await.or_fail()?;
+        let page = self.inner.store.read().await?.list_deliveries(caller.tenant, &filter, listing.page).await?;
         Ok((page.items.into_iter().map(DeliveryView::from).collect(), self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
@@ -208,14 +208,14 @@ impl Core {
     pub async fn replay_delivery(&self, caller: &Caller, id: &str) -> Result<DeliveryView> {
         caller.require(Permission::WebhooksWrite)?;
         let id = parse_id(id, "delivery")?;
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        let Some(delivery) = tx.find_delivery(caller.tenant, id).await.or_fail()? else { return Err(Error::not_found("delivery")) };
-        let webhook = tx.find_webhook(caller.tenant, delivery.sender).await.or_fail()?;
+        let mut tx = self.inner.store.begin().await?;
+        let Some(delivery) = tx.find_delivery(caller.tenant, id).await? else { return Err(Error::not_found("delivery")) };
+        let webhook = tx.find_webhook(caller.tenant, delivery.sender).await?;
         if !webhook.is_some_and(|w| w.active) {
             return Err(Error::wrong_state("the webhook that it was for is not active", "inactive", &["active"]));
         }
-        tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await.or_fail()?;
-        tx.commit().await.or_fail()?;
+        tx.replay_delivery(caller.tenant, id, self.ids().clock.now()).await?;
+        tx.commit().await?;
         self.inner.dispatch.logs().changed(caller.tenant);
         self.delivery(caller, id).await
     }
@@ -230,8 +230,8 @@ impl Core {
             return Err(Error::not_found("sender"));
         }
         let (now, resource) = (self.ids().clock.now(), self.ids().next::<EventId>().uuid());
-        let mut tx = self.inner.store.begin().await.or_fail()?;
-        if !tx.find_webhook(caller.tenant, sender).await.or_fail()?.is_some_and(|w| w.active) {
+        let mut tx = self.inner.store.begin().await?;
+        if !tx.find_webhook(caller.tenant, sender).await?.is_some_and(|w| w.active) {
             let message = match sender {
                 Some(_) => "the sender has no active webhook; set webhookUrl first",
                 None => "there is no active webhook; set one with PUT /v1/webhook first",
@@ -243,18 +243,18 @@ impl Core {
         data.insert("webhook".to_owned(), Value::from_iter(of));
         let occurrence = Occurrence { kind: EventType::WebhookTest, sender, data };
         let event = NewEvent { kind: ResourceKind::Webhook, resource, sequence: 1, occurrences: vec![occurrence] };
-        tx.insert_event(caller.tenant, &event, now).await.or_fail()?;
-        tx.commit().await.or_fail()?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await.or_fail()?;
-        let told = crate::webhooks::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await.or_fail()?;
+        tx.insert_event(caller.tenant, &event, now).await?;
+        tx.commit().await?;
+        let mut tx = self.inner.store.read().await?;
+        let entry = tx.find_log_entry(caller.tenant, ResourceKind::Webhook, resource, 1).await?;
+        let told = crate::webhooks::events::tell(&mut *tx, &world, entry.as_slice(), |_| true).await?;
         self.inner.dispatch.logs().changed(caller.tenant);
         let event = told.first().ok_or_else(|| Error::internal("an event that was written is not there"))?;
         Ok((event.id, delivery_id(event, sender)))
     }
 
     async fn delivery(&self, caller: &Caller, id: DeliveryId) -> Result<DeliveryView> {
-        let found = self.inner.store.read().await.or_fail()?.find_delivery(caller.tenant, id).await.or_fail()?;
+        let found = self.inner.store.read().await?.find_delivery(caller.tenant, id).await?;
         found.map(DeliveryView::from).ok_or_else(|| Error::not_found("delivery"))
     }
 }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::base::list::{Listed, asked, words};
 use crate::base::rights::{Resource, id_and_status};
-use crate::base::{Caller, Core, StoreResultExt as _};
+use crate::base::{Caller, Core};
 use crate::messages::MessageView;
 use crate::webhooks::asked_resource;
 
@@ -323,14 +323,14 @@ impl Core {
         let next = |place| Some(self.cursors().make(caller.tenant, &scope, place));
         let cursor = cursor.map(read_place);
         let world = self.world(caller.tenant).await?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
+        let mut tx = self.inner.store.read().await?;
         // A row that was shown in part is read again.
         let mut before = cursor.map(|(at, shown)| if shown == 0 { at } else { Position { entry: at.entry + 1, ..at } });
         if let Some(until) = part.until.filter(|_| before.is_none()) {
-            before = Some(tx.log_place(caller.tenant, until.plus(SKEW)).await.or_fail()?);
+            before = Some(tx.log_place(caller.tenant, until.plus(SKEW)).await?);
         }
         let end = match part.since {
-            Some(since) => tx.log_place(caller.tenant, since.minus(SKEW)).await.or_fail()?,
+            Some(since) => tx.log_place(caller.tenant, since.minus(SKEW)).await?,
             None => Position::default(),
         };
         let in_span = |at| part.since.is_none_or(|since| at >= since) && part.until.is_none_or(|until| at < until);
@@ -339,11 +339,11 @@ impl Core {
         let all = filter.types.is_empty() && part.until.is_none();
         let rows = if all { part.limit + 1 } else { ROWS };
         loop {
-            let entries = tx.list_log(caller.tenant, filter.resource, before, rows).await.or_fail()?;
+            let entries = tx.list_log(caller.tenant, filter.resource, before, rows).await?;
             let Some(oldest) = entries.last().map(|e| e.position).filter(|_| entries[0].position >= end) else { break };
             before = Some(oldest);
             looked_at += entries.len();
-            let events = visible(caller, tell(&mut *tx, &world, &entries, |event_type| filter.wants(event_type)).await.or_fail()?);
+            let events = visible(caller, tell(&mut *tx, &world, &entries, |event_type| filter.wants(event_type)).await?);
             // Rows come newest first, their events oldest first.
             let mut rows: Vec<Vec<Event>> = Vec::new();
             for event in events.into_iter().filter(|event| in_span(event.view.timestamp)) {
@@ -382,7 +382,7 @@ impl Core {
     /// Where the log of the caller's world ends now.
     pub async fn end_of_events(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
         caller.require(Permission::MessagesRead)?;
-        let position = self.inner.store.read().await.or_fail()?.log_end(caller.tenant).await.or_fail()?;
+        let position = self.inner.store.read().await?.log_end(caller.tenant).await?;
         Ok(Seen { position, shown: ALL })
     }
 
@@ -406,12 +406,12 @@ impl Core {
         // A row that was seen in part is read again.
         let entry = if seen.shown == ALL { seen.position.entry } else { seen.position.entry - 1 };
         let from = Position { entry, ..seen.position };
-        let entries = self.inner.store.read().await.or_fail()?.read_log(caller.tenant, from, rows).await.or_fail()?;
+        let entries = self.inner.store.read().await?.read_log(caller.tenant, from, rows).await?;
         let Some(position) = entries.last().map(|e| e.position) else { return Ok((Vec::new(), seen)) };
         // Who holds one reader must not wait for another.
         let world = self.world(caller.tenant).await?;
-        let mut tx = self.inner.store.read().await.or_fail()?;
-        let events = visible(caller, tell(&mut *tx, &world, &entries, |_| true).await.or_fail()?);
+        let mut tx = self.inner.store.read().await?;
+        let events = visible(caller, tell(&mut *tx, &world, &entries, |_| true).await?);
         let (mut told, mut last, mut shown) = (Vec::with_capacity(events.len()), None, 0);
         for event in events {
             shown = if last == Some(event.position) { shown + 1 } else { 1 };
