@@ -28,6 +28,7 @@ async fn called(State(app): State<App>, Path(path): Path<Vec<(String, String)>>,
     let body = read_bytes(body, limits::BODY_BYTES).await?;
     let answer = app
         .core
+        .inbound()
         .provider_called(
             &target,
             Called {
@@ -48,11 +49,11 @@ async fn find(app: &App, kind: &str, connection: &str, address: IpAddr) -> Resul
     let too_many = |wait| ApiError::too_many("too many calls of unknown connections from this address", wait);
     let now = app.core.ids().clock.monotonic();
     if let Some(wait) = app.strays.wait(&address, now)
-        && !app.core.knows_connection(connection)
+        && !app.core.inbound().knows_connection(connection)
     {
         return Err(too_many(wait)); // before the database is asked
     }
-    match app.core.find_callback(kind, connection).await {
+    match app.core.inbound().find_callback(kind, connection).await {
         Err(error) if error.code() == ErrorCode::NotFound => match app.strays.take(address, now).and_then(|taken| taken.wait) {
             Some(wait) => Err(too_many(wait)),
             None => Err(error.into()),

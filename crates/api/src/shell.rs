@@ -186,11 +186,11 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut 
     let key = bearer(headers);
     if let Some(wait) = app.failures.wait(&from, now)
         && headers.contains_key(AUTHORIZATION)
-        && !app.core.knows_key(key)
+        && !app.core.keys().knows(key)
     {
         return Err(guessed_too_often(wait)); // before the database is asked
     }
-    let caller = match app.core.authenticate(key).await {
+    let caller = match app.core.keys().authenticate(key).await {
         Err(error) if error.code() == ErrorCode::Unauthorized => return Err(refused(app, headers, from, error, now)),
         result => result?,
     };

@@ -113,7 +113,7 @@ async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent) -> Resul
     if dispatch.is_stopping() {
         return Err(Unrecorded);
     }
-    core.receive(event).await.map_err(|error| {
+    core.inbound().receive(event).await.map_err(|error| {
         tracing::warn!(%error, "failed to write a provider event; the provider is asked to send it again");
         Unrecorded
     })
@@ -122,7 +122,7 @@ async fn record(core: &Core, dispatch: &Dispatch, event: ProviderEvent) -> Resul
 /// Writes an event, however long it takes: what was sent once must not be lost while the process lives.
 async fn insist(core: &Core, dispatch: &Dispatch, event: ProviderEvent) {
     loop {
-        match core.receive(event.clone()).await {
+        match core.inbound().receive(event.clone()).await {
             Ok(()) => return,
             Err(StoreError::Busy(_) | StoreError::Unavailable(_) | StoreError::InDoubt(_)) if !dispatch.is_stopping() => {
                 tokio::time::sleep(RETRY).await;

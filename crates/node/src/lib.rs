@@ -171,12 +171,13 @@ impl Node {
 
     /// Ticks until [`Self::stop`].
     pub async fn run(&self) {
+        let contacts = self.core.contacts();
         let webhooks = tokio::spawn(Arc::clone(&self.shared).run_webhooks());
         // In one task: a fault that ends one of them is seen by the others' silence.
         tokio::select! {
             () = self.dispatch.run() => {}
             () = self.run_rounds() => {}
-            () = each_minute(|| self.core.finish_erasures(), "erasures were not finished") => {}
+            () = each_minute(|| contacts.finish_erasures(), "erasures were not finished") => {}
         }
         // It sees the same sign to stop.
         let _ = webhooks.await;
@@ -198,7 +199,7 @@ impl Node {
     /// traces of erased contacts. [`Self::run`] does so once a minute.
     pub async fn purge(&self) -> Result<()> {
         let purged = self.dispatch.purge().await;
-        purged.and(self.core.finish_erasures().await)
+        purged.and(self.core.contacts().finish_erasures().await)
     }
 
     /// Starts nothing new, waits for what is under way (at most `patience`), and leaves.

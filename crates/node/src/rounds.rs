@@ -52,12 +52,12 @@ impl Shared {
 
     async fn round(&self, broadcasts: Vec<DueBroadcast>, templates: Vec<Template>) {
         for due in broadcasts {
-            if let Err(error) = self.core.look_after_broadcast(due).await {
+            if let Err(error) = self.core.broadcasts().look_after(due).await {
                 tracing::warn!(broadcast.id = %due.id, %error, cause = ?std::error::Error::source(&error), "failed to look after a broadcast; will retry");
             }
         }
         for template in templates {
-            if let Err(error) = self.core.look_after_template(&template).await {
+            if let Err(error) = self.core.templates().look_after(&template).await {
                 tracing::warn!(template.id = %template.id, %error, "failed to look after a template; will retry");
             }
         }
@@ -66,13 +66,13 @@ impl Shared {
     /// Matches early receipts to their messages, completes texts in parts, renews phone numbers and expires invitations. Each row is
     /// taken by one node.
     async fn each_second(&self) -> Result<bool> {
-        let strays = self.core.look_for_strays().await;
-        let parts = self.core.look_for_late_parts().await;
+        let strays = self.core.inbound().look_for_strays().await;
+        let parts = self.core.inbound().look_for_late_parts().await;
         if self.dispatch.is_stopping() {
             return Ok(strays? | parts?);
         }
-        let renewed = self.core.renew_numbers().await;
-        let expired = self.core.expire_invitations().await;
+        let renewed = self.core.numbers().renew_due().await;
+        let expired = self.core.invitations().expire_due().await;
         let [renewed, expired] = [("phone numbers", renewed), ("invitations", expired)].map(|(what, outcome)| {
             outcome.unwrap_or_else(|error| {
                 tracing::warn!(%error, "failed to look for {what} that are due; will retry");

@@ -167,7 +167,7 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::SendersList { env } => listed!(env, each => senders(&*core.world(project.tenant(each)).await?)),
         Command::SendersCreate { env, name, phone_number, default } => {
             let command = CreateSender { name, phone_number: Some(phone_number), set_as_default: Some(default), ..CreateSender::default() };
-            one_sender(&core.make_sender(project.tenant(env), env, command).await?)
+            one_sender(&core.senders().make(project.tenant(env), env, command).await?)
         }
         Command::SendersUpdate { env, id, name, phone_number, default } => {
             let change = UpdateSender {
@@ -176,11 +176,11 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
                 set_as_default: default.then_some(true),
                 ..UpdateSender::default()
             };
-            one_sender(&core.change_sender(project.tenant(env), sender_id(&id)?, change).await?)
+            one_sender(&core.senders().change(project.tenant(env), sender_id(&id)?, change).await?)
         }
-        Command::SendersCopy { id, to } => one_sender(&core.copy_sender(&project, sender_id(&id)?, to).await?),
+        Command::SendersCopy { id, to } => one_sender(&core.senders().copy(&project, sender_id(&id)?, to).await?),
         Command::SendersDelete { env, id } => {
-            core.remove_sender(project.tenant(env), sender_id(&id)?).await?;
+            core.senders().remove(project.tenant(env), sender_id(&id)?).await?;
             Ok(Answer::new(json!({}), "removed; its messages stay readable"))
         }
         Command::ConnectionsList { env } => listed!(env, each => connections(&*core.world(project.tenant(each)).await?)),
@@ -189,7 +189,7 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             let (sender, channel) = (find_sender(&world, sender.as_deref())?, read_channel(&channel)?);
             let throttle = world.connection(sender.id, channel).and_then(|connection| connection.throttle);
             let put = PutConnection { kind, settings, secrets: Redacted::new(secrets), throttle };
-            let (connection, _) = core.put_connection(world.tenant, sender.id, channel, put, true).await?;
+            let (connection, _) = core.senders().put_connection(world.tenant, sender.id, channel, put, true).await?;
             let text = format!(
                 "{} now carries {channel} of sender {} ({}); try it with `nuncio connections test --channel {channel}`",
                 connection.kind, sender.name, sender.id
@@ -198,25 +198,25 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         }
         Command::ConnectionsRemove { env, sender, channel } => {
             let world = core.world(project.tenant(env)).await?;
-            core.delete_connection(world.tenant, find_sender(&world, sender.as_deref())?.id, read_channel(&channel)?).await?;
+            core.senders().delete_connection(world.tenant, find_sender(&world, sender.as_deref())?.id, read_channel(&channel)?).await?;
             Ok(Answer::new(json!({}), "removed"))
         }
         Command::ConnectionsVerify { env, sender, channel } => {
             let world = core.world(project.tenant(env)).await?;
             let sender = find_sender(&world, sender.as_deref())?.id;
-            let inbound = core.vouch(world.tenant, sender, read_channel(&channel)?).await?;
+            let inbound = core.senders().vouch(world.tenant, sender, read_channel(&channel)?).await?;
             let text = format!("mail to {} comes in", inbound.address);
             Ok(Answer::new(json!(inbound), text))
         }
         Command::DomainsList => domains_list(core).await,
         Command::DomainsAdd { domain } => {
             let domain = read_domain(&domain)?;
-            core.give_mail_domain(&project, &domain).await?;
+            core.senders().give_mail_domain(&project, &domain).await?;
             let text = format!("mail to addresses of {domain} comes in for project {}, where a live connection names them", project.name);
             Ok(Answer::new(json!({"domain": domain, "projectId": project.id}), text))
         }
         Command::DomainsRemove { domain } => {
-            core.remove_mail_domain(&read_domain(&domain)?).await?;
+            core.senders().remove_mail_domain(&read_domain(&domain)?).await?;
             Ok(Answer::new(json!({}), "removed"))
         }
         Command::ConnectionsTest { env, sender, channel } => connections_test(core, project.tenant(env), sender.as_deref(), &channel).await,
@@ -227,14 +227,14 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::MessagesResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
         Command::PricesImport { csv, own, replace } => money::prices_import(core, own.then_some(project.id), &csv, replace).await,
         Command::PricesList { own } => money::prices_list(core, own.then_some(project.id)).await,
-        Command::BalanceShow { env } => Ok(money::balance(&core.balance(project.tenant(env)).await?)),
+        Command::BalanceShow { env } => Ok(money::balance(&core.billing().balance(project.tenant(env)).await?)),
         Command::BalanceAdd { env, amount, reference } => {
             money::balance_add(core, project.tenant(env), &amount, reference.as_deref()).await
         }
-        Command::BalanceLimit { env, on } => Ok(money::balance(&core.limit_balance(project.tenant(env), on).await?)),
-        Command::StorageShow { env } => listed!(env, each => storage(core.storage(project.tenant(each)).await?)),
+        Command::BalanceLimit { env, on } => Ok(money::balance(&core.billing().limit_balance(project.tenant(env), on).await?)),
+        Command::StorageShow { env } => listed!(env, each => storage(core.billing().storage(project.tenant(each)).await?)),
         Command::StorageLimit { env, max_bytes } => {
-            Ok(merged(vec![(env, storage(core.limit_storage(project.tenant(env), max_bytes).await?))]))
+            Ok(merged(vec![(env, storage(core.billing().limit_storage(project.tenant(env), max_bytes).await?))]))
         }
         Command::DbSize => db_size(core).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
@@ -245,26 +245,26 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
 
 /// The project that is asked for; the first one is made when there is none.
 pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
-    let projects = core.projects().await?;
+    let projects = core.projects().list().await?;
     match wanted {
         Some(text) => projects.into_iter().find(|p| p.name == text || p.id.to_string() == text).ok_or_else(|| Error::not_found("project")),
         None => match projects.into_iter().next() {
             Some(project) => Ok(project),
-            None => core.create_project("default").await,
+            None => core.projects().create("default").await,
         },
     }
 }
 
 async fn keys_create(core: &Core, project: &Project, name: &str, env: Environment, permissions: &[String]) -> Result<Answer> {
     let permissions = Permissions::parse(permissions.iter().map(String::as_str)).map_err(|e| Error::field("permissions", e.to_string()))?;
-    let new = core.create_key(project.tenant(env), env, name, permissions).await?;
+    let new = core.keys().create(project.tenant(env), env, name, permissions).await?;
     let key = new.secret.expose();
     let json = json!({"id": new.key.id, "key": key, "name": name, "environment": env, "permissions": permissions});
     Ok(Answer::new(json, format!("{key}\n\nThis is the only time that the key is shown. Its id is {}.", new.key.id)))
 }
 
 async fn keys_list(core: &Core, project: &Project, env: Environment) -> Result<Answer> {
-    let keys = core.list_keys(project.tenant(env)).await?;
+    let keys = core.keys().list(project.tenant(env)).await?;
     let json = keys.iter().map(|k| json!({"id": k.id, "name": k.name, "permissions": k.permissions, "revokedAt": k.revoked_at})).collect();
     let text = keys.iter().map(|k| {
         format!(
@@ -281,7 +281,7 @@ async fn keys_list(core: &Core, project: &Project, env: Environment) -> Result<A
 async fn keys_revoke(core: &Core, project: &Project, id: &str) -> Result<Answer> {
     let id = id.parse().map_err(|_| Error::not_found("API key"))?;
     for env in [Environment::Live, Environment::Test] {
-        match core.revoke_key(project.tenant(env), id).await {
+        match core.keys().revoke(project.tenant(env), id).await {
             Ok(revoked) => {
                 // Every node may use a key for a second since it last looked it up.
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -355,14 +355,14 @@ async fn connections_test(core: &Core, tenant: nuncio_domain::TenantId, sender: 
     let world = core.world(tenant).await?;
     let (sender, channel) = (find_sender(&world, sender)?, read_channel(channel)?);
     let connection = world.connection(sender.id, channel).ok_or_else(|| Error::not_found("connection"))?;
-    Ok(match core.check_connection(tenant, connection).await? {
+    Ok(match core.senders().check_connection(tenant, connection).await? {
         Ok(text) => Answer::new(json!({"ok": true, "message": text}), format!("ok: {text}")),
         Err(text) => Answer { bad: true, ..Answer::new(json!({"ok": false, "message": text}), format!("failed: {text}")) },
     })
 }
 
 async fn domains_list(core: &Core) -> Result<Answer> {
-    let (domains, projects) = (core.mail_domains().await?, core.projects().await?);
+    let (domains, projects) = (core.senders().mail_domains().await?, core.projects().list().await?);
     let json = domains.iter().map(|d| json!({"domain": d.domain, "projectId": d.project, "createdAt": d.created_at})).collect();
     let name = |id| projects.iter().find(|project| project.id == id).map_or("", |project| project.name.as_str());
     let text = domains.iter().map(|d| format!("{}  {}  {}", d.domain, d.project, name(d.project)));

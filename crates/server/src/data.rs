@@ -94,7 +94,7 @@ impl DataDir {
     /// Fails unless the keys are those that the database was set up with.
     pub(crate) async fn check_keys(&self, storage: &StorageConfig, core: &Core) -> anyhow::Result<()> {
         let source = if storage.encryption_keys.is_empty() { self.key_file().display().to_string() } else { "the setting".to_owned() };
-        core.check_keys().await.with_context(|| {
+        core.projects().check_keys().await.with_context(|| {
             format!(
                 "every node and every command on a database needs the same encryption keys. Take those of a node that works: its file \
                  encryption.keys in the data folder, or storage.encryption_keys. Here they come from {source}; the oldest key, on the \

@@ -23,7 +23,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
     if held > 0 {
         findings.push(format!("{held} messages wait for a person; see `nuncio messages held`, decide with `nuncio messages resolve`"));
     }
-    for project in core.projects().await? {
+    for project in core.projects().list().await? {
         for environment in [Environment::Live, Environment::Test] {
             let world = core.world(project.tenant(environment)).await?;
             if world.default_sender().is_none() {
@@ -39,7 +39,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
                     project.name
                 ));
             }
-            if !core.books_are_even(world.tenant).await? {
+            if !core.billing().books_are_even(world.tenant).await? {
                 uneven = true;
                 findings.push(format!(
                     "the {} balance of project {} is not what its transfers add up to; please report this as a bug, with the log",
@@ -48,7 +48,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
                 ));
             }
             for connection in world.connections.iter().filter(|c| c.kind != "sim") {
-                if let Err(why) = core.check_connection(world.tenant, connection).await? {
+                if let Err(why) = core.senders().check_connection(world.tenant, connection).await? {
                     findings.push(format!("connection {} ({} by {}): {why}", connection.id, connection.channel, connection.kind));
                 }
             }

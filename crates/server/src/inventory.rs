@@ -19,17 +19,17 @@ pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
 
 /// Enters the numbers of a file, unless one of them has a fault.
 pub(crate) async fn import(core: &Core, tenant: TenantId, numbers: &[ImportedNumber]) -> Result<Answer> {
-    let count = core.import_numbers(tenant, numbers, |n| format!("number {}", n + 1)).await?;
+    let count = core.numbers().import(tenant, numbers, |n| format!("number {}", n + 1)).await?;
     Ok(Answer::new(json!({"entered": count}), format!("{count} numbers entered")))
 }
 
 pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) -> Result<Answer> {
-    core.import_numbers(tenant, std::slice::from_ref(number), |_| String::new()).await?;
+    core.numbers().import(tenant, std::slice::from_ref(number), |_| String::new()).await?;
     Ok(Answer::new(json!({"entered": 1}), format!("{} entered", number.phone_number)))
 }
 
 pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<Answer> {
-    let inventory = core.inventory(tenant).await?;
+    let inventory = core.numbers().inventory(tenant).await?;
     let json = inventory.iter().map(show).collect();
     let text = inventory.iter().map(|(number, holder)| {
         let price = if number.pricing.is_free { "free".to_owned() } else { format!("{} a month", number.pricing.monthly_price) };

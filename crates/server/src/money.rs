@@ -9,13 +9,13 @@ use serde_json::json;
 use crate::admin::{Answer, lines};
 
 pub(crate) async fn prices_import(core: &Core, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<Answer> {
-    let count = core.import_prices(project, csv, replace).await?;
+    let count = core.billing().import_prices(project, csv, replace).await?;
     let text = format!("{count} prices are taken over; messages that are accepted from now on cost what they say");
     Ok(Answer::new(json!({"imported": count}), text))
 }
 
 pub(crate) async fn prices_list(core: &Core, project: Option<ProjectId>) -> Result<Answer> {
-    let prices = core.list_prices(project).await?;
+    let prices = core.billing().list_prices(project).await?;
     let json = prices.iter().map(|p| {
         json!({"channel": p.channel, "country": p.country, "unit": p.unit, "provider": p.cost.provider, "fee": p.cost.fee,
             "effectiveFrom": p.effective_from})
@@ -44,7 +44,7 @@ pub(crate) fn balance(balance: &Balance) -> Answer {
 pub(crate) async fn balance_add(core: &Core, tenant: TenantId, amount: &str, reference: Option<&str>) -> Result<Answer> {
     let amount = Micros::parse(amount)
         .ok_or_else(|| Error::field("amount", format!("{amount:?} is no amount of US dollars with at most six decimals")))?;
-    let (done, now) = core.add_money(tenant, amount, reference).await?;
+    let (done, now) = core.billing().add_money(tenant, amount, reference).await?;
     let answer = balance(&now);
     let text = if done { answer.text } else { format!("this reference was used before, nothing moved; {}", answer.text) };
     Ok(Answer { text, ..answer })

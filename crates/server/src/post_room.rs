@@ -42,7 +42,7 @@ impl PostRoom {
         let trusted_server = Some(config.authserv_id.clone()).filter(|id| !id.is_empty());
         let authenticator = Authenticator::new(&config.name_servers().map_err(anyhow::Error::msg)?, trusted_server, config.reject_dmarc)
             .map_err(|why| anyhow::anyhow!("{why}; set email.name_servers"))?;
-        node.core.claim_mailboxes().await?;
+        node.core.senders().claim_mailboxes().await?;
         let (core, events, authenticator) = (node.core.clone(), node.events(), Arc::new(authenticator));
         let desk = Arc::new(Clerk { core, events, authenticator });
         let (ask, asked) = stop();
@@ -116,7 +116,7 @@ impl Clerk {
 
     async fn mailbox(&self, address: &str) -> Result<Option<(TenantId, ConnectionId)>, NotNow> {
         let Some(address) = mailbox_address(address) else { return Ok(None) };
-        self.core.find_mailbox(&address).await.map_err(|error| not_now(&error))
+        self.core.senders().find_mailbox(&address).await.map_err(|error| not_now(&error))
     }
 
     async fn record(&self, event: ProviderEvent) -> Result<(), NotNow> {
@@ -125,7 +125,8 @@ impl Clerk {
 
     /// Of a message that is no more, nothing is told.
     async fn delivered(&self, (tenant, message, attempt): (TenantId, MessageId, usize), told: &[Delivery]) -> Result<(), NotNow> {
-        let connection = self.core.connection_of_attempt(tenant, message, Some(attempt)).await.map_err(|error| not_now(&error))?;
+        let connection =
+            self.core.senders().connection_of_attempt(tenant, message, Some(attempt)).await.map_err(|error| not_now(&error))?;
         let Some(connection) = connection else { return Ok(()) };
         for Delivery { fate, raw } in told {
             let (kind, hard) = match fate {
@@ -153,7 +154,7 @@ impl Clerk {
             tracing::info!(%connection, "a complaint names no message of ours; it was dropped");
             return Ok(());
         };
-        let sent_by = self.core.connection_of_attempt(found_in, message, None).await.map_err(|error| not_now(&error))?;
+        let sent_by = self.core.senders().connection_of_attempt(found_in, message, None).await.map_err(|error| not_now(&error))?;
         if found_in != tenant || sent_by.is_none_or(|sent_by| sent_by != connection) {
             tracing::info!(%connection, "a complaint is about a message that the connection did not send; it was dropped");
             return Ok(());

@@ -83,14 +83,14 @@ async fn keys(server: &Server) -> anyhow::Result<Keys> {
     let path = server.data.file("quickstart.json");
     if let Ok(text) = std::fs::read_to_string(&path) {
         let keys: Keys = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-        if server.node.core.authenticate(&keys.test).await.is_ok() {
+        if server.node.core.keys().authenticate(&keys.test).await.is_ok() {
             return Ok(keys);
         }
     }
     let project = admin::project(&server.node.core, None).await?;
     let mut made = Vec::new();
     for env in [Environment::Live, Environment::Test] {
-        made.push(server.node.core.create_key(project.tenant(env), env, "quickstart", Permissions::ALL).await?.secret.expose().clone());
+        made.push(server.node.core.keys().create(project.tenant(env), env, "quickstart", Permissions::ALL).await?.secret.expose().clone());
     }
     let [live, test] = <[String; 2]>::try_from(made).map_err(|_| anyhow::anyhow!("two keys were made"))?;
     let keys = Keys { live, test };

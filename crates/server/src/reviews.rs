@@ -14,7 +14,7 @@ const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
 pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
     let (mut json, mut text) = (Vec::new(), Vec::new());
     for environment in WORLDS {
-        for broadcast in core.escalated_broadcasts(project.tenant(environment)).await? {
+        for broadcast in core.broadcasts().escalated(project.tenant(environment)).await? {
             text.push(describe(&broadcast, environment));
             json.push(json!({"environment": environment, "broadcast": broadcast}));
         }
@@ -38,7 +38,7 @@ fn describe(broadcast: &BroadcastView, environment: Environment) -> String {
 /// Lets a broadcast through, or refuses it for good.
 pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bool, reason: Option<&str>) -> Result<Answer> {
     for environment in WORLDS {
-        match core.decide_review(project.tenant(environment), id, approve, reason).await {
+        match core.broadcasts().decide_review(project.tenant(environment), id, approve, reason).await {
             Ok(broadcast) => {
                 let text = format!("{} is {} now", broadcast.id, broadcast.status);
                 return Ok(Answer::new(json!({"broadcast": broadcast}), text));

@@ -75,7 +75,7 @@ impl Server {
     /// Stops accepting, finishes what is under way, and closes the database. Requests that are not done in time are cut off.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
         let began = Instant::now();
-        self.node.core.end_streams();
+        self.node.core.events().end_streams();
         self.stop.send_replace(true);
         if let Some(post_room) = self.post_room.take()
             && tokio::time::timeout(self.patience, post_room.close()).await.is_err()

@@ -160,7 +160,7 @@ impl TestApp {
     /// A new key with these permissions; none for everything.
     pub async fn key(&self, environment: Environment, permissions: &[&str]) -> String {
         let permissions = Permissions::parse(permissions.iter().copied()).expect("known permissions");
-        let key = self.node.core.create_key(self.project.tenant(environment), environment, "a key", permissions).await.expect("a key");
+        let key = self.node.core.keys().create(self.project.tenant(environment), environment, "a key", permissions).await.expect("a key");
         key.secret.expose().clone()
     }
 
@@ -171,7 +171,7 @@ impl TestApp {
         let object = |value: Value| if let Value::Object(map) = value { map } else { Map::new() };
         let put =
             PutConnection { kind: kind.to_owned(), settings: object(settings), secrets: Redacted::new(object(secrets)), throttle: None };
-        self.node.core.put_connection(self.project.live, sender, channel, put, true).await.expect("a good connection");
+        self.node.core.senders().put_connection(self.project.live, sender, channel, put, true).await.expect("a good connection");
     }
 
     /// Sets the webhook of a sender of the test world, or of that world, with this signing secret.

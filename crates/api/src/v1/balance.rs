@@ -12,5 +12,5 @@ use crate::reply::{Reply, Result};
 /// The money of this world in US dollars. Where the operator does not limit spending, `available` may be below zero.
 #[utoipa::path(get, path = "/v1/balance", tag = "Account", responses((status = 200, description = "The balance.", body = BalanceView)))]
 pub(crate) async fn get_balance(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<BalanceView>> {
-    Ok(Reply::ok(core.get_balance(&caller).await?))
+    Ok(Reply::ok(core.billing().get_balance(&caller).await?))
 }

@@ -56,12 +56,12 @@ pub(crate) async fn list_events(
     headers: HeaderMap,
 ) -> Result<Response> {
     if !wants_stream(&headers) {
-        return Ok(Reply::ok(EventPage::from(app.core.list_events(&caller, &list).await?)).into_response());
+        return Ok(Reply::ok(EventPage::from(app.core.events().list(&caller, &list).await?)).into_response());
     }
     let filter = EventFilter::read(&list)?;
     let seen = match last {
-        Some(token) => app.core.seen_events(&caller, &token)?,
-        None => app.core.end_of_events(&caller).await?,
+        Some(token) => app.core.events().seen(&caller, &token)?,
+        None => app.core.events().end(&caller).await?,
     };
     let place = app.streams.enter(caller.tenant)?;
     let follow = Follow { core: app.core.clone(), caller, filter, seen, ready: VecDeque::new(), _place: place };
@@ -126,10 +126,10 @@ impl Follow {
                 let event = Event::default().id(id).event(view.event_type.as_str()).json_data(&view);
                 return Some((event, self));
             }
-            if !self.core.may_follow(&self.caller).await {
+            if !self.core.events().may_follow(&self.caller).await {
                 return None;
             }
-            let (events, seen) = self.core.events_after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
+            let (events, seen) = self.core.events().after(&self.caller, &self.filter, self.seen, ROWS).await.ok()?;
             let idle = self.seen == seen;
             self.seen = seen;
             self.ready.extend(events);

@@ -12,6 +12,7 @@ pub(crate) mod patch;
 pub mod rate;
 pub(crate) mod rights;
 pub(crate) mod to_the_end;
+mod use_cases;
 
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use known::Known;
 pub use list::Listed;
 pub use marks::Marks;
 pub(crate) use marks::is_mark;
+pub(crate) use use_cases::use_cases;
 
 /// Everything a use case needs.
 #[derive(Clone, Debug)]
@@ -185,6 +187,11 @@ impl Core {
     /// Clock and randomness.
     pub fn ids(&self) -> &Ids {
         &self.inner.services.ids
+    }
+
+    /// The signed names that mails carry.
+    pub fn mail_tokens(&self) -> &Tokens {
+        &self.inner.tokens
     }
 
     /// Makes and reads page cursors.

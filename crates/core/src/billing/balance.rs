@@ -12,7 +12,8 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::base::{Caller, Core};
+use super::Billing;
+use crate::base::Caller;
 
 /// The money of a world in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
@@ -98,7 +99,7 @@ fn amount(micros: Micros) -> serde_json::Value {
     serde_json::to_value(micros).unwrap_or_default()
 }
 
-impl Core {
+impl Billing<'_> {
     /// `GET /v1/balance`.
     pub async fn get_balance(&self, caller: &Caller) -> Result<BalanceView> {
         caller.require(Permission::MessagesRead)?;

@@ -5,3 +5,8 @@ mod prices;
 pub(crate) mod quota;
 
 pub use balance::*;
+
+crate::base::use_cases! {
+    /// Balances, prices and quotas.
+    billing => Billing
+}

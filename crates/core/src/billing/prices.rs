@@ -6,14 +6,14 @@ use nuncio_domain::message::Cost;
 use nuncio_domain::price::{ANYWHERE, Price, Unit};
 use nuncio_domain::{Channel, Error, FieldError, Micros, ProjectId, Result, Timestamp};
 
-use crate::base::Core;
+use super::Billing;
 
 /// The columns of a price file, in any order. The last one may be left out.
 const COLUMNS: [&str; 6] = ["channel", "country", "unit", "provider", "fee", "effective_from"];
 /// The most that one unit may cost.
 const DEAREST: Micros = Micros(1_000_000_000);
 
-impl Core {
+impl Billing<'_> {
     /// All lines of the general list, or of a project's own.
     pub async fn list_prices(&self, project: Option<ProjectId>) -> Result<Vec<Price>> {
         Ok(self.inner.store.read().await?.list_prices(project).await?)

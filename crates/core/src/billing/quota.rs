@@ -3,7 +3,7 @@
 use nuncio_domain::{Error, ErrorCode, Result, TenantId};
 use nuncio_store::Storage;
 
-use crate::base::Core;
+use super::Billing;
 
 /// `507 storage_quota_exceeded`.
 pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {
@@ -17,7 +17,7 @@ pub(crate) fn exceeded(storage: Storage, required: i64) -> Error {
         .with("requiredBytes", required.into())
 }
 
-impl Core {
+impl Billing<'_> {
     /// The storage quota of an environment and what it stores, if it has a quota.
     pub async fn storage(&self, tenant: TenantId) -> Result<Option<Storage>> {
         Ok(self.inner.store.read().await?.find_storage(tenant).await?)

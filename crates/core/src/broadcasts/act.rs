@@ -5,26 +5,27 @@ use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Status as TemplateStatus;
 use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Result, TenantId, Timestamp, limits};
 
+use super::Broadcasts;
 use super::change::fingerprint;
 use super::command::{ScheduleBroadcast, SendBroadcast};
 use super::view::BroadcastView;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 use crate::messages::routing;
 
 /// Escalated broadcasts that are shown to an operator at once.
 const ESCALATED: u32 = 100;
 
-impl Core {
+impl Broadcasts<'_> {
     /// Begins the way of a draft: review, then its time, then its recipients.
-    pub async fn send_broadcast(&self, caller: &Caller, id: &str, command: SendBroadcast) -> Result<BroadcastView> {
+    pub async fn send(&self, caller: &Caller, id: &str, command: SendBroadcast) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
         if let Some(at) = command.scheduled_at {
-            self.check_broadcast_time(at)?;
+            self.check_time(at)?;
         }
         let id = parse_id(id, "broadcast")?;
-        let broadcast = self.find_broadcast(caller.tenant, id).await?;
+        let broadcast = self.find(caller.tenant, id).await?;
         if broadcast.status == Status::Draft && broadcast.total > 0 {
-            self.broadcast_can_go(&broadcast).await?;
+            self.can_go(&broadcast).await?;
         }
         self.review_anew(broadcast, Operation::Send, |broadcast| {
             broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
@@ -33,9 +34,9 @@ impl Core {
     }
 
     /// Fails when nothing of it could go out.
-    async fn broadcast_can_go(&self, broadcast: &Broadcast) -> Result<()> {
+    async fn can_go(&self, broadcast: &Broadcast) -> Result<()> {
         let world = self.world(broadcast.tenant).await?;
-        let template = self.template_of_broadcast(broadcast).await?;
+        let template = self.template_of(broadcast).await?;
         if world.sender(broadcast.sender).is_none() {
             return Err(Error::not_found("sender"));
         }
@@ -49,15 +50,15 @@ impl Core {
     }
 
     /// Sends a scheduled broadcast at another time.
-    pub async fn schedule_broadcast(&self, caller: &Caller, id: &str, command: ScheduleBroadcast) -> Result<BroadcastView> {
+    pub async fn schedule(&self, caller: &Caller, id: &str, command: ScheduleBroadcast) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
         let at = command.scheduled_at;
-        self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
-        self.check_broadcast_time(at)?;
+        self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        self.check_time(at)?;
         if at <= self.ids().clock.now() {
             return Err(Error::field("scheduledAt", format!("{at} has passed; must be in the future")));
         }
-        self.act_on_broadcast(caller, id, Operation::Schedule, |broadcast, _| {
+        self.act_on(caller, id, Operation::Schedule, |broadcast, _| {
             broadcast.body.scheduled_at = Some(at);
             Ok(())
         })
@@ -65,33 +66,33 @@ impl Core {
     }
 
     /// Stops it until it is resumed. What was handed over and no provider has yet is taken back.
-    pub async fn pause_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+    pub async fn pause(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on_broadcast(caller, id, Operation::Pause, |_, _| Ok(())).await
+        self.act_on(caller, id, Operation::Pause, |_, _| Ok(())).await
     }
 
     /// Goes on handing over.
-    pub async fn resume_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+    pub async fn resume(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on_broadcast(caller, id, Operation::Resume, |_, _| Ok(())).await
+        self.act_on(caller, id, Operation::Resume, |_, _| Ok(())).await
     }
 
     /// Stops for good. What was handed over and no provider has yet is taken back.
-    pub async fn cancel_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on_broadcast(caller, id, Operation::Cancel, |_, _| Ok(())).await
+        self.act_on(caller, id, Operation::Cancel, |_, _| Ok(())).await
     }
 
     /// Asks for a person to look at a rejected broadcast.
-    pub async fn escalate_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+    pub async fn escalate(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on_broadcast(caller, id, Operation::Escalate, |_, _| Ok(())).await
+        self.act_on(caller, id, Operation::Escalate, |_, _| Ok(())).await
     }
 
     /// Has the edited content of a rejected broadcast reviewed.
-    pub async fn retry_broadcast_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+    pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         self.review_anew(broadcast, Operation::RetryReview, |_| {}).await
     }
 
@@ -103,9 +104,9 @@ impl Core {
         edit: impl Fn(&mut Broadcast) + Send + Sync,
     ) -> Result<BroadcastView> {
         apply(broadcast.standing(&fingerprint(&broadcast)), operation)?;
-        let estimate = self.estimate_broadcast(&broadcast).await?;
+        let estimate = self.estimate(&broadcast).await?;
         let changed = self
-            .change_broadcast_as(
+            .change_as(
                 broadcast.tenant,
                 broadcast.id,
                 |_| operation,
@@ -120,7 +121,7 @@ impl Core {
         Ok(BroadcastView::whole(&changed))
     }
 
-    async fn act_on_broadcast(
+    async fn act_on(
         &self,
         caller: &Caller,
         id: &str,
@@ -128,10 +129,10 @@ impl Core {
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<BroadcastView> {
         let id = parse_id(id, "broadcast")?;
-        Ok(BroadcastView::whole(&self.change_broadcast(caller.tenant, id, operation, edit).await?))
+        Ok(BroadcastView::whole(&self.change(caller.tenant, id, operation, edit).await?))
     }
 
-    fn check_broadcast_time(&self, at: Timestamp) -> Result<()> {
+    fn check_time(&self, at: Timestamp) -> Result<()> {
         if at > self.ids().clock.now().plus(limits::BROADCAST_AHEAD) {
             return Err(Error::field("scheduledAt", format!("{at} is more than 365 days ahead")));
         }
@@ -139,7 +140,7 @@ impl Core {
     }
 
     /// Broadcasts of a world that wait for an operator, newest first.
-    pub async fn escalated_broadcasts(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
+    pub async fn escalated(&self, tenant: TenantId) -> Result<Vec<BroadcastView>> {
         let page = PageRequest::newest(ESCALATED);
         let page = self.inner.store.read().await?.list_broadcasts(tenant, &[Status::Escalated], page).await?;
         Ok(page.items.iter().map(BroadcastView::from).collect())
@@ -147,15 +148,15 @@ impl Core {
 
     /// An operator lets an escalated broadcast through, or refuses it for good. `reason` is shown to whoever made it.
     pub async fn decide_review(&self, tenant: TenantId, id: &str, approve: bool, reason: Option<&str>) -> Result<BroadcastView> {
-        let broadcast = self.find_broadcast(tenant, parse_id(id, "broadcast")?).await?;
+        let broadcast = self.find(tenant, parse_id(id, "broadcast")?).await?;
         let operation = |broadcast: &Broadcast| {
             let now = self.ids().clock.now();
             if approve { Operation::Approve { ahead: is_ahead(broadcast, now) } } else { Operation::Refuse }
         };
         apply(broadcast.standing(""), operation(&broadcast))?;
-        let estimate = if approve { Some(self.estimate_broadcast(&broadcast).await?) } else { None };
+        let estimate = if approve { Some(self.estimate(&broadcast).await?) } else { None };
         let changed = self
-            .change_broadcast_as(tenant, broadcast.id, operation, estimate.as_ref(), |broadcast, now| {
+            .change_as(tenant, broadcast.id, operation, estimate.as_ref(), |broadcast, now| {
                 if let Some(review) = &mut broadcast.body.review {
                     let verdict = if approve { "Approved by a person" } else { "Refused by a person" };
                     review.reasoning = reason.map_or_else(|| format!("{verdict}."), |reason| format!("{verdict}: {reason}"));

@@ -7,9 +7,10 @@ use nuncio_domain::{BroadcastId, Error, Micros, Result, TenantId, Timestamp};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
+use super::Broadcasts;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
-use crate::base::{Core, once};
+use crate::base::once;
 
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
@@ -21,25 +22,25 @@ pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl Core {
-    pub(crate) async fn find_broadcast(&self, tenant: TenantId, id: BroadcastId) -> Result<Broadcast> {
+impl Broadcasts<'_> {
+    pub(crate) async fn find(&self, tenant: TenantId, id: BroadcastId) -> Result<Broadcast> {
         let found = self.inner.store.read().await?.find_broadcast(tenant, id).await?;
         found.ok_or_else(|| Error::not_found("broadcast"))
     }
 
     /// Carries out an operation, with `edit` applied to what it leads to. Of two at once the second one finds the first one done.
-    pub(super) async fn change_broadcast(
+    pub(super) async fn change(
         &self,
         tenant: TenantId,
         id: BroadcastId,
         operation: Operation,
         edit: impl Fn(&mut Broadcast, Timestamp) -> Result<()> + Send + Sync,
     ) -> Result<Broadcast> {
-        self.change_broadcast_as(tenant, id, |_| operation, None, edit).await
+        self.change_as(tenant, id, |_| operation, None, edit).await
     }
 
     /// The same for an operation that depends on the newest state, or that sets money aside: that takes an estimate.
-    pub(super) async fn change_broadcast_as(
+    pub(super) async fn change_as(
         &self,
         tenant: TenantId,
         id: BroadcastId,

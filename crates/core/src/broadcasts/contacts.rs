@@ -12,11 +12,12 @@ use nuncio_store::{NewBroadcastContact, Operation as Guarded};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Broadcasts;
 use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
 use crate::base::list::{self, Listed};
 use crate::base::once::{self, Repeat};
-use crate::base::{Caller, Core, parse_id, rights};
+use crate::base::{Caller, parse_id, rights};
 use crate::templates::render;
 
 /// What became of recipients that were to be added.
@@ -47,20 +48,14 @@ pub struct RefusedContact {
     pub reason: String,
 }
 
-impl Core {
+impl Broadcasts<'_> {
     /// Adds recipients to a draft. Those that cannot be are told, and do not keep the others out.
     /// The 409 of a repeat shows the broadcast.
-    pub async fn add_broadcast_contacts(
-        &self,
-        caller: &Caller,
-        id: &str,
-        command: AddBroadcastContacts,
-        key: Option<&str>,
-    ) -> Result<AddedContacts> {
+    pub async fn add_contacts(&self, caller: &Caller, id: &str, command: AddBroadcastContacts, key: Option<&str>) -> Result<AddedContacts> {
         caller.require(Permission::BroadcastsWrite)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let guard = self.guard(caller.tenant, Guarded::AddBroadcastContacts, once::key(None, key)?, &(id, &command));
-        let broadcast = self.find_broadcast(caller.tenant, id).await?;
+        let broadcast = self.find(caller.tenant, id).await?;
         let now = self.ids().clock.now();
         let purge_after = now.plus(limits::IDEMPOTENCY_RETENTION);
         let conflict = |repeat: Repeat| once::conflict(caller, rights::BROADCAST, &BroadcastView::from(&broadcast), repeat.same_request);
@@ -75,7 +70,7 @@ impl Core {
             let message = format!("has {count} items; must have 1 to {}", limits::BROADCAST_CONTACTS);
             return Err(Error::field("contacts", message));
         }
-        let template = self.template_of_broadcast(&broadcast).await?;
+        let template = self.template_of(&broadcast).await?;
         let (mut outcome, mut new, mut seen) = (AddedContacts::default(), Vec::new(), HashSet::new());
         for contact in command.contacts {
             let given = contact.recipient.clone();
@@ -108,14 +103,9 @@ impl Core {
     }
 
     /// A page of recipients.
-    pub async fn list_broadcast_contacts(
-        &self,
-        caller: &Caller,
-        id: &str,
-        asked: &ListBroadcastContacts,
-    ) -> Result<Listed<BroadcastContactView>> {
+    pub async fn list_contacts(&self, caller: &Caller, id: &str, asked: &ListBroadcastContacts) -> Result<Listed<BroadcastContactView>> {
         caller.require(Permission::BroadcastsRead)?;
-        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let status = list::words(asked.status.as_deref(), "query.status", ContactStatus::parse, ContactStatus::ALL, &mut errors);
@@ -128,7 +118,7 @@ impl Core {
     }
 
     /// Removes a recipient from a draft.
-    pub async fn delete_broadcast_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
+    pub async fn delete_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
         caller.require(Permission::BroadcastsWrite)?;
         let id = parse_id(id, "broadcast")?;
         let mut tx = self.inner.store.begin().await?;

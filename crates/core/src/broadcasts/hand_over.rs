@@ -14,6 +14,7 @@ use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, Result, Timestamp};
 use nuncio_store::{Accepted, NewBroadcastContact};
 
+use super::Broadcasts;
 use super::check;
 use super::contacts::merged;
 use crate::base::Core;
@@ -50,9 +51,9 @@ enum Fate {
     Failed(Failure),
 }
 
-impl Core {
+impl Broadcasts<'_> {
     /// Hands over as many recipients as there is room for, as long as `fence` is the broadcast's.
-    pub(super) async fn hand_over_broadcast(&self, broadcast: &Broadcast, fence: i64) -> Result<Round> {
+    pub(super) async fn hand_over(&self, broadcast: &Broadcast, fence: i64) -> Result<Round> {
         let (mut after, mut any) = (None, false);
         for _ in 0..STEPS {
             let mut tx = self.inner.store.read().await?;
@@ -68,29 +69,29 @@ impl Core {
     /// Answers whether anybody was handed over.
     async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(false) };
-        let mould = self.broadcast_mould(broadcast).await?;
+        let mould = self.mould(broadcast).await?;
         let (mut room, mut accepts) = (HashMap::<ConnectionId, usize>::new(), Vec::new());
-        let (mut purse, mut any) = (self.broadcast_purse(broadcast.tenant, broadcast.id).await?, false);
+        let (mut purse, mut any) = (self.purse(broadcast.tenant, broadcast.id).await?, false);
         for contact in chunk {
             let fate = match &mould {
-                Ok(mould) => self.broadcast_fate(mould, &contact, now).await?,
+                Ok(mould) => self.fate(mould, &contact, now).await?,
                 Err(failure) => Fate::Failed(failure.clone()),
             };
             match fate {
-                Fate::Failed(failure) => any |= self.broadcast_fail_contact(broadcast, contact.id, &failure, now).await?,
+                Fate::Failed(failure) => any |= self.fail_contact(broadcast, contact.id, &failure, now).await?,
                 Fate::Planned(mut planned) => {
                     let connection = &planned.connection;
                     let left = room.entry(connection.id).or_insert_with(|| self.inner.dispatch.bulk_room(broadcast.tenant, connection));
                     if *left == 0 {
                         continue;
                     }
-                    if !purse.pays(&mut planned.accept.message) && !self.broadcast_pays_itself(broadcast, &planned).await? {
+                    if !purse.pays(&mut planned.accept.message) && !self.pays_itself(broadcast, &planned).await? {
                         continue;
                     }
                     *left -= 1;
                     planned.accept.broadcast_fence = fence;
-                    let core = self.clone();
-                    accepts.push(tokio::spawn(async move { core.accept(*planned).await }));
+                    let core = Core::clone(self);
+                    accepts.push(tokio::spawn(async move { core.messages().accept(*planned).await }));
                 }
             }
         }
@@ -111,12 +112,12 @@ impl Core {
     }
 
     /// The inner error is what becomes of every recipient.
-    pub(super) async fn broadcast_mould<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Mould<'a>, Failure>> {
+    pub(super) async fn mould<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Mould<'a>, Failure>> {
         let world = self.world(broadcast.tenant).await?;
         let Some(sender) = world.sender(broadcast.sender).cloned() else {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
         };
-        match self.template_of_broadcast(broadcast).await {
+        match self.template_of(broadcast).await {
             Ok(template) => Ok(Ok(Mould { broadcast, world, sender, template })),
             Err(error) if error.code() == ErrorCode::NotFound => {
                 Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
@@ -125,9 +126,9 @@ impl Core {
         }
     }
 
-    async fn broadcast_fate(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Fate> {
-        let known = self.known(&mould.world, &mould.sender, &command(mould, contact), now).await?;
-        match self.broadcast_plan_contact(mould, contact, &known, now, true) {
+    async fn fate(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Fate> {
+        let known = self.messages().known(&mould.world, &mould.sender, &command(mould, contact), now).await?;
+        match self.plan_contact(mould, contact, &known, now, true) {
             Ok(planned) => Ok(Fate::Planned(Box::new(planned))),
             Err(error) if error.code().status() < 500 => Ok(Fate::Failed(failure(&error))),
             Err(error) => Err(error),
@@ -135,7 +136,7 @@ impl Core {
     }
 
     /// Plans the message to one recipient. `explores`: another good channel may be tried now and then.
-    pub(super) fn broadcast_plan_contact(
+    pub(super) fn plan_contact(
         &self,
         mould: &Mould<'_>,
         contact: &NewBroadcastContact,
@@ -156,20 +157,14 @@ impl Core {
     }
 
     /// Whether a message that the reservation has no room for may set its own price aside: not beyond what its sender may spend a day.
-    async fn broadcast_pays_itself(&self, broadcast: &Broadcast, planned: &Planned) -> Result<bool> {
-        match self.keep_within_the_day(&*self.world(broadcast.tenant).await?, &planned.accept).await {
+    async fn pays_itself(&self, broadcast: &Broadcast, planned: &Planned) -> Result<bool> {
+        match self.messages().keep_within_the_day(&*self.world(broadcast.tenant).await?, &planned.accept).await {
             Err(error) if error.code() == ErrorCode::InsufficientBalance => Ok(false),
             outcome => outcome.map(|()| true),
         }
     }
 
-    async fn broadcast_fail_contact(
-        &self,
-        broadcast: &Broadcast,
-        contact: BroadcastContactId,
-        failure: &Failure,
-        now: Timestamp,
-    ) -> Result<bool> {
+    async fn fail_contact(&self, broadcast: &Broadcast, contact: BroadcastContactId, failure: &Failure, now: Timestamp) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let failed = tx.fail_broadcast_contact(broadcast.tenant, broadcast.id, contact, failure, now).await?;
         tx.commit().await?;

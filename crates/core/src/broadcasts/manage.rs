@@ -6,18 +6,19 @@ use nuncio_domain::template::Template;
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Permission, Result, limits};
 use nuncio_store::Operation as Guarded;
 
+use super::Broadcasts;
 use super::check;
 use super::command::{CreateBroadcast, ListBroadcasts, UpdateBroadcast};
 use super::view::{BroadcastProgress, BroadcastView};
 use crate::base::list::{self, Listed};
-use crate::base::{Caller, Core, once, parse_id, rights};
+use crate::base::{Caller, once, parse_id, rights};
 
 /// Recipients that are deleted with a draft in one transaction.
 const DELETED: u32 = 2_000;
 
-impl Core {
+impl Broadcasts<'_> {
     /// Makes a draft. All faults are told at once.
-    pub async fn create_broadcast(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
+    pub async fn create(&self, caller: &Caller, mut command: CreateBroadcast, key: Option<String>) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsWrite)?;
         let key = once::key(command.idempotency_key.take(), key.as_deref())?;
         let now = self.ids().clock.now();
@@ -54,7 +55,7 @@ impl Core {
             updated_at: now,
             counts: Counts::default(),
         };
-        self.check_broadcast(&broadcast).await?;
+        self.check(&broadcast).await?;
         let mut tx = self.inner.store.begin().await?;
         let repeat =
             once::claim(&mut *tx, caller.tenant, guard.as_ref(), broadcast.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
@@ -69,39 +70,39 @@ impl Core {
         Ok(BroadcastView::whole(&broadcast))
     }
 
-    async fn check_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
+    async fn check(&self, broadcast: &Broadcast) -> Result<()> {
         let faults = check::check(broadcast, self.ids().clock.now());
         if !faults.is_empty() {
             return Err(Error::invalid(faults));
         }
-        self.template_of_broadcast(broadcast).await.map(drop)
+        self.template_of(broadcast).await.map(drop)
     }
 
     /// The template of a broadcast that is made from one; a 404 when it is gone.
-    pub(super) async fn template_of_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
+    pub(super) async fn template_of(&self, broadcast: &Broadcast) -> Result<Option<Template>> {
         if !check::is_template(broadcast) {
             return Ok(None);
         }
         let id = broadcast.body.content.as_deref().and_then(|c| c.template_id.as_deref()).unwrap_or_default();
-        let template = self.find_template(broadcast.tenant, parse_id(id, "template")?).await?;
+        let template = self.templates().find(broadcast.tenant, parse_id(id, "template")?).await?;
         Ok(Some(template.in_use()))
     }
 
     /// One broadcast.
-    pub async fn get_broadcast(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
+    pub async fn get(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsRead)?;
-        Ok(BroadcastView::whole(&self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?))
+        Ok(BroadcastView::whole(&self.find(caller.tenant, parse_id(id, "broadcast")?).await?))
     }
 
     /// How far a broadcast is.
-    pub async fn broadcast_progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
+    pub async fn progress(&self, caller: &Caller, id: &str) -> Result<BroadcastProgress> {
         caller.require(Permission::BroadcastsRead)?;
-        let broadcast = self.find_broadcast(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         Ok(BroadcastProgress::new(&broadcast, self.ids().clock.now()))
     }
 
     /// A page of broadcasts.
-    pub async fn list_broadcasts(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListBroadcasts) -> Result<Listed<BroadcastView>> {
         caller.require(Permission::BroadcastsRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -112,19 +113,19 @@ impl Core {
     }
 
     /// Changes a draft or a rejected broadcast.
-    pub async fn update_broadcast(&self, caller: &Caller, id: &str, command: UpdateBroadcast) -> Result<BroadcastView> {
+    pub async fn update(&self, caller: &Caller, id: &str, command: UpdateBroadcast) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsWrite)?;
         let id = parse_id(id, "broadcast")?;
         let now = self.ids().clock.now();
-        let mut wanted = self.find_broadcast(caller.tenant, id).await?;
+        let mut wanted = self.find(caller.tenant, id).await?;
         command.apply(&mut wanted);
         // A state that forbids it goes before what is wrong with the content, and a template that is not there before both.
         let editable = matches!(wanted.status, Status::Draft | Status::Rejected);
         if editable && check::check(&wanted, now).is_empty() {
-            self.template_of_broadcast(&wanted).await?;
+            self.template_of(&wanted).await?;
         }
         let changed = self
-            .change_broadcast(caller.tenant, id, Operation::Edit, |broadcast, now| {
+            .change(caller.tenant, id, Operation::Edit, |broadcast, now| {
                 command.apply(broadcast);
                 let faults = check::check(broadcast, now);
                 if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
@@ -134,7 +135,7 @@ impl Core {
     }
 
     /// Removes a draft with its recipients.
-    pub async fn delete_broadcast(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::BroadcastsWrite)?;
         let id = parse_id(id, "broadcast")?;
         // In steps, so that no transaction is long. A crash in between leaves a draft with fewer recipients.
@@ -154,7 +155,7 @@ impl Core {
 
     /// Why a broadcast that should be a draft is none.
     pub(super) async fn no_draft(&self, caller: &Caller, id: BroadcastId) -> Error {
-        match self.find_broadcast(caller.tenant, id).await {
+        match self.find(caller.tenant, id).await {
             Err(error) => error,
             Ok(broadcast) => match nuncio_domain::broadcast::apply(broadcast.standing(""), Operation::Prepare) {
                 Err(error) => error,

@@ -18,3 +18,8 @@ pub use command::{
 };
 pub use contacts::AddedContacts;
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};
+
+crate::base::use_cases! {
+    /// Broadcasts: compose, review, send, and what is due.
+    broadcasts => Broadcasts
+}

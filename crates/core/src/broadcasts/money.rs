@@ -12,6 +12,7 @@ use nuncio_domain::message::{Message, Money};
 use nuncio_domain::{AddressKind, BroadcastId, Error, Micros, Recipient, Result, SenderId, TenantId, Timestamp, address};
 use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 
+use super::Broadcasts;
 use super::change::fingerprint;
 use super::check;
 use super::hand_over::Mould;
@@ -106,9 +107,9 @@ impl Purse {
     }
 }
 
-impl Core {
+impl Broadcasts<'_> {
     /// What is left of a broadcast's reservation.
-    pub(super) async fn broadcast_purse(&self, tenant: TenantId, id: BroadcastId) -> Result<Purse> {
+    pub(super) async fn purse(&self, tenant: TenantId, id: BroadcastId) -> Result<Purse> {
         let mut tx = self.inner.store.read().await?;
         let Some(broadcast) = tx.find_broadcast(tenant, id).await? else { return Ok(Purse::default()) };
         if broadcast.body.reserved == 0 {
@@ -120,9 +121,9 @@ impl Core {
 
     /// Plans a message to each recipient and adds up what they would cost, a page of them at a time. One to whom nothing could be sent
     /// costs nothing. Fails with 402 when the sender may not spend so much a day.
-    pub(super) async fn estimate_broadcast(&self, broadcast: &Broadcast) -> Result<Estimate> {
+    pub(super) async fn estimate(&self, broadcast: &Broadcast) -> Result<Estimate> {
         let mut estimate = Estimate { expected: None, required: Micros(0), limited_sender: None, basis: basis(broadcast) };
-        let Ok(mould) = self.broadcast_mould(broadcast).await? else { return Ok(estimate) };
+        let Ok(mould) = self.mould(broadcast).await? else { return Ok(estimate) };
         let prices = self.price_book(&mould.world).await?;
         if prices.is_empty() {
             return Ok(estimate);
@@ -135,21 +136,21 @@ impl Core {
             drop(tx);
             let Some(last) = page.last() else { break };
             after = Some(last.id);
-            let mut metrics = self.broadcast_metrics(&mould, &page).await?;
+            let mut metrics = self.metrics(&mould, &page).await?;
             for contact in &page {
                 let own = metrics.remove(&contact.recipient.identifier).unwrap_or_default();
                 estimate.add(prices.of(self, contact, own)?);
             }
         }
         if let Some(limit) = mould.sender.daily_spend_limit {
-            self.check_daily_spend(broadcast.tenant, mould.sender.id, limit, estimate.required).await?;
+            self.billing().check_daily_spend(broadcast.tenant, mould.sender.id, limit, estimate.required).await?;
             estimate.limited_sender = Some(mould.sender.id);
         }
         Ok(estimate)
     }
 
     /// What is known of those recipients for whom it matters.
-    async fn broadcast_metrics(&self, mould: &Mould<'_>, page: &[NewBroadcastContact]) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
+    async fn metrics(&self, mould: &Mould<'_>, page: &[NewBroadcastContact]) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
         let (asked, message_type) = (mould.broadcast.channel.requested(), mould.broadcast.message_type.message_type());
         if !routing::needs_knowledge(&mould.world, &mould.sender, asked, message_type) {
             return Ok(HashMap::new());
@@ -157,7 +158,7 @@ impl Core {
         let kind = routing::known_kind(asked);
         let known = page.iter().map(|contact| &contact.recipient).filter(|recipient| recipient.kind == kind);
         let known: Vec<&str> = known.map(|recipient| recipient.identifier.as_str()).collect();
-        if known.is_empty() { Ok(HashMap::new()) } else { self.metrics_of(mould.broadcast.tenant, kind, &known).await }
+        if known.is_empty() { Ok(HashMap::new()) } else { self.messages().metrics_of(mould.broadcast.tenant, kind, &known).await }
     }
 }
 
@@ -187,7 +188,7 @@ impl Prices<'_> {
         if let Some(price) = self.alike.get(&class).filter(|_| alike) {
             return Ok(*price);
         }
-        let price = match core.broadcast_plan_contact(self.mould, contact, &known, self.now, false) {
+        let price = match core.broadcasts().plan_contact(self.mould, contact, &known, self.now, false) {
             Ok(planned) => Price::of(&planned.accept.message),
             Err(error) if error.code().status() < 500 => Price::default(),
             Err(error) => return Err(error),

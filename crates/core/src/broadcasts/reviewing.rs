@@ -3,20 +3,20 @@
 use nuncio_domain::Result;
 use nuncio_domain::broadcast::{Broadcast, Operation};
 
+use super::Broadcasts;
 use super::act::is_ahead;
 use super::change::fingerprint;
 use super::contacts::merged;
-use crate::base::Core;
 use crate::review::{self, Subject};
 
 /// Of how many recipients the values of variables are looked at.
 const SAMPLE: u32 = 100;
 
-impl Core {
+impl Broadcasts<'_> {
     /// Reviews a broadcast, and sends it on its way or back.
-    pub(super) async fn review_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
+    pub(super) async fn review(&self, broadcast: &Broadcast) -> Result<()> {
         let now = self.ids().clock.now();
-        let subject = self.subject_of_broadcast(broadcast).await?;
+        let subject = self.subject_of(broadcast).await?;
         let result = review::review(&subject, now);
         let passes = review::passes(&result);
         let reviewed = fingerprint(broadcast);
@@ -24,7 +24,7 @@ impl Core {
             true => Operation::Pass { ahead: is_ahead(broadcast, now) },
             false => Operation::Reject,
         };
-        self.change_broadcast_as(broadcast.tenant, broadcast.id, operation, None, |broadcast, _| {
+        self.change_as(broadcast.tenant, broadcast.id, operation, None, |broadcast, _| {
             broadcast.body.review = Some(result.clone());
             broadcast.body.reviewed_content = Some(reviewed.clone());
             Ok(())
@@ -33,13 +33,13 @@ impl Core {
         Ok(())
     }
 
-    async fn subject_of_broadcast(&self, broadcast: &Broadcast) -> Result<Subject> {
+    async fn subject_of(&self, broadcast: &Broadcast) -> Result<Subject> {
         let world = self.world(broadcast.tenant).await?;
         let body = &broadcast.body;
         let mut texts: Vec<String> = [&body.text, &body.email_subject].into_iter().flatten().cloned().collect();
         let mut links: Vec<String> = body.content.iter().filter_map(|c| c.media_url.clone()).collect();
         // A template that is gone says nothing; its recipients fail one by one.
-        if let Ok(Some(template)) = self.template_of_broadcast(broadcast).await {
+        if let Ok(Some(template)) = self.template_of(broadcast).await {
             let content = template.content;
             texts.push(content.body);
             texts.extend(

@@ -11,6 +11,7 @@ use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{Error, ErrorCode, Result, Timestamp, limits};
 use nuncio_store::{DueBroadcast, Transition};
 
+use super::Broadcasts;
 use super::hand_over::Round;
 use crate::base::Core;
 
@@ -22,49 +23,49 @@ const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 /// Messages that are taken back in one step.
 const TAKEN_BACK: u32 = 200;
 
-impl Core {
+impl Broadcasts<'_> {
     /// Looks after one broadcast that is due.
-    pub async fn look_after_broadcast(&self, due: DueBroadcast) -> Result<()> {
+    pub async fn look_after(&self, due: DueBroadcast) -> Result<()> {
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
-        if !self.claim_broadcast(due, due.fence, Some(now.plus(LEASE))).await? {
+        if !self.claim(due, due.fence, Some(now.plus(LEASE))).await? {
             return Ok(());
         }
-        let broadcast = self.find_broadcast(due.tenant, due.id).await?;
+        let broadcast = self.find(due.tenant, due.id).await?;
         let late = now.since(due.due_at) > limits::PAST_DUE;
         // Somebody is still to be handed over, and may have been by the original of this copy.
         let doubtful = late && broadcast.waiting() > 0;
         let next = match broadcast.status {
-            Status::Scheduled | Status::Sending if doubtful => return settled(self.hold_broadcast(&broadcast).await),
+            Status::Scheduled | Status::Sending if doubtful => return settled(self.hold(&broadcast).await),
             Status::PendingReview => {
-                settled(self.review_broadcast(&broadcast).await)?;
-                return if doubtful { settled(self.hold_broadcast(&broadcast).await) } else { Ok(()) };
+                settled(self.review(&broadcast).await)?;
+                return if doubtful { settled(self.hold(&broadcast).await) } else { Ok(()) };
             }
-            Status::Scheduled => return settled(self.begin_broadcast(&broadcast).await),
-            Status::Sending => self.go_on_with_broadcast(&broadcast, due.fence + 1, now).await?,
-            Status::Paused | Status::Cancelled => self.withdraw_broadcast(&broadcast).await?,
+            Status::Scheduled => return settled(self.begin(&broadcast).await),
+            Status::Sending => self.go_on(&broadcast, due.fence + 1, now).await?,
+            Status::Paused | Status::Cancelled => self.withdraw(&broadcast).await?,
             _ => Some(None),
         };
         match next {
-            Some(next) => self.claim_broadcast(due, due.fence + 1, next).await.map(drop),
+            Some(next) => self.claim(due, due.fence + 1, next).await.map(drop),
             None => Ok(()),
         }
     }
 
-    async fn claim_broadcast(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
+    async fn claim(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let claimed = tx.claim_broadcast(due.tenant, due.id, fence, next).await?;
         tx.commit().await?;
         Ok(claimed)
     }
 
-    async fn begin_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
-        self.change_broadcast(broadcast.tenant, broadcast.id, Operation::Begin, |_, _| Ok(())).await.map(drop)
+    async fn begin(&self, broadcast: &Broadcast) -> Result<()> {
+        self.change(broadcast.tenant, broadcast.id, Operation::Begin, |_, _| Ok(())).await.map(drop)
     }
 
     /// More than an hour late: this may be a restored copy of what went out long ago. A person resumes or cancels it.
-    async fn hold_broadcast(&self, broadcast: &Broadcast) -> Result<()> {
+    async fn hold(&self, broadcast: &Broadcast) -> Result<()> {
         tracing::warn!(broadcast.id = %broadcast.id, "a broadcast was found more than an hour late; it is paused until somebody resumes it");
-        self.change_broadcast(broadcast.tenant, broadcast.id, Operation::Hold, |broadcast, _| {
+        self.change(broadcast.tenant, broadcast.id, Operation::Hold, |broadcast, _| {
             broadcast.body.past_due = true;
             Ok(())
         })
@@ -73,13 +74,13 @@ impl Core {
     }
 
     /// Hands over what there is room for, or ends the broadcast. Answers when to look again, or nothing if it changed its status.
-    async fn go_on_with_broadcast(&self, broadcast: &Broadcast, fence: i64, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
-        match self.hand_over_broadcast(broadcast, fence).await? {
+    async fn go_on(&self, broadcast: &Broadcast, fence: i64, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
+        match self.hand_over(broadcast, fence).await? {
             Round::More => return Ok(Some(Some(now))),
             Round::Crowded => return Ok(Some(Some(now.plus(CROWDED)))),
             Round::Through => {}
         }
-        let fresh = self.find_broadcast(broadcast.tenant, broadcast.id).await?;
+        let fresh = self.find(broadcast.tenant, broadcast.id).await?;
         if fresh.status != Status::Sending {
             return Ok(None);
         }
@@ -90,13 +91,13 @@ impl Core {
         let counts = fresh.counts;
         let nothing_went_out = counts.taken == 0 && counts.failed > 0;
         let operation = if nothing_went_out { Operation::Fail } else { Operation::Complete };
-        settled(self.change_broadcast(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
+        settled(self.change(fresh.tenant, fresh.id, operation, |_, _| Ok(())).await.map(drop))?;
         Ok(None)
     }
 
     /// Takes back the messages of a paused or cancelled broadcast that no provider has. No attempt of them can start meanwhile: a start looks
     /// at the broadcast too, which also stops those whose attempt is under way now.
-    async fn withdraw_broadcast(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
+    async fn withdraw(&self, broadcast: &Broadcast) -> Result<Option<Option<Timestamp>>> {
         let mut after = None;
         loop {
             let mut tx = self.inner.store.read().await?;
@@ -107,7 +108,7 @@ impl Core {
             let steps: Vec<_> = page
                 .into_iter()
                 .map(|(_, id)| {
-                    let (core, tenant, now) = (self.clone(), broadcast.tenant, self.ids().clock.now());
+                    let (core, tenant, now) = (Core::clone(self), broadcast.tenant, self.ids().clock.now());
                     tokio::spawn(async move {
                         core.inner.store.transition(Transition::new(tenant, id, Step::Withdraw { halt: None }, now)).await
                     })

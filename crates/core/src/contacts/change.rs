@@ -11,11 +11,12 @@ use nuncio_domain::{
 use nuncio_store::{Address, Operation, Tx};
 use serde_json::{Map, Value};
 
+use super::Contacts;
 use super::command::{ContactChannelIn, CreateContact, UpdateContact};
 use super::read::{self, people, view};
 use super::view::ContactView;
 use super::{CHANNELS, lock};
-use crate::base::{Caller, Core, Faults, check_metadata, once, parse_id, rights};
+use crate::base::{Caller, Faults, check_metadata, once, parse_id, rights};
 
 /// A channel as a caller wrote it, read.
 #[derive(Clone, Debug)]
@@ -25,9 +26,9 @@ pub(super) struct Wanted {
     pub(super) is_primary: bool,
 }
 
-impl Core {
+impl Contacts<'_> {
     /// `POST /v1/contacts`.
-    pub async fn create_contact(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
+    pub async fn create(&self, caller: &Caller, command: CreateContact, header: Option<&str>) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
         let guard = self.guard(caller.tenant, Operation::CreateContact, once::key(None, header)?, &command);
         let now = self.ids().clock.now();
@@ -44,7 +45,7 @@ impl Core {
             once::claim(&mut *tx, caller.tenant, guard.as_ref(), contact.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return Err(self.contact_made_before(caller, ContactId::from_uuid(original), same_request).await?);
+            return Err(self.made_before(caller, ContactId::from_uuid(original), same_request).await?);
         }
         let mut addresses: Vec<Address> = Vec::new();
         for (n, wanted) in wanted.iter().enumerate() {
@@ -69,11 +70,11 @@ impl Core {
         }
         tx.insert_contact(caller.tenant, &contact).await?;
         tx.commit().await?;
-        self.contact_now(caller.tenant, contact.id).await
+        self.current(caller.tenant, contact.id).await
     }
 
     /// `PATCH /v1/contacts/{id}`.
-    pub async fn update_contact(&self, caller: &Caller, id: &str, command: UpdateContact) -> Result<ContactView> {
+    pub async fn update(&self, caller: &Caller, id: &str, command: UpdateContact) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
         let id = parse_id(id, "contact")?;
         let mut errors = Vec::new();
@@ -104,7 +105,7 @@ impl Core {
         }
         self.touch(&mut *tx, caller.tenant, &mut contact).await?;
         tx.commit().await?;
-        self.contact_now(caller.tenant, id).await
+        self.current(caller.tenant, id).await
     }
 
     /// `DELETE /v1/contacts/{id}/merge-suggestion`: what is suggested now is not suggested again.
@@ -130,13 +131,13 @@ impl Core {
     }
 
     /// A contact as it is now.
-    pub(super) async fn contact_now(&self, tenant: TenantId, id: ContactId) -> Result<ContactView> {
+    pub(super) async fn current(&self, tenant: TenantId, id: ContactId) -> Result<ContactView> {
         let mut tx = self.inner.store.read().await?;
         view(&mut *tx, tenant, id).await?.ok_or_else(|| Error::not_found("contact"))
     }
 
     /// The 409 of a repeated request. The contact may be part of another by now, or erased.
-    async fn contact_made_before(&self, caller: &Caller, id: ContactId, same_request: bool) -> Result<Error> {
+    async fn made_before(&self, caller: &Caller, id: ContactId, same_request: bool) -> Result<Error> {
         let mut tx = self.inner.store.read().await?;
         let id = tx.merged_into(caller.tenant, id).await?.unwrap_or(id);
         let view = view(&mut *tx, caller.tenant, id).await?;

@@ -5,22 +5,17 @@ use nuncio_domain::id::Id as _;
 use nuncio_domain::{ContactChannelId, ContactId, Error, ErrorCode, Permission, Result, TenantId, Timestamp, limits};
 use nuncio_store::{Address, Operation, Tx};
 
+use super::Contacts;
 use super::change::{duplicate, read_channel};
 use super::command::{AddChannel, UpdateContactChannel};
 use super::lock;
 use super::read::people;
 use super::view::{ContactChannelView, Person, PersonChannel};
-use crate::base::{Caller, Core, Faults, check_metadata, once, parse_id, rights};
+use crate::base::{Caller, Faults, check_metadata, once, parse_id, rights};
 
-impl Core {
+impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/channels`.
-    pub async fn add_contact_channel(
-        &self,
-        caller: &Caller,
-        id: &str,
-        command: AddChannel,
-        header: Option<&str>,
-    ) -> Result<ContactChannelView> {
+    pub async fn add_channel(&self, caller: &Caller, id: &str, command: AddChannel, header: Option<&str>) -> Result<ContactChannelView> {
         caller.require(Permission::ContactsWrite)?;
         let id: ContactId = parse_id(id, "contact")?;
         let guard = self.guard(caller.tenant, Operation::AddContactChannel, once::key(None, header)?, &(id, &command));
@@ -71,7 +66,7 @@ impl Core {
     }
 
     /// `PATCH /v1/contacts/{id}/channels/{channelId}`.
-    pub async fn update_contact_channel(
+    pub async fn update_channel(
         &self,
         caller: &Caller,
         id: &str,
@@ -109,7 +104,7 @@ impl Core {
     }
 
     /// `DELETE /v1/contacts/{id}/channels/{channelId}`. The identifier is free again when its last channel goes.
-    pub async fn remove_contact_channel(&self, caller: &Caller, id: &str, channel: &str) -> Result<()> {
+    pub async fn remove_channel(&self, caller: &Caller, id: &str, channel: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let (id, channel) = ids(id, channel)?;
         let mut tx = self.inner.store.begin().await?;
@@ -147,7 +142,7 @@ impl Core {
     }
 
     /// `POST /v1/contacts/{id}/channels/{channelId}/primary`.
-    pub async fn make_contact_channel_primary(&self, caller: &Caller, id: &str, channel: &str) -> Result<ContactChannelView> {
+    pub async fn make_channel_primary(&self, caller: &Caller, id: &str, channel: &str) -> Result<ContactChannelView> {
         caller.require(Permission::ContactsWrite)?;
         let (id, channel) = ids(id, channel)?;
         let mut tx = self.inner.store.begin().await?;

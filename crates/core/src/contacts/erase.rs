@@ -4,7 +4,7 @@
 //! as erased. From then on a message to the identifier makes a new contact, whose opt-outs hold again: the mark is looked up when a
 //! recipient is not known, and nowhere else. The same transaction takes the person out of invitations and of recipients of broadcasts.
 //! Messages are then cancelled and emptied in steps. What another node was accepting at that
-//! moment, and what a crash left over, is found by [`Core::finish_erasures`] a while later.
+//! moment, and what a crash left over, is found by [`Contacts::finish_erasures`] a while later.
 
 use std::time::Duration;
 
@@ -15,12 +15,13 @@ use nuncio_domain::lifecycle::Step;
 use nuncio_domain::{ContactId, Ids, Permission, Recipient, Result, TenantId, Timestamp};
 use nuncio_store::{Erasure, Store, Transition, Tx};
 
+use super::Contacts;
 use super::lock;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 
 /// Messages of one step.
 const STEP: u32 = 100;
-/// Steps that a caller waits for; the rest is left to [`Core::finish_erasures`].
+/// Steps that a caller waits for; the rest is left to [`Contacts::finish_erasures`].
 const STEPS: usize = 50;
 /// Steps of one sweep, which must not keep dispatch from its work for long.
 const SWEEP: usize = 10;
@@ -29,9 +30,9 @@ const ERASURES: u32 = 100;
 /// No accept takes as long as this: afterwards nothing more can come in for an address that is gone.
 const SETTLED: Duration = Duration::from_secs(60);
 
-impl Core {
+impl Contacts<'_> {
     /// `DELETE /v1/contacts/{id}`.
-    pub async fn delete_contact(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let id: ContactId = parse_id(id, "contact")?;
         let (tenant, now) = (caller.tenant, self.ids().clock.now());

@@ -7,17 +7,18 @@ use nuncio_domain::{ContactId, Error, ErrorCode, Permission, Result, limits};
 use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, json};
 
+use super::Contacts;
 use super::change::fill;
 use super::command::MergeContacts;
 use super::read::{people, views};
 use super::view::{ContactView, Person};
 use super::{CHANNELS, gone, merged};
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 
-impl Core {
+impl Contacts<'_> {
     /// `POST /v1/contacts/{id}/merge`: one transaction. An identifier is one address whoever it belongs to, so that moving the
     /// addresses moves messages, metrics and opt-outs with them, and nothing can be there twice.
-    pub async fn merge_contacts(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {
+    pub async fn merge(&self, caller: &Caller, target: &str, command: MergeContacts) -> Result<ContactView> {
         caller.require(Permission::ContactsWrite)?;
         let target: ContactId = parse_id(target, "contact")?;
         let source: ContactId = parse_id(&command.source_contact_id, "contact")?;
@@ -32,7 +33,7 @@ impl Core {
             return match tx.merged_into(tenant, source).await? {
                 Some(there) if there == target => {
                     drop(tx);
-                    self.contact_now(tenant, target).await
+                    self.current(tenant, target).await
                 }
                 Some(elsewhere) => Err(merged(elsewhere)),
                 None => Err(Error::not_found("contact")),

@@ -53,3 +53,13 @@ pub(crate) async fn lock_of(tx: &mut dyn Tx, tenant: TenantId, recipient: &Recip
     }
     Ok(None)
 }
+
+crate::base::use_cases! {
+    /// Contacts.
+    contacts => Contacts
+}
+
+crate::base::use_cases! {
+    /// Suppressions: who gets no messages, and how people leave.
+    suppressions => Suppressions
+}

@@ -7,18 +7,19 @@ use nuncio_domain::{AddressKind, ContactId, Error, FieldError, Permission, Recip
 use nuncio_store::{Address, ContactFilter, Tx};
 use serde_json::Value;
 
+use super::Contacts;
 use super::command::ListContacts;
 use super::view::{ContactView, Person};
-use crate::base::{Caller, Core, list, list::Listed, parse_id};
+use crate::base::{Caller, list, list::Listed, parse_id};
 
 /// Contacts of one name that are looked at to find two that are one person.
 const NAMESAKES: u32 = 10;
 /// Email addresses in the metadata of one contact that are looked up.
 const EMAILS: usize = 5;
 
-impl Core {
+impl Contacts<'_> {
     /// `GET /v1/contacts`: a page, and the cursor of the next one.
-    pub async fn list_contacts(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListContacts) -> Result<Listed<ContactView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -44,7 +45,7 @@ impl Core {
     }
 
     /// `GET /v1/contacts/{id}`. One that became part of another is answered with that one.
-    pub async fn get_contact(&self, caller: &Caller, id: &str) -> Result<ContactView> {
+    pub async fn get(&self, caller: &Caller, id: &str) -> Result<ContactView> {
         caller.require(Permission::ContactsRead)?;
         let id = parse_id(id, "contact")?;
         let mut tx = self.inner.store.read().await?;
@@ -58,7 +59,7 @@ impl Core {
     }
 
     /// `GET /v1/contacts/phone/{e164}`.
-    pub async fn get_contact_by_phone(&self, caller: &Caller, phone: &str) -> Result<ContactView> {
+    pub async fn get_by_phone(&self, caller: &Caller, phone: &str) -> Result<ContactView> {
         caller.require(Permission::ContactsRead)?;
         let not_found = || Error::not_found("contact");
         let identifier = address::phone(&list::phone(phone)).map_err(|_| not_found())?;

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::base::{Caller, Core, is_mark, list, list::Listed, once, parse_id, rights};
+use super::Suppressions;
+use crate::base::{Caller, is_mark, list, list::Listed, once, parse_id, rights};
 use crate::contacts;
 
 /// A recipient to whom nothing may be sent.
@@ -111,9 +112,9 @@ pub enum Suppressed {
     Known(SuppressionView),
 }
 
-impl Core {
+impl Suppressions<'_> {
     /// `GET /v1/suppressions`: a page, and the cursor of the next one.
-    pub async fn list_suppressions(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListSuppressions) -> Result<Listed<SuppressionView>> {
         caller.require(Permission::ContactsRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -134,10 +135,10 @@ impl Core {
     }
 
     /// `POST /v1/suppressions`.
-    pub async fn create_suppression(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
+    pub async fn create(&self, caller: &Caller, command: CreateSuppression, header: Option<&str>) -> Result<Suppressed> {
         caller.require(Permission::ContactsWrite)?;
         let key = once::key(None, header)?;
-        let suppression = self.read_suppression(caller, &command).await?;
+        let suppression = self.read(caller, &command).await?;
         let full = CreateSuppression { reason: Some(suppression.reason), ..command };
         let guard = self.guard(caller.tenant, Operation::CreateSuppression, key, &full);
         let (tenant, now) = (caller.tenant, self.ids().clock.now());
@@ -145,12 +146,12 @@ impl Core {
         let repeat = once::claim(&mut *tx, tenant, guard.as_ref(), suppression.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return Err(self.suppression_made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
+            return Err(self.made_before(caller, SuppressionId::from_uuid(original), same_request).await?);
         }
         let made = tx.insert_suppression(tenant, &suppression, now).await?;
         if !made {
             drop(tx); // the key stays unused: the next request finds the same
-            return self.known_suppression(tenant, &suppression).await.map(Suppressed::Known);
+            return self.known(tenant, &suppression).await.map(Suppressed::Known);
         }
         if suppression.reason == SuppressionReason::OptOut {
             tell_opt_out(&mut *tx, tenant, &suppression, now).await?;
@@ -160,7 +161,7 @@ impl Core {
     }
 
     /// `DELETE /v1/suppressions/{id}`.
-    pub async fn delete_suppression(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::ContactsWrite)?;
         let id = parse_id(id, "suppression")?;
         let mut tx = self.inner.store.begin().await?;
@@ -170,7 +171,7 @@ impl Core {
         Ok(tx.commit().await?)
     }
 
-    async fn read_suppression(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
+    async fn read(&self, caller: &Caller, command: &CreateSuppression) -> Result<Suppression> {
         let mut errors = Vec::new();
         let recipient =
             recipient(&command.identifier, command.channel).map_err(|message| errors.push(FieldError::new("identifier", message)));
@@ -194,7 +195,7 @@ impl Core {
         Ok(Suppression { id: self.ids().next(), recipient, sender, reason, source: format!("API key {}", caller.key) })
     }
 
-    async fn known_suppression(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
+    async fn known(&self, tenant: TenantId, like: &Suppression) -> Result<SuppressionView> {
         let all = PageRequest::newest(10_000);
         let of = std::slice::from_ref(&like.recipient);
         let page = self.inner.store.read().await?.list_suppressions(tenant, of, all).await?;
@@ -202,7 +203,7 @@ impl Core {
         known.map(SuppressionView::from).ok_or_else(|| Error::unavailable("the suppression was lifted a moment ago; try again"))
     }
 
-    async fn suppression_made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
+    async fn made_before(&self, caller: &Caller, id: SuppressionId, same_request: bool) -> Result<Error> {
         let found = self.inner.store.read().await?.find_suppression(caller.tenant, id).await?;
         Ok(once::repeat(caller, rights::SUPPRESSION, found.as_ref().map(SuppressionView::from).as_ref(), same_request))
     }

@@ -1,13 +1,12 @@
 //! Taking leave by the link that a mail carries (RFC 8058): whoever has the link may; there is no caller.
 
-use nuncio_channel::Tokens;
 use nuncio_domain::address::Parsed;
 use nuncio_domain::message::{Direction, Message};
 use nuncio_domain::{Error, Recipient, Result};
 use nuncio_store::{Suppression, SuppressionReason};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::Core;
+use super::Suppressions;
 use crate::contacts::suppressions;
 
 /// What a link is about.
@@ -19,7 +18,7 @@ pub struct Leave {
     pub recipient: String,
 }
 
-impl Core {
+impl Suppressions<'_> {
     /// What the link with this token is about. `404 not_found` for one that was not made here, or whose message is no more.
     pub async fn leave(&self, token: &str) -> Result<Leave> {
         let (message, recipient) = self.message_to_leave(token).await?;
@@ -63,10 +62,5 @@ impl Core {
         });
         self.inner.dead_links.note(link, leads_to.is_none());
         leads_to.ok_or_else(unknown)
-    }
-
-    /// The signed names that mails carry.
-    pub fn mail_tokens(&self) -> &Tokens {
-        &self.inner.tokens
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nuncio_channel::{Adapter, Call, CallError};
 use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
 
-use crate::base::Core;
+use super::ProviderEvents;
 
 /// What a provider called.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ fn unknown() -> Error {
     Error::not_found("connection")
 }
 
-impl Core {
+impl ProviderEvents<'_> {
     /// Whom `/providers/{kind}/{connection}` is for. `404 not_found` if that is no connection of this kind.
     pub async fn find_callback(&self, kind: &str, connection: &str) -> Result<CallbackTarget> {
         let id: ConnectionId = connection.parse().map_err(|_| unknown())?;

@@ -8,3 +8,8 @@ mod receive;
 
 pub use callbacks::{CallbackTarget, Called, ProviderAnswer};
 pub(crate) use receive::{Received, request};
+
+crate::base::use_cases! {
+    /// What comes from providers.
+    inbound => ProviderEvents
+}

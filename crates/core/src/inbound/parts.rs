@@ -8,14 +8,14 @@ use nuncio_channel::{Inbound, InboundPart};
 use nuncio_domain::{Ids, sms};
 use nuncio_store::{Parts, Piece, Reassembly, Result, StoreError};
 
-use crate::base::Core;
+use super::ProviderEvents;
 
 /// Stands for what did not come.
 const GAP: &str = "[…]";
 /// Messages of one look.
 const LOOK: u32 = 256;
 
-impl Core {
+impl ProviderEvents<'_> {
     /// Writes a part; with the last one that was missing, the message.
     pub(crate) async fn receive_part(&self, part: InboundPart) -> Result<()> {
         let (store, fresh) = (&*self.inner.store, fresh(self.ids(), &part));

@@ -5,14 +5,14 @@ use nuncio_domain::lifecycle::{ReceiptKind, Step};
 use nuncio_domain::{ConnectionId, Ids, Timestamp};
 use nuncio_store::{RawReceipt, Result, Store, StoreError, StrayReceipt, Transition, Transitioned, next_look};
 
-use crate::base::Core;
+use super::ProviderEvents;
 
 /// The longest receipt that is kept, in bytes.
 const RAW: usize = 4 * 1_024;
 /// Stray receipts of one look.
 const STRAYS: u32 = 256;
 
-impl Core {
+impl ProviderEvents<'_> {
     /// Writes a receipt. One that comes before its message is known waits for it.
     pub(crate) async fn receive_receipt(
         &self,

@@ -19,7 +19,8 @@ use nuncio_domain::{
 };
 use nuncio_store::{Idempotency, KeyClaim, MessageFilter, NewInbound, Result, Store, Suppression, SuppressionReason, Transferred, Tx};
 
-use crate::base::{Core, once::Repeat};
+use super::ProviderEvents;
+use crate::base::once::Repeat;
 use crate::contacts;
 use crate::contacts::suppressions;
 use crate::inbound::keywords::{self, Wish};
@@ -28,7 +29,7 @@ use crate::messages::sent_from;
 /// How long after an automatic answer a request for help gets none: two machines must not talk to each other for ever.
 const QUIET: Duration = Duration::from_secs(60);
 
-impl Core {
+impl ProviderEvents<'_> {
     /// Writes one provider event, and signals it to the readers of the event log.
     ///
     /// # Errors
@@ -51,7 +52,7 @@ impl Core {
             ProviderEvent::Inbound(inbound) => self.receive_message(inbound).await,
             ProviderEvent::Part(part) => self.receive_part(*part).await,
             ProviderEvent::OptedOut(opted) => self.opt_out(opted).await,
-            ProviderEvent::TemplateDecided { tenant, template, decision } => self.template_decided(tenant, template, &decision).await,
+            ProviderEvent::TemplateDecided { tenant, template, decision } => self.templates().decided(tenant, template, &decision).await,
             ProviderEvent::Complaint { tenant, message } => self.suppress(tenant, message, SuppressionReason::Complaint).await,
             ProviderEvent::Bounced { tenant, message } => self.suppress(tenant, message, SuppressionReason::Bounce).await,
         }
@@ -69,7 +70,7 @@ pub(crate) enum Received {
     Repeated(Repeat),
 }
 
-impl Core {
+impl ProviderEvents<'_> {
     /// Writes a message from outside, unless it is there.
     pub(crate) async fn receive_message(&self, inbound: Inbound) -> Result<()> {
         self.receive_once(inbound, None).await.map(drop)
@@ -362,7 +363,7 @@ pub(crate) fn request(requested_channel: RequestedChannel, text: String) -> Requ
     }
 }
 
-impl Core {
+impl ProviderEvents<'_> {
     /// Writes that somebody opted out at the provider of all messages of an account.
     async fn opt_out(&self, opted: OptedOut) -> Result<()> {
         let (tenant, now) = (opted.tenant, self.ids().clock.now());

@@ -10,7 +10,8 @@ use nuncio_domain::{Environment, Error, Permission, Permissions, Redacted, Resul
 use nuncio_secrets::mac;
 use subtle::ConstantTimeEq as _;
 
-use crate::base::{Caller, Core};
+use super::Invitations;
+use crate::base::Caller;
 use crate::messages::{SendMessage, SendOptions};
 
 /// A new code: what goes out, and what is kept.
@@ -19,7 +20,7 @@ pub(super) struct NewCode {
     pub(super) kept: SentCode,
 }
 
-impl Core {
+impl Invitations<'_> {
     /// Six digits for the phone number of an invitation.
     pub(super) fn new_code(&self, invitation: &Invitation, phone: &str, now: Timestamp) -> NewCode {
         let digits = format!("{:06}", self.ids().entropy.below(1_000_000));
@@ -56,7 +57,7 @@ impl Core {
             on_unknown: Some(OnUnknown::Resend),
             ..SendMessage::text(phone, text)
         };
-        let sent = self.send_message(&caller, message, SendOptions::default()).await?;
+        let sent = self.messages().send(&caller, message, SendOptions::default()).await?;
         if sent.status == Status::Failed.as_str() {
             return Err(Error::field("form", sent.error_message.unwrap_or_else(|| "the number cannot be written to".to_owned())));
         }

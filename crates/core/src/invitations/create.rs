@@ -19,8 +19,9 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
+use super::Invitations;
 use super::view::{InvitationView, TOKEN};
-use crate::base::{Caller, Core, list, once, parse_id, rights};
+use crate::base::{Caller, list, once, parse_id, rights};
 use crate::numbers;
 
 /// 32 bytes in base64.
@@ -55,23 +56,23 @@ pub struct CreateInvitation {
 #[schema(min_length = 2, max_length = 2, example = "ES")]
 struct CountryCode(#[expect(dead_code, reason = "says how it looks in the document")] String);
 
-impl Core {
+impl Invitations<'_> {
     /// Makes an invitation with a link for the client.
-    pub async fn create_invitation(&self, caller: &Caller, mut asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
+    pub async fn create(&self, caller: &Caller, mut asked: CreateInvitation, key: Option<&str>) -> Result<InvitationView> {
         caller.require(Permission::InvitationsWrite)?;
         asked.client_name = asked.client_name.filter(|name| !name.is_empty());
         let days = *asked.expires_in_days.get_or_insert(limits::INVITATION_DAYS_DEFAULT);
         asked.allowed_phone_countries.get_or_insert_default();
         let guard = self.guard(caller.tenant, Operation::CreateInvitation, once::key(None, key)?, &asked);
         let now = self.ids().clock.now();
-        let invitation = self.plan_invitation(caller.tenant, asked, now)?;
+        let invitation = self.plan(caller.tenant, asked, now)?;
         // The key remembers for as long as the invitation can be open, and the usual time after it.
         let purge_after = now.plus(DAY * days).plus(limits::IDEMPOTENCY_RETENTION);
         let mut tx = self.inner.store.begin().await?;
         let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), invitation.id.uuid(), purge_after).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            let original = self.invitation(caller.tenant, InvitationId::from_uuid(original)).await?;
+            let original = self.find(caller.tenant, InvitationId::from_uuid(original)).await?;
             return Err(once::conflict(caller, rights::INVITATION, &original, same_request));
         }
         if let Some(number) = invitation.number {
@@ -79,10 +80,10 @@ impl Core {
         }
         tx.insert_invitation(caller.tenant, &invitation).await?;
         tx.commit().await?;
-        Ok(self.invitation_view(caller.tenant, &invitation))
+        Ok(self.view(caller.tenant, &invitation))
     }
 
-    fn plan_invitation(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
+    fn plan(&self, tenant: TenantId, asked: CreateInvitation, now: Timestamp) -> Result<Invitation> {
         let mut errors = Vec::new();
         errors.extend(asked.client_name.as_ref().and_then(|name| line::check("clientName", name, 0, limits::INVITATION_NAME)));
         let mut read = |path: &str, text: Option<String>, parse: fn(&str) -> Result<String, address::InvalidRecipient>| {

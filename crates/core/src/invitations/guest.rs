@@ -11,9 +11,9 @@ use nuncio_domain::{
 use nuncio_store::Tx;
 use subtle::ConstantTimeEq as _;
 
+use super::Invitations;
 use super::create::hash;
 use super::status;
-use crate::base::Core;
 use crate::numbers;
 
 /// An invitation as its client sees it.
@@ -60,11 +60,11 @@ struct Held {
     now: Timestamp,
 }
 
-impl Core {
+impl Invitations<'_> {
     /// The invitation behind a link. `opened`: the client looks at it, which is written down the first time.
     pub async fn guest(&self, token: &str, opened: bool) -> Result<Guest> {
         let (tenant, id) = self.find_token(token).await?;
-        let mut invitation = self.read_invitation(tenant, id).await?;
+        let mut invitation = self.read(tenant, id).await?;
         if opened && invitation.viewed_at.is_none() && invitation.status_at(self.ids().clock.now()).is_open() {
             let tx = self.inner.store.begin().await?;
             let mut held = self.hold(tx, tenant, id).await?;
@@ -100,7 +100,7 @@ impl Core {
     }
 
     /// The client begins.
-    pub async fn begin_invitation(&self, token: &str) -> Result<()> {
+    pub async fn begin(&self, token: &str) -> Result<()> {
         let mut held = self.hold_token(token, &[Stage::Welcome]).await?;
         held.see();
         held.invitation.started_at = Some(held.now);
@@ -186,7 +186,7 @@ impl Core {
 
     /// The client agrees and is done: there is a sender from now on. All of it is one transaction, so that a second try finds the
     /// invitation completed.
-    pub async fn finish_invitation(&self, token: &str, agreed: bool) -> Result<SenderId> {
+    pub async fn finish(&self, token: &str, agreed: bool) -> Result<SenderId> {
         let (tenant, id) = self.find_token(token).await?;
         // Like all that changes senders it takes its turn among the changes of the world, before it locks anything else.
         let tx = self.change_world(tenant).await?;
@@ -204,7 +204,7 @@ impl Core {
         let sender = Sender { phone_number, ..Sender::new(self.ids().at(held.now), name, held.now) };
         let world = self.fresh_world(&mut held).await?;
         refuse_taken(&world, &sender.phone_number, "form")?;
-        self.write_sender(&mut *held.tx, tenant, world.environment, &sender).await?;
+        self.senders().write(&mut *held.tx, tenant, world.environment, &sender).await?;
         if let Some(number) = &mut number {
             numbers::take(&mut *held.tx, tenant, number, sender.id, held.now).await?;
             held.tx.update_number(tenant, number).await?;
@@ -214,7 +214,7 @@ impl Core {
         held.change(InvitationStatus::Completed).await?;
         self.forget_world(tenant);
         if world.environment == Environment::Test {
-            self.meet_provider(tenant, sender.id).await;
+            self.senders().meet_provider(tenant, sender.id).await;
         }
         Ok(sender.id)
     }
@@ -230,7 +230,7 @@ impl Core {
         found.ok_or_else(|| Error::not_found("invitation"))
     }
 
-    async fn read_invitation(&self, tenant: TenantId, id: InvitationId) -> Result<Invitation> {
+    async fn read(&self, tenant: TenantId, id: InvitationId) -> Result<Invitation> {
         let found = self.inner.store.read().await?.find_invitation(tenant, id).await?;
         found.ok_or_else(|| Error::not_found("invitation"))
     }

@@ -5,9 +5,10 @@ use nuncio_domain::{Error, InvitationId, Permission, Result, TenantId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::Invitations;
 use super::status;
 use super::view::InvitationView;
-use crate::base::{Caller, Core, list, list::Listed, parse_id};
+use crate::base::{Caller, list, list::Listed, parse_id};
 
 /// Which invitations, and which page of them.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -30,20 +31,20 @@ pub struct ListInvitations {
     pub cursor: Option<String>,
 }
 
-impl Core {
-    pub(super) async fn invitation(&self, tenant: TenantId, id: InvitationId) -> Result<InvitationView> {
+impl Invitations<'_> {
+    pub(super) async fn find(&self, tenant: TenantId, id: InvitationId) -> Result<InvitationView> {
         let found = self.inner.store.read().await?.find_invitation(tenant, id).await?;
-        found.map(|found| self.invitation_view(tenant, &found)).ok_or_else(|| Error::not_found("invitation"))
+        found.map(|found| self.view(tenant, &found)).ok_or_else(|| Error::not_found("invitation"))
     }
 
     /// `GET /v1/invitations/{id}`.
-    pub async fn get_invitation(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
+    pub async fn get(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
         caller.require(Permission::InvitationsRead)?;
-        self.invitation(caller.tenant, parse_id(id, "invitation")?).await
+        self.find(caller.tenant, parse_id(id, "invitation")?).await
     }
 
     /// `GET /v1/invitations`: a page, and the cursor of the next one.
-    pub async fn list_invitations(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListInvitations) -> Result<Listed<InvitationView>> {
         caller.require(Permission::InvitationsRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -51,12 +52,12 @@ impl Core {
         let listing = self.listing(caller.tenant, &format!("invitations?{statuses:?}"), &part, errors)?;
         let now = self.ids().clock.now();
         let page = self.inner.store.read().await?.list_invitations(caller.tenant, &statuses, now, listing.page).await?;
-        let items = page.items.iter().map(|invitation| self.invitation_view(caller.tenant, invitation)).collect();
+        let items = page.items.iter().map(|invitation| self.view(caller.tenant, invitation)).collect();
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `POST /v1/invitations/{id}/cancel`: withdraws an open invitation. Its link is dead from then on.
-    pub async fn cancel_invitation(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<InvitationView> {
         caller.require(Permission::InvitationsWrite)?;
         let id = parse_id(id, "invitation")?;
         let now = self.ids().clock.now();
@@ -69,6 +70,6 @@ impl Core {
         }
         status::change(&mut *tx, caller.tenant, &mut invitation, InvitationStatus::Cancelled, now).await?;
         tx.commit().await?;
-        Ok(self.invitation_view(caller.tenant, &invitation))
+        Ok(self.view(caller.tenant, &invitation))
     }
 }

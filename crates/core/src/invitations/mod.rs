@@ -12,3 +12,8 @@ pub use create::CreateInvitation;
 pub use guest::{Details, Guest};
 pub use list::ListInvitations;
 pub use view::InvitationView;
+
+crate::base::use_cases! {
+    /// Invitations, for who makes them and for their guests.
+    invitations => Invitations
+}

@@ -7,7 +7,7 @@ use nuncio_secrets::Row;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::base::Core;
+use super::Invitations;
 
 /// The name of the token among the sealed values of its row.
 pub(super) const TOKEN: &str = "token";
@@ -89,16 +89,16 @@ impl InvitationView {
     }
 }
 
-impl Core {
+impl Invitations<'_> {
     /// The view of an invitation, with its token opened. When the key that sealed it is gone, so is the link from view; it still works,
     /// since it is looked up by its hash.
-    pub(super) fn invitation_view(&self, tenant: TenantId, invitation: &Invitation) -> InvitationView {
-        let token = self.invitation_token(tenant, invitation);
+    pub(super) fn view(&self, tenant: TenantId, invitation: &Invitation) -> InvitationView {
+        let token = self.token(tenant, invitation);
         let url = if token.is_empty() { String::new() } else { format!("{}/invite/{token}", self.inner.public_url) };
         InvitationView::new(invitation, url, token, self.ids().clock.now())
     }
 
-    fn invitation_token(&self, tenant: TenantId, invitation: &Invitation) -> String {
+    fn token(&self, tenant: TenantId, invitation: &Invitation) -> String {
         match self.inner.sealer.open(Row::Invitation(tenant, invitation.id), invitation.sealed.expose()) {
             Ok(secrets) => secrets.get(TOKEN).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned(),
             Err(error) => {

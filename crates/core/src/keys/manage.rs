@@ -4,7 +4,8 @@ use nuncio_domain::config::ApiKey;
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::{Error, ErrorCode, KeyId, Permissions, Redacted, Result, TenantId, key, limits, line};
 
-use crate::base::{Caller, Core};
+use super::Keys;
+use crate::base::Caller;
 
 /// A key that was just made.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub struct NewKey {
     pub secret: Redacted<String>,
 }
 
-impl Core {
+impl Keys<'_> {
     /// Who holds this key. A key that is malformed, unknown or revoked gives `401 unauthorized`.
     ///
     /// An answer may rest on a look-up that is up to a second old.
@@ -45,7 +46,7 @@ impl Core {
     }
 
     /// Whether this key was made by this node, or good when it last looked it up. Asks no database.
-    pub fn knows_key(&self, text: &str) -> bool {
+    pub fn knows(&self, text: &str) -> bool {
         key::parse(text).is_some() && self.inner.good_keys.contains(&key::hash(text))
     }
 
@@ -55,7 +56,7 @@ impl Core {
     }
 
     /// Makes a key.
-    pub async fn create_key(
+    pub async fn create(
         &self,
         tenant: TenantId,
         environment: nuncio_domain::Environment,
@@ -82,13 +83,13 @@ impl Core {
     }
 
     /// All keys of a world, revoked ones too.
-    pub async fn list_keys(&self, tenant: TenantId) -> Result<Vec<ApiKey>> {
+    pub async fn list(&self, tenant: TenantId) -> Result<Vec<ApiKey>> {
         Ok(self.inner.store.read().await?.list_keys(tenant).await?)
     }
 
     /// Revokes a key for good; `false` when it was revoked already. Other nodes refuse it within a second: callers that promise
     /// more wait that long before they say so.
-    pub async fn revoke_key(&self, tenant: TenantId, id: KeyId) -> Result<bool> {
+    pub async fn revoke(&self, tenant: TenantId, id: KeyId) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let keys = tx.list_keys(tenant).await?;
         let Some(key) = keys.into_iter().find(|key| key.id == id) else { return Err(Error::not_found("API key")) };

@@ -3,3 +3,8 @@
 mod manage;
 
 pub use manage::NewKey;
+
+crate::base::use_cases! {
+    /// API keys.
+    keys => Keys
+}

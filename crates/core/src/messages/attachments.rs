@@ -13,7 +13,8 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::base::{Caller, Core, parse_id};
+use super::Messages;
+use crate::base::{Caller, parse_id};
 
 /// A file of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -115,7 +116,7 @@ impl Links {
     }
 }
 
-impl Core {
+impl Messages<'_> {
     /// The attachments of a message, each with a link that opens it for a while.
     pub async fn list_attachments(&self, caller: &Caller, id: &str) -> Result<Vec<AttachmentView>> {
         caller.require(Permission::MessagesRead)?;

@@ -5,12 +5,13 @@ use nuncio_domain::message::Status;
 use nuncio_domain::{Error, MessageId, Permission, Result};
 use nuncio_store::{Transition, Transitioned};
 
+use super::Messages;
 use super::view::MessageView;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 
-impl Core {
+impl Messages<'_> {
     /// Stops a message that was not handed to a provider yet.
-    pub async fn cancel_message(&self, caller: &Caller, id: &str) -> Result<MessageView> {
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Cancel).await?;
@@ -21,11 +22,11 @@ impl Core {
             };
             return Err(Error::wrong_state(message, state.status.as_str(), &["scheduled", "queued", "sending"]));
         }
-        self.message(caller, id).await
+        self.view(caller, id).await
     }
 
     /// Decides about a held message.
-    pub async fn resolve_message(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
+    pub async fn resolve(&self, caller: &Caller, id: &str, action: Resolution) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id = parse_id(id, "message")?;
         let (applied, state) = self.step(caller, id, Step::Resolve { action }).await?;
@@ -35,7 +36,7 @@ impl Core {
         }
         // If it is to be sent, the scanner finds it, with its size.
         self.inner.dispatch.logs().changed(caller.tenant);
-        self.message(caller, id).await
+        self.view(caller, id).await
     }
 
     async fn step(&self, caller: &Caller, id: MessageId, step: Step) -> Result<(Applied, State)> {

@@ -9,9 +9,10 @@ use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::Messages;
 use super::view::MessageView;
 use crate::base::list::{Listed, Listing};
-use crate::base::{Caller, Core, list, parse_id};
+use crate::base::{Caller, list, parse_id};
 
 /// Which messages are asked for: the query of `GET /v1/messages`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -75,15 +76,15 @@ pub struct ListContactMessages {
     pub cursor: Option<String>,
 }
 
-impl Core {
+impl Messages<'_> {
     /// One message, as lists have it.
-    pub async fn message(&self, caller: &Caller, id: MessageId) -> Result<MessageView> {
+    pub async fn view(&self, caller: &Caller, id: MessageId) -> Result<MessageView> {
         Ok(self.outline(caller, id).await?.0)
     }
 
     /// `GET /v1/messages/{id}`. If there is HTML, or the text is too long for lists, the whole message is read, for which `has_room` is
     /// asked: whether so many bytes may be held.
-    pub async fn get_message(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
+    pub async fn get(&self, caller: &Caller, id: &str, has_room: impl FnOnce(u64) -> bool) -> Result<MessageView> {
         caller.require(Permission::MessagesRead)?;
         let id = parse_id(id, "message")?;
         let (mut view, outline) = self.outline(caller, id).await?;
@@ -109,7 +110,7 @@ impl Core {
     }
 
     /// `GET /v1/messages`: a page, and the cursor of the next one.
-    pub async fn list_messages(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListMessages) -> Result<Listed<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -120,12 +121,12 @@ impl Core {
         if let Some(contact) = filter.contact {
             filter.contact = tx.merged_into(caller.tenant, contact).await?.or(filter.contact);
         }
-        self.message_page(&mut *tx, caller, &filter, &listing).await
+        self.page(&mut *tx, caller, &filter, &listing).await
     }
 
     /// `GET /v1/contacts/{id}/messages`: what was sent to a contact and what came from it. One that became part of another one answers for
     /// that one.
-    pub async fn list_contact_messages(&self, caller: &Caller, id: &str, asked: &ListContactMessages) -> Result<Listed<MessageView>> {
+    pub async fn list_of_contact(&self, caller: &Caller, id: &str, asked: &ListContactMessages) -> Result<Listed<MessageView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -135,16 +136,10 @@ impl Core {
         let contact = tx.merged_into(caller.tenant, id).await?.unwrap_or(id);
         tx.find_contact(caller.tenant, contact).await?.ok_or_else(|| Error::not_found("contact"))?;
         let filter = MessageFilter { contact: Some(contact), ..MessageFilter::default() };
-        self.message_page(&mut *tx, caller, &filter, &listing).await
+        self.page(&mut *tx, caller, &filter, &listing).await
     }
 
-    async fn message_page(
-        &self,
-        tx: &mut dyn Tx,
-        caller: &Caller,
-        filter: &MessageFilter,
-        listing: &Listing,
-    ) -> Result<Listed<MessageView>> {
+    async fn page(&self, tx: &mut dyn Tx, caller: &Caller, filter: &MessageFilter, listing: &Listing) -> Result<Listed<MessageView>> {
         let page = tx.list_messages(caller.tenant, filter, listing.page).await?;
         let contacts = tx.contacts_of_messages(&page.items).await?;
         let items =

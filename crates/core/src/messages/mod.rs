@@ -22,3 +22,8 @@ pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};
 pub use send::{Foreign, Plan, PlannedCost, SendOptions, WindowView};
 pub use view::{AttemptView, MessageView, RoutingView};
+
+crate::base::use_cases! {
+    /// Messages: sending, reading, cancelling, resolving.
+    messages => Messages
+}

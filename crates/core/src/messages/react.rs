@@ -7,12 +7,13 @@ use nuncio_store::{Accept, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Messages;
 use super::command::SendMessage;
 use super::content;
 use super::routing::carries;
 use super::send::SendOptions;
 use super::view::MessageView;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 
 /// A reaction to a message.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -24,9 +25,9 @@ pub struct React {
     pub emoji: String,
 }
 
-impl Core {
+impl Messages<'_> {
     /// Sends a reaction to whom a message went to or came from, by its sender and channel.
-    pub async fn react_to_message(&self, caller: &Caller, id: &str, command: React, header: Option<String>) -> Result<MessageView> {
+    pub async fn react(&self, caller: &Caller, id: &str, command: React, header: Option<String>) -> Result<MessageView> {
         caller.require(Permission::MessagesSend)?;
         let id: MessageId = parse_id(id, "message")?;
         let mut errors = Vec::new();
@@ -54,7 +55,7 @@ impl Core {
             ..SendMessage::to(to)
         };
         let options = SendOptions { sender: Some(message.sender.to_string()), idempotency_key: header, lenient: false };
-        self.send(caller, command, options, Operation::React).await
+        self.send_as(caller, command, options, Operation::React).await
     }
 
     /// Checks the message that a planned reaction is to: it must be of this environment, and belong to the conversation that the reaction

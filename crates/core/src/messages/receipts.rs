@@ -8,7 +8,8 @@ use nuncio_store::RawReceipt;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, parse_id};
+use super::Messages;
+use crate::base::{Caller, parse_id};
 
 /// A receipt as the provider sent it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -47,7 +48,7 @@ pub struct StrayReceiptView {
     pub occurred_at: Timestamp,
 }
 
-impl Core {
+impl Messages<'_> {
     /// `GET /v1/messages/{id}/receipts`: oldest first, at most 100.
     pub async fn list_receipts(&self, caller: &Caller, id: &str) -> Result<Vec<ReceiptView>> {
         caller.require(Permission::MessagesRead)?;

@@ -17,6 +17,7 @@ use nuncio_store::{Accept, Accepted, ChannelMetrics, Claim, Idempotency, Operati
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Messages;
 use super::command::SendMessage;
 use super::plan::{self, Planned, Planner};
 use super::routing::{self, Known, Window};
@@ -150,16 +151,16 @@ static ACCEPTED: LazyLock<metrics::Counter> = LazyLock::new(|| metrics::counter!
 /// How often a plan that turned out stale is made again.
 const REPLANS: usize = 4;
 
-impl Core {
+impl Messages<'_> {
     /// Accepts a message. When this returns, the message, its idempotency key and its first event are on disk.
     ///
     /// A used idempotency key gives a 409 with the original message, and nothing is sent.
-    pub async fn send_message(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<MessageView> {
-        self.send(caller, command, options, Operation::SendMessage).await
+    pub async fn send(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<MessageView> {
+        self.send_as(caller, command, options, Operation::SendMessage).await
     }
 
     /// The same for any operation that makes a message; their idempotency keys do not meet.
-    pub(super) async fn send(
+    pub(super) async fn send_as(
         &self,
         caller: &Caller,
         command: SendMessage,
@@ -171,7 +172,7 @@ impl Core {
         for _ in 0..REPLANS {
             let now =
                 self.inner.dispatch.accepting().ok_or_else(|| Error::unavailable("this node is not fit to accept messages right now"))?;
-            let Plotted { world, mut planned, .. } = self.plan(caller, command.clone(), &options, now, true).await?;
+            let Plotted { world, mut planned, .. } = self.plot(caller, command.clone(), &options, now, true).await?;
             planned.accept.idempotency = planned.accept.idempotency.map(|key| Idempotency { operation, ..key });
             self.keep_within_the_day(&world, &planned.accept).await?;
             match self.accept(planned).await? {
@@ -181,7 +182,7 @@ impl Core {
                 Accepted::Full { storage, required } => return Err(quota::exceeded(storage, required)),
                 Accepted::Closed => return Err(Error::internal("a message that is part of no broadcast was turned away as such")),
                 Accepted::Duplicate { original, same_request } => {
-                    let original = self.message(caller, original).await?;
+                    let original = self.view(caller, original).await?;
                     return Err(once::conflict(caller, rights::MESSAGE, &original, same_request));
                 }
             }
@@ -189,11 +190,11 @@ impl Core {
         Err(Error::unavailable("the configuration keeps changing; try again"))
     }
 
-    /// What [`Self::send_message`] would do. Writes nothing.
-    pub async fn plan_message(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<Plan> {
+    /// What [`Self::send`] would do. Writes nothing.
+    pub async fn plan(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<Plan> {
         caller.require(Permission::MessagesSend)?;
         let command = with_key(command, options.idempotency_key.as_deref())?;
-        let Plotted { world, planned, window } = self.plan(caller, command, &options, self.ids().clock.now(), false).await?;
+        let Plotted { world, planned, window } = self.plot(caller, command, &options, self.ids().clock.now(), false).await?;
         let within_the_day = match self.keep_within_the_day(&world, &planned.accept).await {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),
@@ -230,7 +231,7 @@ impl Core {
         })
     }
 
-    async fn plan(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp, explores: bool) -> Result<Plotted> {
+    async fn plot(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp, explores: bool) -> Result<Plotted> {
         let world = self.world(caller.tenant).await?;
         let sender = sender(&world, options.sender.as_deref())?;
         let known = self.known(&world, sender, &command, now).await?;
@@ -295,7 +296,7 @@ impl Core {
         let message = &accept.message;
         let Some(money) = message.state.detail.money.as_ref() else { return Ok(()) };
         let Some(limit) = world.sender(message.sender).and_then(|sender| sender.daily_spend_limit) else { return Ok(()) };
-        let Err(over) = self.check_daily_spend(world.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
+        let Err(over) = self.billing().check_daily_spend(world.tenant, message.sender, limit, money.open()).await else { return Ok(()) };
         let Some(Idempotency { operation, key, .. }) = &accept.idempotency else { return Err(over) };
         let mut tx = self.inner.store.read().await?;
         match tx.find_message_by_idempotency_key(world.tenant, *operation, key).await? {
@@ -306,7 +307,7 @@ impl Core {
 
     /// Writes the message and hands it over. Runs to its end even if the caller goes away: once written, somebody must send it.
     pub(crate) async fn accept(&self, planned: Planned) -> Result<Accepted> {
-        let core = self.clone();
+        let core = Core::clone(self);
         ToTheEnd::new(async move {
             let Planned { mut accept, connection, .. } = planned;
             accept.mark = core.inner.marks.of(accept.message.tenant, &accept.recipient);
@@ -320,7 +321,7 @@ impl Core {
             let accepted = core.inner.store.accept(accept).await?;
             if let Accepted::New { message, .. } = &accepted {
                 ACCEPTED.increment(1);
-                core.hand_over(permit, message, waits_for_its_time);
+                core.messages().hand_over(permit, message, waits_for_its_time);
             }
             Ok(accepted)
         })

@@ -7,10 +7,11 @@ use nuncio_store::Operation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Numbers;
 use super::charge::charge;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, Core, once, rights};
+use crate::base::{Caller, once, rights};
 
 /// A number to acquire.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -26,10 +27,10 @@ pub struct AcquireNumber {
     pub name: Option<String>,
 }
 
-impl Core {
+impl Numbers<'_> {
     /// Gives an available number to the caller's world, and charges set-up and first month. Of two callers one gets it, the other a
     /// `409 conflict`.
-    pub async fn acquire_number(&self, caller: &Caller, mut asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
+    pub async fn acquire(&self, caller: &Caller, mut asked: AcquireNumber, key: Option<&str>) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersWrite)?;
         let phone_number = check(&asked)?;
         asked.name = asked.name.filter(|name| !name.is_empty());
@@ -40,7 +41,7 @@ impl Core {
         let repeat = once::claim(&mut *tx, caller.tenant, guard.as_ref(), id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let Some(once::Repeat { original, same_request }) = repeat {
             drop(tx);
-            return Err(self.number_was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
+            return Err(self.was_acquired(caller, PhoneNumberId::from_uuid(original), same_request).await?);
         }
         let Some((found, holder)) = tx.find_inventory_number(caller.tenant, &phone_number).await? else {
             return Err(Error::not_found("phone number in the inventory"));
@@ -69,7 +70,7 @@ impl Core {
     }
 
     /// The 409 of a repeat. The number may have been released since.
-    async fn number_was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
+    async fn was_acquired(&self, caller: &Caller, id: PhoneNumberId, same_request: bool) -> Result<Error> {
         let original = self.inner.store.read().await?.find_number(caller.tenant, id).await?;
         Ok(once::repeat(caller, rights::PHONE_NUMBER, original.map(PhoneNumberView::from).as_ref(), same_request))
     }

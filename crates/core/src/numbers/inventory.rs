@@ -5,7 +5,7 @@ use nuncio_domain::{Error, FieldError, Micros, PhoneNumberId, Result, TenantId, 
 use nuncio_store::Tx;
 use serde::{Deserialize, Serialize};
 
-use crate::base::Core;
+use super::Numbers;
 
 /// Numbers that are written in one transaction.
 const CHUNK: usize = 200;
@@ -41,10 +41,10 @@ pub struct ImportedNumber {
     pub is_free_number: String,
 }
 
-impl Core {
+impl Numbers<'_> {
     /// Enters numbers into the inventory of a world. Those that are there get the new capabilities and prices, from the next renewal
     /// on; whoever holds them keeps them. All faults are told at once, and then nothing is written. `place` names the n-th number.
-    pub async fn import_numbers(&self, tenant: TenantId, given: &[ImportedNumber], place: impl Fn(usize) -> String) -> Result<usize> {
+    pub async fn import(&self, tenant: TenantId, given: &[ImportedNumber], place: impl Fn(usize) -> String) -> Result<usize> {
         let mut errors = Vec::new();
         let numbers: Vec<_> = given.iter().enumerate().map(|(n, one)| one.read(&place(n), &mut errors)).collect();
         if !errors.is_empty() {

@@ -5,8 +5,9 @@ use nuncio_domain::{Error, FieldError, Permission, Result};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::Numbers;
 use super::view::{AvailableNumberView, PhoneNumberView};
-use crate::base::{Caller, Core, list, list::Listed, parse_id};
+use crate::base::{Caller, list, list::Listed, parse_id};
 
 /// Which numbers, and which page of them.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -51,9 +52,9 @@ pub struct ListAvailable {
     pub limit: Option<u32>,
 }
 
-impl Core {
+impl Numbers<'_> {
     /// `GET /v1/phone-numbers`: a page, and the cursor of the next one.
-    pub async fn list_numbers(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListNumbers) -> Result<Listed<PhoneNumberView>> {
         caller.require(Permission::NumbersRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -64,7 +65,7 @@ impl Core {
     }
 
     /// `GET /v1/phone-numbers/{id}`.
-    pub async fn get_number(&self, caller: &Caller, id: &str) -> Result<PhoneNumberView> {
+    pub async fn get(&self, caller: &Caller, id: &str) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersRead)?;
         let id = parse_id(id, "phone number")?;
         let number = self.inner.store.read().await?.find_number(caller.tenant, id).await?;
@@ -72,7 +73,7 @@ impl Core {
     }
 
     /// `GET /v1/phone-numbers/available`: numbers of the inventory that nobody holds, lowest first.
-    pub async fn available_numbers(&self, caller: &Caller, asked: &ListAvailable) -> Result<Vec<AvailableNumberView>> {
+    pub async fn available(&self, caller: &Caller, asked: &ListAvailable) -> Result<Vec<AvailableNumberView>> {
         caller.require(Permission::NumbersRead)?;
         let (wanted, limit) = read_wanted(asked)?;
         let found = self.inner.store.read().await?.available_numbers(caller.tenant, &wanted, limit).await?;

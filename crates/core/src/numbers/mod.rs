@@ -23,3 +23,8 @@ use nuncio_domain::{FieldError, limits, line};
 fn check_name(name: Option<&str>, errors: &mut Vec<FieldError>) {
     errors.extend(name.and_then(|name| line::check("name", name, 0, limits::NUMBER_NAME)));
 }
+
+crate::base::use_cases! {
+    /// Phone numbers of a tenant, and the inventory of the operator.
+    numbers => Numbers
+}

@@ -2,19 +2,19 @@
 
 use nuncio_domain::{ErrorCode, PhoneNumberId, Result, TenantId};
 
+use super::Numbers;
 use super::charge::charge;
-use crate::base::Core;
 
 /// Numbers of one round.
 const ROUND: u32 = 100;
 
-impl Core {
+impl Numbers<'_> {
     /// Renews the numbers that are due, each in a transaction of its own; returns whether any was due.
-    pub async fn renew_numbers(&self) -> Result<bool> {
+    pub async fn renew_due(&self) -> Result<bool> {
         let due = self.inner.store.read().await?.due_numbers(self.ids().clock.now(), ROUND).await?;
         for (tenant, id) in &due {
             // One that cannot be read must not stand in front of the others.
-            if let Err(error) = self.renew_number(*tenant, *id).await {
+            if let Err(error) = self.renew(*tenant, *id).await {
                 tracing::warn!(%id, %error, "a phone number that is due could not be seen to; it is tried again");
             }
         }
@@ -22,7 +22,7 @@ impl Core {
     }
 
     /// Renews a number, if it still is due under the lock of its row: of two nodes one renews.
-    pub async fn renew_number(&self, tenant: TenantId, id: PhoneNumberId) -> Result<()> {
+    pub async fn renew(&self, tenant: TenantId, id: PhoneNumberId) -> Result<()> {
         let now = self.ids().clock.now();
         let mut tx = self.inner.store.begin().await?;
         let Some(mut number) = tx.lock_number(tenant, id).await?.filter(|number| number.renews_at <= now) else {

@@ -7,9 +7,10 @@ use nuncio_store::Tx;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use super::Numbers;
 use super::check_name;
 use super::view::PhoneNumberView;
-use crate::base::{Caller, Core, parse_id, patch};
+use crate::base::{Caller, parse_id, patch};
 
 /// What to change about a number; what is absent stays.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -26,10 +27,10 @@ pub struct UpdateNumber {
     pub sender_id: Option<Option<String>>,
 }
 
-impl Core {
+impl Numbers<'_> {
     /// Names a number, and assigns it to a sender or takes it from one. A sender without a phone number takes the one that it is
     /// given as its own, and loses it with it.
-    pub async fn update_number(&self, caller: &Caller, id: &str, asked: UpdateNumber) -> Result<PhoneNumberView> {
+    pub async fn update(&self, caller: &Caller, id: &str, asked: UpdateNumber) -> Result<PhoneNumberView> {
         caller.require(Permission::NumbersWrite)?;
         let id = parse_id(id, "phone number")?;
         let mut errors = Vec::new();
@@ -64,7 +65,7 @@ impl Core {
     }
 
     /// Gives a number back to the inventory. One that a sender or an open invitation needs stays.
-    pub async fn release_number(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn release(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::NumbersWrite)?;
         let id = parse_id(id, "phone number")?;
         let now = self.ids().clock.now();

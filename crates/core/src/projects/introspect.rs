@@ -7,7 +7,8 @@ use nuncio_domain::{AddressKind, Channel, Environment, Error, Permission, Recipi
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, list};
+use super::Projects;
+use crate::base::{Caller, list};
 use crate::contacts::{CHANNELS, ContactChannelType};
 
 /// A phone number to look at.
@@ -176,7 +177,7 @@ const ROLES: &[&str] = &[
 /// Domains that no mail reaches (RFC 2606, RFC 6761).
 const RESERVED: &[&str] = &["example", "example.com", "example.net", "example.org", "invalid", "localhost", "test"];
 
-impl Core {
+impl Projects<'_> {
     /// `POST /v1/introspect/phone`: what the numbering plans and the contacts tell.
     pub async fn introspect_phone(&self, caller: &Caller, asked: &IntrospectPhone) -> Result<PhoneIntrospection> {
         caller.require(Permission::ContactsRead)?;

@@ -3,10 +3,10 @@
 use nuncio_domain::config::{Project, Sender};
 use nuncio_domain::{Environment, Error, Result, TenantId, limits, line};
 
-use crate::base::Core;
+use super::Projects;
 use crate::numbers;
 
-impl Core {
+impl Projects<'_> {
     /// Fails unless this node has the encryption keys that the worlds of this database were made with: with others it would neither
     /// open their secrets nor know again who was erased.
     pub async fn check_keys(&self) -> Result<()> {
@@ -18,12 +18,12 @@ impl Core {
     }
 
     /// All projects, oldest first.
-    pub async fn projects(&self) -> Result<Vec<Project>> {
+    pub async fn list(&self) -> Result<Vec<Project>> {
         Ok(self.inner.store.read().await?.list_projects().await?)
     }
 
     /// Makes a project with a default sender in each of its worlds; in the test world the sender's every channel is simulated.
-    pub async fn create_project(&self, name: &str) -> Result<Project> {
+    pub async fn create(&self, name: &str) -> Result<Project> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
             return Err(Error::invalid(vec![fault]));
         }
@@ -42,7 +42,7 @@ impl Core {
         for environment in [Environment::Live, Environment::Test] {
             let sender = Sender { is_default: true, ..Sender::new(self.ids().at(now), "Default", now) };
             let tenant = project.tenant(environment);
-            self.write_sender(&mut *tx, tenant, environment, &sender).await?;
+            self.senders().write(&mut *tx, tenant, environment, &sender).await?;
             if environment == Environment::Test {
                 simulated = Some(sender.id);
                 numbers::stock_sandbox(&mut *tx, tenant, now).await?;
@@ -51,7 +51,7 @@ impl Core {
         tx.commit().await?;
         self.check_keys().await?;
         if let Some(sender) = simulated {
-            self.meet_provider(project.test, sender).await;
+            self.senders().meet_provider(project.test, sender).await;
         }
         Ok(project)
     }

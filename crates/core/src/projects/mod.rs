@@ -2,3 +2,8 @@
 
 pub mod introspect;
 mod manage;
+
+crate::base::use_cases! {
+    /// Projects.
+    projects => Projects
+}

@@ -16,7 +16,8 @@ use nuncio_store::{Idempotency, MessageFilter, Operation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, Faults, once, parse_id, rights};
+use super::Sandbox;
+use crate::base::{Caller, Faults, once, parse_id, rights};
 use crate::inbound::Received;
 use crate::messages::MessageView;
 use crate::messages::content::emoji;
@@ -131,7 +132,7 @@ impl Scene<'_> {
 /// The statuses of a message that its recipient has.
 const THERE: [Status; 3] = [Status::Sent, Status::Delivered, Status::Read];
 
-impl Core {
+impl Sandbox<'_> {
     /// Has a recipient do something. A message that comes of it goes the way of all inbound messages, a receipt that of all receipts.
     /// Returns the inbound message, or the message that was read.
     pub async fn play_inbound(&self, caller: &Caller, command: PlayInbound, header: Option<&str>) -> Result<MessageView> {
@@ -165,10 +166,10 @@ impl Core {
         let id = ids.next::<MessageId>().to_string().replacen(MessageId::PREFIX, "sim", 1);
         let written = Inbound::text(place, id, scene.from.identifier, text, ids.clock.now());
         let inbound = Inbound { to: scene.number, message_type, content: content.map(Box::new), replies_to, ..written };
-        match self.receive_once(inbound, guard.as_ref()).await? {
+        match self.inbound().receive_once(inbound, guard.as_ref()).await? {
             Received::Written(id) => {
                 self.inner.dispatch.logs().changed(caller.tenant);
-                self.message(caller, id).await
+                self.messages().view(caller, id).await
             }
             Received::Repeated(repeat) => Err(self.played_before(caller, repeat).await?),
             Received::Dropped => Err(Error::unavailable("the sender changed at this moment; try again")),
@@ -282,7 +283,7 @@ impl Core {
         let recorded = self.inner.services.events.record(event).await;
         recorded.map_err(|_| Error::unavailable("the receipt could not be written; try again"))?;
         self.claim_read(caller, message.id, guard.as_ref(), true).await?;
-        self.message(caller, message.id).await
+        self.messages().view(caller, message.id).await
     }
 
     /// Fails when the key was used; takes it if `keeps`.
@@ -303,7 +304,7 @@ impl Core {
     }
 
     async fn played_before(&self, caller: &Caller, repeat: once::Repeat) -> Result<Error> {
-        let original = self.message(caller, MessageId::from_uuid(repeat.original)).await?;
+        let original = self.messages().view(caller, MessageId::from_uuid(repeat.original)).await?;
         Ok(once::conflict(caller, rights::MESSAGE, &original, repeat.same_request))
     }
 }

@@ -3,3 +3,8 @@
 mod inbound;
 
 pub use inbound::PlayInbound;
+
+crate::base::use_cases! {
+    /// What a test plays from outside.
+    sandbox => Sandbox
+}

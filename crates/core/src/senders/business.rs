@@ -11,7 +11,8 @@ use nuncio_net::FetchLimits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::base::{Caller, Core, parse_id, patch::given};
+use super::Senders;
+use crate::base::{Caller, parse_id, patch::given};
 
 /// How long fetching a picture may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -134,7 +135,7 @@ enum Ask {
     Picture(Picture),
 }
 
-impl Core {
+impl Senders<'_> {
     /// `GET /v1/senders/{id}/profile`.
     pub async fn get_profile(&self, caller: &Caller, sender: &str) -> Result<ProfileView> {
         caller.require(Permission::SendersRead)?;

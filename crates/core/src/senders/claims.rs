@@ -11,7 +11,7 @@ use nuncio_store::{InboundAddress, MailDomain, Tx};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::base::Core;
+use super::Senders;
 
 /// The address that people write to, and whether their mail comes in.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
@@ -52,7 +52,7 @@ pub(crate) fn taken(address: &str) -> Error {
     Error::new(ErrorCode::Conflict, message)
 }
 
-impl Core {
+impl Senders<'_> {
     /// Notes the inbound address of a connection and claims it, if that can be done without a code.
     pub(crate) async fn claim(
         &self,

@@ -13,7 +13,8 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::ConnectionView;
-use crate::base::{Caller, Core, SIM, parse_id, patch::or_default};
+use super::Senders;
+use crate::base::{Caller, SIM, parse_id, patch::or_default};
 
 /// A provider account as somebody sets it up.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -34,7 +35,7 @@ pub struct PutConnection {
     pub throttle: Option<Throttle>,
 }
 
-impl Core {
+impl Senders<'_> {
     /// `GET /v1/senders/{id}/channels/{channel}`.
     pub async fn get_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<ConnectionView> {
         caller.require(Permission::SendersRead)?;

@@ -4,14 +4,14 @@ use nuncio_domain::config::Project;
 use nuncio_domain::profile::BusinessProfile;
 use nuncio_domain::{Environment, Error, Result, SenderId};
 
+use super::Senders;
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::base::Core;
 
-impl Core {
+impl Senders<'_> {
     /// Makes a sender in the world `to` like one of the project's other world: name, number, limits, webhook with a secret of its own,
     /// and profile. Provider accounts are not copied: those of the test world are simulated, and those of the live world belong there.
-    pub async fn copy_sender(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
+    pub async fn copy(&self, project: &Project, id: SenderId, to: Environment) -> Result<SenderView> {
         let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
         let mut tx = self.inner.store.read().await?;
         let found = tx.find_senders(from, &[id]).await?.pop();
@@ -31,6 +31,6 @@ impl Core {
             allowed_countries: Some(Some(sender.allowed_countries).filter(|countries| !countries.is_empty())),
             daily_spend_limit: Some(sender.daily_spend_limit.and_then(|limit| limit.to_string().parse().ok())),
         };
-        self.new_sender(project.tenant(to), to, change, profile, None).await
+        self.prepare(project.tenant(to), to, change, profile, None).await
     }
 }

@@ -7,15 +7,16 @@ use nuncio_domain::webhook::Webhook;
 use nuncio_domain::{Environment, Error, ErrorCode, Permission, Result, SenderId, TenantId, limits};
 use nuncio_store::{Idempotency, Operation};
 
+use super::Senders;
 use super::change::WebhookFate;
 use super::command::{CreateSender, UpdateSender};
 use super::view::SenderView;
-use crate::base::{Caller, Core, once, rights};
+use crate::base::{Caller, once, rights};
 use crate::numbers::refuse_borne;
 
-impl Core {
+impl Senders<'_> {
     /// `POST /v1/senders`.
-    pub async fn create_sender(&self, caller: &Caller, command: CreateSender, idempotency_key: Option<&str>) -> Result<SenderView> {
+    pub async fn create(&self, caller: &Caller, command: CreateSender, idempotency_key: Option<&str>) -> Result<SenderView> {
         caller.require(Permission::SendersWrite)?;
         if command.webhook_url.is_some() || command.webhook_events.is_some() {
             caller.require(Permission::WebhooksWrite)?;
@@ -31,16 +32,16 @@ impl Core {
             ..command.clone()
         };
         let guard = self.guard(caller.tenant, Operation::CreateSender, key, &full).map(|guard| (caller, guard));
-        self.new_sender(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
+        self.prepare(caller.tenant, caller.environment, command.into(), BusinessProfile::default(), guard).await
     }
 
     /// Makes a sender; in the test world its every channel is simulated.
-    pub async fn make_sender(&self, tenant: TenantId, environment: Environment, command: CreateSender) -> Result<SenderView> {
-        self.new_sender(tenant, environment, command.into(), BusinessProfile::default(), None).await
+    pub async fn make(&self, tenant: TenantId, environment: Environment, command: CreateSender) -> Result<SenderView> {
+        self.prepare(tenant, environment, command.into(), BusinessProfile::default(), None).await
     }
 
     /// Makes a sender of what `change` says, that presents itself by `profile`.
-    pub(super) async fn new_sender(
+    pub(super) async fn prepare(
         &self,
         tenant: TenantId,
         environment: Environment,
@@ -64,7 +65,7 @@ impl Core {
         let repeat = once::claim(&mut *tx, tenant, guard, sender.id.uuid(), now.plus(limits::IDEMPOTENCY_RETENTION)).await?;
         if let (Some(once::Repeat { original, same_request }), Some((caller, _))) = (repeat, guarded) {
             drop(tx);
-            return Err(self.sender_conflict(caller, SenderId::from_uuid(original), same_request).await);
+            return Err(self.conflict(caller, SenderId::from_uuid(original), same_request).await);
         }
         refuse_borne(&mut *tx, tenant, sender.id, &sender.phone_number).await?;
         tx.insert_sender(tenant, &sender, now).await?;
@@ -77,14 +78,14 @@ impl Core {
         }
         let mut secret = None;
         if let WebhookFate::Changes(change) = fate {
-            let (webhook, new) = self.changed_webhook(tenant, Some(sender.id), None, change)?;
+            let (webhook, new) = self.webhooks().changed(tenant, Some(sender.id), None, change)?;
             tx.put_webhook(tenant, &webhook).await?;
             secret = new;
         }
         let told = secret.is_some();
-        let view = self.one_sender_view(&mut *tx, tenant, sender, secret).await?;
+        let view = self.one_view(&mut *tx, tenant, sender, secret).await?;
         if told {
-            self.commit_webhooks(tenant, tx).await?;
+            self.webhooks().commit(tenant, tx).await?;
         } else {
             self.commit_change(tenant, tx).await?;
         }
@@ -92,8 +93,8 @@ impl Core {
     }
 
     /// The 409 of a key that was used. Of a sender that was deleted since there is nothing to show.
-    async fn sender_conflict(&self, caller: &Caller, original: SenderId, same_request: bool) -> Error {
-        match self.sender_view(caller.tenant, original).await {
+    async fn conflict(&self, caller: &Caller, original: SenderId, same_request: bool) -> Error {
+        match self.view(caller.tenant, original).await {
             Ok(view) => once::conflict(caller, rights::SENDER, &view, same_request),
             Err(error) if error.code() == ErrorCode::NotFound => once::repeat(caller, rights::SENDER, None::<&SenderView>, same_request),
             Err(error) => error,

@@ -6,21 +6,22 @@ use nuncio_domain::config::Sender;
 use nuncio_domain::{Error, ErrorCode, Permission, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
-use crate::base::{Caller, Core, parse_id};
+use super::Senders;
+use crate::base::{Caller, parse_id};
 use crate::webhooks::drop_waiting;
 
 /// How far the clocks of two nodes may lie apart, and some more.
 const SKEW: Duration = Duration::from_secs(120);
 
-impl Core {
+impl Senders<'_> {
     /// `DELETE /v1/senders/{id}`.
-    pub async fn delete_sender(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::SendersWrite)?;
-        self.remove_sender(caller.tenant, parse_id(id, "sender")?).await
+        self.remove(caller.tenant, parse_id(id, "sender")?).await
     }
 
     /// Removes a sender that is not the default one and has no message to send. Its messages stay readable.
-    pub async fn remove_sender(&self, tenant: TenantId, id: SenderId) -> Result<()> {
+    pub async fn remove(&self, tenant: TenantId, id: SenderId) -> Result<()> {
         // Looking through all that is unfinished may take a while, so it is done before the transaction, which sees to the rest.
         let since = self.ids().clock.now().minus(SKEW);
         let mut tx = self.inner.store.read().await?;
@@ -30,14 +31,14 @@ impl Core {
         let mut tx = self.change_world(tenant).await?;
         removable(&find(&mut *tx, tenant, id).await?)?;
         not_busy(tx.has_queued_messages(tenant, id, Some(since)).await?)?;
-        self.sender_removed(&mut *tx, tenant, id).await?;
+        self.removed(&mut *tx, tenant, id).await?;
         tx.delete_sender(tenant, id).await?;
-        self.commit_webhooks(tenant, tx).await?;
+        self.webhooks().commit(tenant, tx).await?;
         Ok(drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await?)
     }
 
     /// What goes with a sender, or is let go by it, in the transaction that removes it. Its connections go by themselves.
-    async fn sender_removed(&self, tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<()> {
+    async fn removed(&self, tx: &mut dyn Tx, tenant: TenantId, id: SenderId) -> Result<()> {
         tx.delete_webhook(tenant, Some(id)).await?;
         tx.delete_account(tenant, id).await?;
         tx.unassign_numbers(tenant, id, self.ids().clock.now()).await?;

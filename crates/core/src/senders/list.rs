@@ -4,8 +4,9 @@ use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::Senders;
 use super::view::SenderView;
-use crate::base::{Caller, Core, list, list::Listed, parse_id};
+use crate::base::{Caller, list, list::Listed, parse_id};
 
 /// The query of `GET /v1/senders`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -25,28 +26,28 @@ pub struct ListSenders {
     pub cursor: Option<String>,
 }
 
-impl Core {
+impl Senders<'_> {
     /// `GET /v1/senders`: a page, and the cursor of the next one.
-    pub async fn list_senders(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListSenders) -> Result<Listed<SenderView>> {
         caller.require(Permission::SendersRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
         let listing = self.listing(caller.tenant, "senders", &part, errors)?;
         let mut tx = self.inner.store.read().await?;
         let page = tx.list_senders(caller.tenant, listing.page).await?;
-        let items = self.sender_views(&mut *tx, caller.tenant, page.items).await?;
+        let items = self.views(&mut *tx, caller.tenant, page.items).await?;
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
     /// `GET /v1/senders/{id}`.
-    pub async fn get_sender(&self, caller: &Caller, id: &str) -> Result<SenderView> {
+    pub async fn get(&self, caller: &Caller, id: &str) -> Result<SenderView> {
         caller.require(Permission::SendersRead)?;
-        self.sender_view(caller.tenant, parse_id(id, "sender")?).await
+        self.view(caller.tenant, parse_id(id, "sender")?).await
     }
 
-    pub(super) async fn sender_view(&self, tenant: TenantId, id: SenderId) -> Result<SenderView> {
+    pub(super) async fn view(&self, tenant: TenantId, id: SenderId) -> Result<SenderView> {
         let mut tx = self.inner.store.read().await?;
         let found = tx.find_senders(tenant, &[id]).await?.pop();
-        self.one_sender_view(&mut *tx, tenant, found.ok_or_else(|| Error::not_found("sender"))?, None).await
+        self.one_view(&mut *tx, tenant, found.ok_or_else(|| Error::not_found("sender"))?, None).await
     }
 }

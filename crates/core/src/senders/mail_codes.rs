@@ -19,9 +19,10 @@ use serde_json::{Map, json};
 use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 
+use super::Senders;
 use super::claims::{Claimed, InboundAddressView, domain_of, inbound_of, take, taken};
 use super::connections::place;
-use crate::base::{Caller, CodeRelay, Core};
+use crate::base::{Caller, CodeRelay};
 
 /// A code that was mailed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -48,7 +49,7 @@ pub struct EnterCode {
     pub code: String,
 }
 
-impl Core {
+impl Senders<'_> {
     /// `POST /v1/senders/{id}/channels/{channel}/verification`: mails a code to the inbound address.
     pub async fn request_address_code(&self, caller: &Caller, sender: &str, channel: &str) -> Result<SentCodeView> {
         caller.require(Permission::SendersWrite)?;

@@ -4,9 +4,9 @@ use nuncio_domain::{ConnectionId, MessageId, Result, TenantId};
 
 use nuncio_store::Mailbox;
 
-use crate::base::Core;
+use super::Senders;
 
-impl Core {
+impl Senders<'_> {
     /// To which connection mail for an address (in small letters) comes; `None` where it comes to none, or its sender takes none.
     pub async fn find_mailbox(&self, address: &str) -> Result<Option<(TenantId, ConnectionId)>> {
         let found = self.inner.store.read().await?.find_mailbox(address).await?;

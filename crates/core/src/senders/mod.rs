@@ -22,3 +22,8 @@ pub use connections::PutConnection;
 pub use list::ListSenders;
 pub use mail_codes::{EnterCode, SentCodeView};
 pub use view::{ConnectionView, SenderView};
+
+crate::base::use_cases! {
+    /// Senders, their connections and mailboxes.
+    senders => Senders
+}

@@ -2,25 +2,26 @@
 
 use nuncio_domain::{Error, Permission, Result, SenderId, TenantId};
 
+use super::Senders;
 use super::change::WebhookFate;
 use super::command::UpdateSender;
 use super::view::SenderView;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 use crate::numbers::refuse_borne;
 use crate::webhooks::drop_waiting;
 
-impl Core {
+impl Senders<'_> {
     /// `PATCH /v1/senders/{id}`.
-    pub async fn update_sender(&self, caller: &Caller, id: &str, change: UpdateSender) -> Result<SenderView> {
+    pub async fn update(&self, caller: &Caller, id: &str, change: UpdateSender) -> Result<SenderView> {
         caller.require(Permission::SendersWrite)?;
         if change.webhook_url.is_some() || change.webhook_events.is_some() || change.webhook_active.is_some() {
             caller.require(Permission::WebhooksWrite)?;
         }
-        self.change_sender(caller.tenant, parse_id(id, "sender")?, change).await
+        self.change(caller.tenant, parse_id(id, "sender")?, change).await
     }
 
     /// Changes a sender; what is left out stays.
-    pub async fn change_sender(&self, tenant: TenantId, id: SenderId, change: UpdateSender) -> Result<SenderView> {
+    pub async fn change(&self, tenant: TenantId, id: SenderId, change: UpdateSender) -> Result<SenderView> {
         let mut tx = self.change_world(tenant).await?;
         let found = tx.find_senders(tenant, &[id]).await?.pop();
         let mut sender = found.ok_or_else(|| Error::not_found("sender"))?;
@@ -44,16 +45,16 @@ impl Core {
             WebhookFate::Stays => {}
             WebhookFate::Goes => drop(tx.delete_webhook(tenant, Some(id)).await?),
             WebhookFate::Changes(change) => {
-                let (webhook, new) = self.changed_webhook(tenant, Some(id), before, change)?;
+                let (webhook, new) = self.webhooks().changed(tenant, Some(id), before, change)?;
                 tx.put_webhook(tenant, &webhook).await?;
                 (secret, silent) = (new, !webhook.active);
             }
         }
-        let view = self.one_sender_view(&mut *tx, tenant, sender, secret).await?;
+        let view = self.one_view(&mut *tx, tenant, sender, secret).await?;
         if stays {
             self.commit_change(tenant, tx).await?;
         } else {
-            self.commit_webhooks(tenant, tx).await?;
+            self.webhooks().commit(tenant, tx).await?;
         }
         if silent {
             drop_waiting(self.store(), tenant, Some(id), self.ids().clock.now()).await?;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::Senders;
 use super::claims::InboundAddressView;
-use crate::base::Core;
 use crate::webhooks::WebhookView;
 
 /// A sender profile.
@@ -137,7 +137,7 @@ pub struct ConnectionView {
     pub updated_at: Timestamp,
 }
 
-impl Core {
+impl Senders<'_> {
     pub(crate) async fn connection_view(&self, tx: &mut dyn Tx, tenant: TenantId, connection: &Connection) -> Result<ConnectionView> {
         let inbound = tx.inbound_addresses(tenant, &[connection.id]).await?.pop();
         Ok(ConnectionView {
@@ -155,14 +155,14 @@ impl Core {
     }
 
     /// The view of a sender, with its webhook's secret if that was just made.
-    pub(super) async fn one_sender_view(
+    pub(super) async fn one_view(
         &self,
         tx: &mut dyn Tx,
         tenant: TenantId,
         sender: Sender,
         secret: Option<Redacted<String>>,
     ) -> Result<SenderView> {
-        let mut view = self.sender_views(tx, tenant, vec![sender]).await?.remove(0);
+        let mut view = self.views(tx, tenant, vec![sender]).await?.remove(0);
         if let Some(webhook) = &mut view.webhook {
             webhook.secret = secret;
         }
@@ -170,7 +170,7 @@ impl Core {
     }
 
     /// The views of senders, in the same order.
-    pub(super) async fn sender_views(&self, tx: &mut dyn Tx, tenant: TenantId, senders: Vec<Sender>) -> Result<Vec<SenderView>> {
+    pub(super) async fn views(&self, tx: &mut dyn Tx, tenant: TenantId, senders: Vec<Sender>) -> Result<Vec<SenderView>> {
         let ids: Vec<SenderId> = senders.iter().map(|sender| sender.id).collect();
         let mut connections = tx.connections_of_senders(tenant, &ids).await?;
         connections.sort_by_key(|connection| connection.channel.number());

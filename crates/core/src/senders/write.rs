@@ -4,11 +4,12 @@ use nuncio_domain::config::{Connection, Sender};
 use nuncio_domain::{Channel, Environment, Error, Redacted, Result, SenderId, TenantId};
 use nuncio_store::Tx;
 
-use crate::base::{Core, SIM};
+use super::Senders;
+use crate::base::SIM;
 
-impl Core {
+impl Senders<'_> {
     /// Writes a new sender; in the test world its every channel is simulated.
-    pub(crate) async fn write_sender(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
+    pub(crate) async fn write(&self, tx: &mut dyn Tx, tenant: TenantId, environment: Environment, sender: &Sender) -> Result<()> {
         tx.insert_sender(tenant, sender, sender.updated_at).await?;
         if environment == Environment::Test {
             for connection in self.simulated(tenant, sender.id)? {

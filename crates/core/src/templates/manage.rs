@@ -5,14 +5,15 @@ use nuncio_domain::template::{Content, Status, Template};
 use nuncio_domain::{Error, ErrorCode, Permission, Result, TemplateId, TenantId, limits};
 use nuncio_store::Operation;
 
+use super::Templates;
 use super::check;
 use super::command::{CreateTemplate, ListTemplates};
 use super::view::TemplateView;
-use crate::base::{Caller, Core, list, list::Listed, once, parse_id, rights};
+use crate::base::{Caller, list, list::Listed, once, parse_id, rights};
 
-impl Core {
+impl Templates<'_> {
     /// Makes a template. All faults are told at once.
-    pub async fn create_template(&self, caller: &Caller, mut command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
+    pub async fn create(&self, caller: &Caller, mut command: CreateTemplate, key: Option<String>) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
         let key = once::key(None, key.as_deref())?;
         let faults = check::check(&command);
@@ -53,13 +54,13 @@ impl Core {
     }
 
     /// One template.
-    pub async fn get_template(&self, caller: &Caller, id: &str) -> Result<TemplateView> {
+    pub async fn get(&self, caller: &Caller, id: &str) -> Result<TemplateView> {
         caller.require(Permission::TemplatesRead)?;
-        Ok(TemplateView::from(&self.find_template(caller.tenant, parse_id(id, "template")?).await?))
+        Ok(TemplateView::from(&self.find(caller.tenant, parse_id(id, "template")?).await?))
     }
 
     /// A page of templates.
-    pub async fn list_templates(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListTemplates) -> Result<Listed<TemplateView>> {
         caller.require(Permission::TemplatesRead)?;
         let mut errors = Vec::new();
         let part = list::asked!(asked, &mut errors);
@@ -69,7 +70,7 @@ impl Core {
     }
 
     /// Removes a template. What WhatsApp knows of it stays there.
-    pub async fn delete_template(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn delete(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Permission::TemplatesWrite)?;
         let id = parse_id(id, "template")?;
         let mut tx = self.inner.store.begin().await?;
@@ -78,7 +79,7 @@ impl Core {
         if deleted { Ok(()) } else { Err(Error::not_found("template")) }
     }
 
-    pub(crate) async fn find_template(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {
+    pub(crate) async fn find(&self, tenant: TenantId, id: TemplateId) -> Result<Template> {
         let found = self.inner.store.read().await?.find_template(tenant, id).await?;
         found.ok_or_else(|| Error::not_found("template"))
     }

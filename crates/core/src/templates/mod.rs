@@ -10,3 +10,8 @@ mod view;
 
 pub use command::{CreateTemplate, ListTemplates, SubmitTemplate, UpdateTemplate};
 pub use view::TemplateView;
+
+crate::base::use_cases! {
+    /// Templates.
+    templates => Templates
+}

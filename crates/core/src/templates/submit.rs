@@ -15,9 +15,10 @@ use nuncio_domain::{Channel, Error, ErrorCode, FieldError, Permission, Result, T
 use nuncio_store::{NewEvent, Occurrence, Store};
 use serde_json::{Map, Value};
 
+use super::Templates;
 use super::command::SubmitTemplate;
 use super::view::TemplateView;
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 
 /// When a template that was handed in is asked about first, and then again.
 const FIRST_LOOK: Duration = Duration::from_secs(60);
@@ -26,12 +27,12 @@ const NEXT_LOOK: Duration = Duration::from_secs(900);
 /// How often a change that lost a race is made again.
 const TRIES: usize = 5;
 
-impl Core {
+impl Templates<'_> {
     /// Hands a template in to the WhatsApp account of a sender.
-    pub async fn submit_template(&self, caller: &Caller, id: &str, command: SubmitTemplate) -> Result<TemplateView> {
+    pub async fn submit(&self, caller: &Caller, id: &str, command: SubmitTemplate) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
         let id = parse_id(id, "template")?;
-        let template = self.find_template(caller.tenant, id).await?;
+        let template = self.find(caller.tenant, id).await?;
         let world = self.world(caller.tenant).await?;
         let sender = command.sender_id.parse().ok().and_then(|id| world.sender(id)).ok_or_else(|| Error::not_found("sender"))?;
         let connection = world.connection(sender.id, Channel::Whatsapp).ok_or_else(|| {
@@ -39,7 +40,7 @@ impl Core {
             Error::new(ErrorCode::SenderNotConfigured, message)
         })?;
         check_name(&template)?;
-        self.template_api(caller.tenant, connection.id).await?;
+        self.open_api(caller.tenant, connection.id).await?;
         let now = self.ids().clock.now();
         let pending = change(&*self.inner.store, caller.tenant, id, now, |template| {
             if !matches!(template.status, Status::Draft | Status::Rejected) {
@@ -67,7 +68,7 @@ impl Core {
     }
 
     /// Looks after templates that wait for the provider.
-    pub async fn look_after_template(&self, template: &Template) -> Result<()> {
+    pub async fn look_after(&self, template: &Template) -> Result<()> {
         let now = self.ids().clock.now();
         let again = change(&*self.inner.store, template.tenant, template.id, now, |fresh| {
             let ours = fresh.due_at == template.due_at;
@@ -87,7 +88,7 @@ impl Core {
     /// The outer error is ours, the inner one the provider's. A refusal is the template's end, anything else may pass.
     async fn hand_in(&self, template: &Template) -> Result<Result<(), String>> {
         let Some(connection) = template.content.connection else { return Ok(Ok(())) };
-        let adapter = match self.template_api(template.tenant, connection).await {
+        let adapter = match self.open_api(template.tenant, connection).await {
             Ok(adapter) => adapter,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -103,7 +104,7 @@ impl Core {
             }
             Err(failure) if is_final(&failure) => {
                 let decision = Decision::Rejected { reason: failure.message };
-                self.template_decided(template.tenant, template.id, &decision).await?;
+                self.decided(template.tenant, template.id, &decision).await?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure.message)),
@@ -112,13 +113,13 @@ impl Core {
 
     async fn ask_about(&self, template: &Template) -> Result<Result<(), String>> {
         let Some(connection) = template.content.connection else { return Ok(Ok(())) };
-        let adapter = match self.template_api(template.tenant, connection).await {
+        let adapter = match self.open_api(template.tenant, connection).await {
             Ok(adapter) => adapter,
             Err(error) => return Ok(Err(error.to_string())),
         };
         match api(&adapter)?.status(template).await {
             Ok(decision) => {
-                self.template_decided(template.tenant, template.id, &decision).await?;
+                self.decided(template.tenant, template.id, &decision).await?;
                 Ok(Ok(()))
             }
             Err(failure) => Ok(Err(failure.message)),
@@ -126,7 +127,7 @@ impl Core {
     }
 
     /// The adapter of a connection that has templates of its own.
-    async fn template_api(&self, tenant: TenantId, id: nuncio_domain::ConnectionId) -> Result<Arc<dyn Adapter>> {
+    async fn open_api(&self, tenant: TenantId, id: nuncio_domain::ConnectionId) -> Result<Arc<dyn Adapter>> {
         let world = self.world(tenant).await?;
         let connection = world.connections.iter().find(|c| c.id == id).ok_or_else(|| Error::not_found("connection"))?;
         let account = Account::new(connection, tenant, self.open_secrets(tenant, connection)?);
@@ -155,9 +156,9 @@ fn is_final(failure: &Failure) -> bool {
     matches!(failure.code, Code::ContentRejected | Code::ProviderRejected)
 }
 
-impl Core {
+impl Templates<'_> {
     /// Writes what the provider decided. Nothing is written of a template that was deleted or withdrawn.
-    pub(crate) async fn template_decided(&self, tenant: TenantId, id: TemplateId, decision: &Decision) -> nuncio_store::Result<()> {
+    pub(crate) async fn decided(&self, tenant: TenantId, id: TemplateId, decision: &Decision) -> nuncio_store::Result<()> {
         let (store, now) = (&*self.inner.store, self.ids().clock.now());
         for _ in 0..TRIES {
             let mut tx = store.begin().await?;

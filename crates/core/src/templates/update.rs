@@ -3,22 +3,23 @@
 use nuncio_domain::template::{Content, Status, Template};
 use nuncio_domain::{Error, Permission, Result};
 
+use super::Templates;
 use super::command::{CreateTemplate, UpdateTemplate};
 use super::view::TemplateView;
 use super::{check, manage, submit};
-use crate::base::{Caller, Core, parse_id};
+use crate::base::{Caller, parse_id};
 
-impl Core {
+impl Templates<'_> {
     /// Changes what a template says. An approved one becomes a draft; messages are made from what was approved until WhatsApp approves the
     /// new version.
-    pub async fn update_template(&self, caller: &Caller, id: &str, command: UpdateTemplate) -> Result<TemplateView> {
+    pub async fn update(&self, caller: &Caller, id: &str, command: UpdateTemplate) -> Result<TemplateView> {
         caller.require(Permission::TemplatesWrite)?;
         let id = parse_id(id, "template")?;
         let now = self.ids().clock.now();
         let changed = submit::change(&*self.inner.store, caller.tenant, id, now, |template| edit(template, &command)).await?;
         match changed {
             Some(template) => Ok(TemplateView::from(&template)),
-            None => Ok(TemplateView::from(&self.find_template(caller.tenant, id).await?)),
+            None => Ok(TemplateView::from(&self.find(caller.tenant, id).await?)),
         }
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::Webhooks;
 use super::{changed, sign};
 use crate::base::{Caller, Core, parse_id};
 
@@ -94,16 +95,16 @@ pub(crate) struct WebhookChange {
     pub(crate) active: Option<bool>,
 }
 
-impl Core {
+impl Webhooks<'_> {
     /// `GET /v1/webhook`: the world's own.
-    pub async fn get_webhook(&self, caller: &Caller) -> Result<WebhookView> {
+    pub async fn get(&self, caller: &Caller) -> Result<WebhookView> {
         caller.require(Permission::WebhooksRead)?;
         let found = self.inner.store.read().await?.find_webhook(caller.tenant, None).await?;
         found.map(|webhook| WebhookView::new(&webhook, None)).ok_or_else(|| Error::not_found("webhook"))
     }
 
     /// `PUT /v1/webhook`: sets the world's own, and tells whether there was none.
-    pub async fn put_webhook(&self, caller: &Caller, put: PutWebhook) -> Result<(WebhookView, bool)> {
+    pub async fn put(&self, caller: &Caller, put: PutWebhook) -> Result<(WebhookView, bool)> {
         caller.require(Permission::WebhooksWrite)?;
         let mut errors = Vec::new();
         self.check_url("url", &put.url, &mut errors);
@@ -116,9 +117,9 @@ impl Core {
         let mut tx = self.change_world(caller.tenant).await?;
         let before = tx.find_webhook(caller.tenant, None).await?;
         let is_new = before.is_none();
-        let (webhook, secret) = self.changed_webhook(caller.tenant, None, before, change)?;
+        let (webhook, secret) = self.changed(caller.tenant, None, before, change)?;
         tx.put_webhook(caller.tenant, &webhook).await?;
-        self.commit_webhooks(caller.tenant, tx).await?;
+        self.commit(caller.tenant, tx).await?;
         if !webhook.active {
             drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?;
         }
@@ -126,31 +127,31 @@ impl Core {
     }
 
     /// `DELETE /v1/webhook`.
-    pub async fn delete_webhook(&self, caller: &Caller) -> Result<()> {
+    pub async fn delete(&self, caller: &Caller) -> Result<()> {
         caller.require(Permission::WebhooksWrite)?;
         let mut tx = self.change_world(caller.tenant).await?;
         if !tx.delete_webhook(caller.tenant, None).await? {
             return Err(Error::not_found("webhook"));
         }
-        self.commit_webhooks(caller.tenant, tx).await?;
+        self.commit(caller.tenant, tx).await?;
         Ok(drop_waiting(self.store(), caller.tenant, None, self.ids().clock.now()).await?)
     }
 
     /// `POST /v1/webhook/secret`: a new signing secret for the world's webhook.
-    pub async fn rotate_webhook_secret(&self, caller: &Caller, expire: ExpireOld) -> Result<Redacted<String>> {
+    pub async fn rotate_secret(&self, caller: &Caller, expire: ExpireOld) -> Result<Redacted<String>> {
         caller.require(Permission::WebhooksWrite)?;
         self.rotate(caller.tenant, None, expire).await
     }
 
     /// `POST /v1/senders/{id}/webhook/secret`: a new signing secret for a sender's webhook.
-    pub async fn rotate_sender_webhook_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
+    pub async fn rotate_sender_secret(&self, caller: &Caller, sender: &str, expire: ExpireOld) -> Result<Redacted<String>> {
         caller.require(Permission::SendersWrite)?;
         caller.require(Permission::WebhooksWrite)?;
         self.rotate(caller.tenant, Some(parse_id(sender, "sender")?), expire).await
     }
 
     /// Commits a change of a world's webhooks.
-    pub(crate) async fn commit_webhooks(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
+    pub(crate) async fn commit(&self, tenant: TenantId, mut tx: Box<dyn Tx>) -> Result<()> {
         changed(&mut *tx, tenant).await?;
         self.commit_change(tenant, tx).await?;
         self.inner.dispatch.logs().webhooks_changed();
@@ -171,12 +172,12 @@ impl Core {
         webhook.previous_until = secrets.previous.as_ref().map(|_| now.plus(limits::SECRET_OVERLAP));
         webhook.updated_at = now;
         tx.put_webhook(tenant, &webhook).await?;
-        self.commit_webhooks(tenant, tx).await?;
+        self.commit(tenant, tx).await?;
         Ok(Redacted::new(secrets.current))
     }
 
     /// `before` with the change made to it, or a new webhook with its secret. The change was checked, and has a URL if there is no `before`.
-    pub(crate) fn changed_webhook(
+    pub(crate) fn changed(
         &self,
         tenant: TenantId,
         sender: Option<SenderId>,
@@ -188,7 +189,7 @@ impl Core {
             Some(webhook) => (webhook, None),
             None => {
                 let secrets = Secrets { current: self.new_secret(), previous: None };
-                (self.new_webhook(sender, secrets.seal(self, tenant, sender)?, now), Some(Redacted::new(secrets.current)))
+                (self.build(sender, secrets.seal(self, tenant, sender)?, now), Some(Redacted::new(secrets.current)))
             }
         };
         if let Some(url) = change.url.filter(|url| *url != webhook.url) {
@@ -208,7 +209,7 @@ impl Core {
         Ok((webhook, secret))
     }
 
-    fn new_webhook(&self, sender: Option<SenderId>, sealed: Redacted<Vec<u8>>, now: Timestamp) -> Webhook {
+    fn build(&self, sender: Option<SenderId>, sealed: Redacted<Vec<u8>>, now: Timestamp) -> Webhook {
         Webhook {
             sender,
             url: String::new(),

@@ -14,8 +14,9 @@ use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::Webhooks;
 use crate::base::list::{Listed, asked, words};
-use crate::base::{Caller, Core, list, parse_id};
+use crate::base::{Caller, list, parse_id};
 use crate::webhooks::events::Event;
 
 /// An event on its way to a webhook.
@@ -180,7 +181,7 @@ pub struct ListDeliveries {
     pub cursor: Option<String>,
 }
 
-impl Core {
+impl Webhooks<'_> {
     /// `GET /v1/webhooks/deliveries`.
     pub async fn list_deliveries(&self, caller: &Caller, asked: &ListDeliveries) -> Result<Listed<DeliveryView>> {
         caller.require(Permission::WebhooksRead)?;
@@ -222,7 +223,7 @@ impl Core {
 
     /// `POST /v1/senders/{id}/webhook/test` and, without a sender, `POST /v1/webhook/test`: has `webhook.test` posted to the sender's webhook,
     /// or to the world's own. Returns the event and its delivery.
-    pub async fn test_webhook(&self, caller: &Caller, sender: Option<&str>) -> Result<(EventId, DeliveryId)> {
+    pub async fn test(&self, caller: &Caller, sender: Option<&str>) -> Result<(EventId, DeliveryId)> {
         caller.require(Permission::WebhooksWrite)?;
         let sender: Option<SenderId> = sender.map(|id| parse_id(id, "sender")).transpose()?;
         let world = self.world(caller.tenant).await?;

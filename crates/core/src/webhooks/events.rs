@@ -17,9 +17,10 @@ use sha2::{Digest as _, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::Events;
+use crate::base::Caller;
 use crate::base::list::{Listed, asked, words};
 use crate::base::rights::{Resource, id_and_status};
-use crate::base::{Caller, Core};
 use crate::messages::MessageView;
 use crate::webhooks::asked_resource;
 
@@ -312,9 +313,9 @@ const SKEW: Duration = Duration::from_secs(60);
 /// Rows of the log that are read at once for a list with filters.
 const ROWS: u32 = 500;
 
-impl Core {
+impl Events<'_> {
     /// `GET /v1/events`: a page, newest first.
-    pub async fn list_events(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
+    pub async fn list(&self, caller: &Caller, asked: &ListEvents) -> nuncio_domain::Result<Listed<EventView>> {
         caller.require(Permission::MessagesRead)?;
         let mut errors = Vec::new();
         let part = asked!(asked, &mut errors);
@@ -376,18 +377,18 @@ impl Core {
 
     /// Whether a caller who follows the log may go on: the key holds, and this node is not about to stop.
     pub async fn may_follow(&self, caller: &Caller) -> bool {
-        !self.inner.closing.load(Ordering::Relaxed) && self.inner.dispatch.accepting().is_some() && self.is_valid(caller).await
+        !self.inner.closing.load(Ordering::Relaxed) && self.inner.dispatch.accepting().is_some() && self.keys().is_valid(caller).await
     }
 
     /// Where the log of the caller's world ends now.
-    pub async fn end_of_events(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
+    pub async fn end(&self, caller: &Caller) -> nuncio_domain::Result<Seen> {
         caller.require(Permission::MessagesRead)?;
         let position = self.inner.store.read().await?.log_end(caller.tenant).await?;
         Ok(Seen { position, shown: ALL })
     }
 
-    /// What a token of [`Self::events_after`] names.
-    pub fn seen_events(&self, caller: &Caller, token: &str) -> nuncio_domain::Result<Seen> {
+    /// What a token of [`Self::after`] names.
+    pub fn seen(&self, caller: &Caller, token: &str) -> nuncio_domain::Result<Seen> {
         caller.require(Permission::MessagesRead)?;
         let wrong = |_| nuncio_domain::Error::field("header.Last-Event-ID", "is not the id of an event of this stream");
         let (position, shown) = read_place(self.cursors().read(caller.tenant, STREAM, token).map_err(wrong)?);
@@ -395,7 +396,7 @@ impl Core {
     }
 
     /// The next events of the caller's world that are wanted, in order, each with the token that names it as the last one seen; and what is seen then.
-    pub async fn events_after(
+    pub async fn after(
         &self,
         caller: &Caller,
         filter: &EventFilter,

@@ -12,3 +12,13 @@ pub(crate) use deliveries::asked_resource;
 pub use deliveries::{DeliveryView, ListDeliveries, delivery_id};
 pub use sign::{Signature, sign};
 pub use targets::{Target, Targets, changed};
+
+crate::base::use_cases! {
+    /// Webhooks and their deliveries.
+    webhooks => Webhooks
+}
+
+crate::base::use_cases! {
+    /// The event log.
+    events => Events
+}

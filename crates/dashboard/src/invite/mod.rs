@@ -32,7 +32,7 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
     let token = readable(token);
     // A HEAD request asks without anybody looking.
     let opened = request.method() == Method::GET;
-    let mut guest = match app.core.guest(&token, opened).await {
+    let mut guest = match app.core.invitations().guest(&token, opened).await {
         Ok(guest) => guest,
         Err(error) => return refuse(&app, &request, &error),
     };
@@ -45,12 +45,12 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
 /// Takes a step, and leads back to the page: reloading it repeats nothing.
 pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
     let token = readable(token);
-    let guest = match app.core.guest(&token, false).await {
+    let guest = match app.core.invitations().guest(&token, false).await {
         Ok(guest) => guest,
         Err(error) => return refuse(&app, &request, &error),
     };
     let form = match Form::read(request).await {
-        Ok(form) if app.core.is_form_key(&token, &form.get("key")) => form,
+        Ok(form) if app.core.invitations().is_form_key(&token, &form.get("key")) => form,
         Ok(_) => return page(StatusCode::FORBIDDEN, pages::foreign_form()),
         Err(status) => return page(status, pages::foreign_form()),
     };
@@ -65,14 +65,14 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
 
 async fn take_step(core: &Core, token: &str, form: &Form) -> Result<(), Error> {
     match form.get("step").as_str() {
-        "begin" => core.begin_invitation(token).await,
+        "begin" => core.invitations().begin(token).await,
         "details" => {
             let details = Details { name: form.get("name"), email: form.get("email"), phone: form.get("phone") };
-            core.give_details(token, details).await
+            core.invitations().give_details(token, details).await
         }
-        "resend" => core.resend_code(token).await,
-        "code" => core.enter_code(token, &form.get("code")).await,
-        "finish" => core.finish_invitation(token, form.get("agree") == "yes").await.map(drop),
+        "resend" => core.invitations().resend_code(token).await,
+        "code" => core.invitations().enter_code(token, &form.get("code")).await,
+        "finish" => core.invitations().finish(token, form.get("agree") == "yes").await.map(drop),
         _ => Ok(()), // no form of ours; the page shows what there is to do
     }
 }

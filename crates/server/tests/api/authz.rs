@@ -208,7 +208,7 @@ pub(crate) async fn stock(app: &TestApp) -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let phone_number = format!("+34610{:06}", NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     let number = ImportedNumber { phone_number: phone_number.clone(), capabilities: "sms".to_owned(), ..ImportedNumber::default() };
-    app.node.core.import_numbers(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
+    app.node.core.numbers().import(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
     phone_number
 }
 
@@ -254,7 +254,7 @@ async fn without_a_good_key_nothing_is_told() {
     let revoked = app.key(Environment::Test, &[]).await;
     let hash = nuncio_domain::key::hash(&revoked);
     let id = app.store().read().await.expect("a reader").find_key(&hash).await.expect("a look").expect("the key").0.id;
-    app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
+    app.node.core.keys().revoke(app.tenant(), id).await.expect("revoked");
     let fixtures = fixtures(&app).await;
     for row in ROWS {
         app.clock.advance(std::time::Duration::from_secs(60)); // failed authentications have a limit of their own
@@ -303,8 +303,9 @@ async fn each_operation_needs_its_permission() {
 async fn what_belongs_to_another_world_is_not_found() {
     let app = TestApp::start().await;
     let fixtures = fixtures(&app).await;
-    let other = app.node.core.create_project("other").await.expect("a project");
-    let foreign = app.node.core.create_key(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL).await.expect("a key");
+    let other = app.node.core.projects().create("other").await.expect("a project");
+    let foreign =
+        app.node.core.keys().create(other.test, Environment::Test, "foreign", nuncio_domain::Permissions::ALL).await.expect("a key");
     for row in ROWS.iter().filter(|r| r.path.contains('{')) {
         for key in [app.live_key.as_str(), foreign.secret.expose().as_str()] {
             let (status, body) = call(&app, row, &fixtures, Some(key)).await;

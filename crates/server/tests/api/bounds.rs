@@ -140,7 +140,7 @@ async fn a_contact_has_a_bounded_number_of_channels() {
 #[tokio::test]
 async fn streams_end_before_the_node_does() {
     let app = TestApp::start().await;
-    app.node.core.end_streams();
+    app.node.core.events().end_streams();
     let auth = format!("Bearer {}", app.test_key);
     let headers = [("authorization", auth.as_str()), ("accept", "text/event-stream")];
     let stream = app.send("GET", "/v1/events", &headers, None);
@@ -152,7 +152,7 @@ async fn streams_end_before_the_node_does() {
 async fn keys_that_are_not_those_of_the_database_are_refused() {
     for backend in Backend::all() {
         let app = TestApp::on(backend).await;
-        app.node.core.check_keys().await.expect("the same keys");
+        app.node.core.projects().check_keys().await.expect("the same keys");
         let mut tx = app.store().begin().await.expect("a transaction");
         assert!(!tx.check_key(b"another").await.expect("compared"), "the worlds of a new project have their check already");
     }
@@ -217,7 +217,7 @@ async fn ids_of_another_world_in_a_body_are_of_nothing() {
     let template = live("/v1/templates", json!({"name": "t", "language": "en", "body": "x"})).await["id"].clone();
     let contact = live("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+34600111222"}]})).await["id"].clone();
     let stock = ImportedNumber { phone_number: "+34610000001".to_owned(), capabilities: "sms".to_owned(), ..ImportedNumber::default() };
-    app.node.core.import_numbers(app.project.live, &[stock], |_| String::new()).await.expect("a good number");
+    app.node.core.numbers().import(app.project.live, &[stock], |_| String::new()).await.expect("a good number");
     let number = live("/v1/phone-numbers", json!({"phoneNumber": "+34610000001"})).await["phoneNumber"]["id"].clone();
 
     let own = async |path: &str, body: Value| app.post(path, body).await.expect(201).json();

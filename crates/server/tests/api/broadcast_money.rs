@@ -18,18 +18,18 @@ const SPAIN: i64 = 35_000;
 /// A world with prices in which nothing is spent beyond `micros`.
 async fn funded(backend: Backend, micros: i64) -> TestApp {
     let app = with_prices(backend).await;
-    app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
+    app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
     deposit(&app, micros).await;
     app
 }
 
 async fn deposit(app: &TestApp, micros: i64) {
-    app.node.core.add_money(app.tenant(), Micros(micros), None).await.expect("a deposit");
+    app.node.core.billing().add_money(app.tenant(), Micros(micros), None).await.expect("a deposit");
 }
 
 async fn price(app: &TestApp, provider: &str) {
     let csv = format!("channel,country,unit,provider,fee\nsms,*,segment,{provider},0\n");
-    app.node.core.import_prices(Some(app.project.id), &csv, true).await.expect("prices");
+    app.node.core.billing().import_prices(Some(app.project.id), &csv, true).await.expect("prices");
 }
 
 async fn ready(app: &TestApp, count: usize) -> String {
@@ -85,7 +85,7 @@ async fn a_broadcast_is_estimated_set_aside_and_paid() {
 #[tokio::test]
 async fn without_prices_a_broadcast_costs_nothing() {
     let app = TestApp::start().await;
-    app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
+    app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
     let id = ready(&app, 3).await;
     let sent = act(&app, &id, "send").await.expect(202).json()["broadcast"].clone();
     assert_eq!(costs(&sent), (None, 0.0, 0.0));
@@ -180,8 +180,9 @@ async fn a_rejected_broadcast_gives_back_and_sets_aside_anew() {
         assert_eq!(costs(&act(&app, &id, "retry-review").await.expect(200).json()["broadcast"]).1, 0.07);
         app.drain().await;
         assert_eq!(costs(&act(&app, &id, "escalate").await.expect(200).json()["broadcast"]).1, 0.0);
-        let decide = |approve| app.node.core.decide_review(app.tenant(), &id, approve, None);
-        app.node.core.add_money(app.tenant(), Micros(-1), None).await.expect("taken out");
+        let broadcasts = app.node.core.broadcasts();
+        let decide = |approve| broadcasts.decide_review(app.tenant(), &id, approve, None);
+        app.node.core.billing().add_money(app.tenant(), Micros(-1), None).await.expect("taken out");
         assert_eq!(decide(true).await.expect_err("too little").code().as_str(), "insufficient_balance");
         assert_eq!(status(&app, &id).await, "escalated");
         deposit(&app, 1).await;
@@ -414,7 +415,7 @@ async fn the_books_are_even_whatever_becomes_of_broadcasts() {
         for id in &ids {
             act(&app, id, "resume").await;
             if status(&app, id).await == "escalated" {
-                drop(app.node.core.decide_review(app.tenant(), id, dice(2) == 0, None).await);
+                drop(app.node.core.broadcasts().decide_review(app.tenant(), id, dice(2) == 0, None).await);
             }
         }
         deposit(&app, 500_000_000).await;

@@ -25,8 +25,8 @@ async fn throttle(app: &TestApp, messages_per_second: f64, burst: u32) {
 /// A world with prices, whose sender is throttled, and a broadcast that goes out there.
 async fn throttled(backend: Backend) -> (TestApp, String) {
     let app = with_prices(backend).await;
-    app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
-    app.node.core.add_money(app.tenant(), Micros(WHOLE as i64 * SPAIN), None).await.expect("a deposit");
+    app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
+    app.node.core.billing().add_money(app.tenant(), Micros(WHOLE as i64 * SPAIN), None).await.expect("a deposit");
     throttle(&app, 10.0, 10).await;
     let id = text(&app).await;
     add(&app, &id, phones(WHOLE)).await;
@@ -217,7 +217,7 @@ async fn a_pause_leaves_the_throttle_to_others() {
     let (app, id) = throttled(Backend::Sqlite).await;
     let other = text(&app).await;
     add(&app, &other, (0..10).map(|n| format!("+3461000000{n}"))).await;
-    app.node.core.add_money(app.tenant(), Micros(10 * SPAIN), None).await.expect("a deposit");
+    app.node.core.billing().add_money(app.tenant(), Micros(10 * SPAIN), None).await.expect("a deposit");
     act(&app, &id, "pause").await.expect(200);
     act(&app, &other, "send").await.expect(202);
     app.drain().await;

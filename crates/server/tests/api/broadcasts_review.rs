@@ -96,9 +96,9 @@ async fn what_an_operator_refuses_is_over() {
     app.drain().await;
     act(&app, &id, "escalate").await.expect(200);
     let core = &app.node.core;
-    assert!(core.decide_review(app.project.live, &id, false, None).await.is_err(), "another world");
-    assert_eq!(core.decide_review(app.tenant(), &id, false, Some("no")).await.expect("refused").status, "rejected_final");
-    assert!(core.decide_review(app.tenant(), &id, true, None).await.is_err());
+    assert!(core.broadcasts().decide_review(app.project.live, &id, false, None).await.is_err(), "another world");
+    assert_eq!(core.broadcasts().decide_review(app.tenant(), &id, false, Some("no")).await.expect("refused").status, "rejected_final");
+    assert!(core.broadcasts().decide_review(app.tenant(), &id, true, None).await.is_err());
     for verb in ["send", "cancel", "escalate", "retry-review", "resume"] {
         act(&app, &id, verb).await.expect(400);
     }

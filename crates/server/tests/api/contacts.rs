@@ -417,7 +417,7 @@ async fn what_is_accepted_while_its_recipient_goes_is_erased_after() {
         let mut tx = app.store().begin().await.expect("a transaction");
         tx.insert_erasure(&erasure, app.node.core.ids().clock.now()).await.expect("noted");
         tx.commit().await.expect("written");
-        let sweep = async || app.node.core.finish_erasures().await.expect("a sweep");
+        let sweep = async || app.node.core.contacts().finish_erasures().await.expect("a sweep");
         sweep().await;
         assert_eq!(app.message(&sent).await["text"], "secret", "too early to be sure");
         app.clock.advance(Duration::from_secs(61));

@@ -358,15 +358,15 @@ async fn who_has_no_guesses_left_does_not_reach_the_database() {
         app.get("/v1/me").await.expect(200);
         let everything = nuncio_domain::Permissions::parse(std::iter::empty()).expect("permissions");
         let elsewhere = app.another_node().await.core;
-        let made = elsewhere.create_key(app.tenant(), nuncio_domain::Environment::Test, "a key", everything).await.expect("a key");
+        let made = elsewhere.keys().create(app.tenant(), nuncio_domain::Environment::Test, "a key", everything).await.expect("a key");
         let fresh = made.secret.expose().clone();
         app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(429);
         app.clock.advance(Duration::from_secs(1));
         app.send("GET", "/v1/me", &[("authorization", &format!("Bearer {fresh}"))], None).await.expect(200);
         // One that was revoked is a guess like any other.
-        let id = app.node.core.authenticate(&fresh).await.expect("a caller").key;
-        app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
-        assert!(!app.node.core.knows_key(&fresh));
+        let id = app.node.core.keys().authenticate(&fresh).await.expect("a caller").key;
+        app.node.core.keys().revoke(app.tenant(), id).await.expect("revoked");
+        assert!(!app.node.core.keys().knows(&fresh));
     }
 }
 

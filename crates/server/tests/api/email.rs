@@ -293,7 +293,7 @@ async fn complaints_suppress_whom_they_are_from() {
     let check = {
         let world = house.app.node.core.world(house.app.project.live).await.expect("the live world");
         let connection = world.connections.iter().find(|c| c.kind == "smtp").expect("the connection").clone();
-        house.app.node.core.check_connection(house.app.project.live, &connection).await.expect("checked")
+        house.app.node.core.senders().check_connection(house.app.project.live, &connection).await.expect("checked")
     };
     assert!(check.as_ref().is_ok_and(|text| text.contains(&format!("complaints (feedback loops) belong to {feedback}"))), "{check:?}");
 }

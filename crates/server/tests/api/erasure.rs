@@ -79,7 +79,7 @@ async fn nothing_tells_of_who_was_erased() {
 
         app.request("DELETE", &format!("/v1/contacts/{}", contact.as_str().expect("an id")), None).await.expect(204);
         app.advance(Duration::from_secs(61)).await;
-        app.node.core.finish_erasures().await.expect("a sweep");
+        app.node.core.contacts().finish_erasures().await.expect("a sweep");
         for trace in [&NUMBER[1..], MAIL, "699123456", NAME] {
             assert_eq!(app.holders(trace).await, [""; 0], "{trace}");
         }

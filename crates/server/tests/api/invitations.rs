@@ -237,7 +237,8 @@ async fn of_two_nodes_one_tells_of_the_end() {
         app.clock.advance(DAY);
         // All nodes saw that it had ended; the others come when it was told.
         let id = made["id"].as_str().and_then(|id| id.parse().ok()).expect("an id");
-        let expire = || app.node.core.expire_invitation(app.tenant(), id);
+        let invitations = app.node.core.invitations();
+        let expire = || invitations.expire(app.tenant(), id);
         assert!(at_once(vec![expire(), expire(), expire()]).await.into_iter().all(|done| done.is_ok()));
         assert_eq!(events(&app, &made).await.0.len(), 1);
     }

@@ -78,8 +78,8 @@ impl Town {
         let house = House::with(backend, relay().await, config).await;
         let first = Tenant { project: house.app.project.clone(), key: house.app.live_key.clone(), sender: String::new() };
         let core = &house.app.node.core;
-        let project = core.create_project("owner").await.expect("a project");
-        let key = core.create_key(project.live, Environment::Live, "owner", Permissions::ALL).await.expect("a key");
+        let project = core.projects().create("owner").await.expect("a project");
+        let key = core.keys().create(project.live, Environment::Live, "owner", Permissions::ALL).await.expect("a key");
         let owner = Tenant { project, key: key.secret.expose().clone(), sender: String::new() };
         let mut town = Self { house, first, owner };
         let sender = town.new_sender(&town.first).await;
@@ -148,7 +148,7 @@ async fn naming_an_address_is_no_claim() {
         let (status, made) = town.put(first, &first.sender, &format!("Support <{ADDRESS}>")).await;
         assert_eq!((status, &made["inboundAddress"]), (201, &json!({"address": ADDRESS, "status": "pending"})), "{made}");
         assert_eq!(town.state(first).await, "pending");
-        town.house.app.node.core.claim_mailboxes().await.expect("a start of the server changes nothing");
+        town.house.app.node.core.senders().claim_mailboxes().await.expect("a start of the server changes nothing");
         assert!(town.house.bring("ada@other.example", ADDRESS, LETTER).await.starts_with("550 5.1.1"));
 
         // A domain is given exactly, and the first environment hears that it is too late.
@@ -368,6 +368,6 @@ async fn a_connection_that_the_operator_sets_up_has_its_address_at_once() {
     assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("pending", "verified"));
     // When it is given up, a start of the server finds the other one.
     town.command(&owner.project, set(owner, "else@victim.example")).await.expect("set up");
-    town.house.app.node.core.claim_mailboxes().await.expect("a start");
+    town.house.app.node.core.senders().claim_mailboxes().await.expect("a start");
     assert_eq!((town.state(first).await.as_str(), town.state(owner).await.as_str()), ("verified", "verified"));
 }

@@ -157,7 +157,7 @@ async fn routing_and_attempts_explain_the_way() {
     app.drain().await;
     assert_snapshot!(crate::pretty(&app.message(&id).await["attempts"]));
     let prices = "channel,country,unit,provider,fee\nsms,*,segment,0.05,0\nwhatsapp,*,message,0.02,0\n";
-    app.node.core.import_prices(None, prices, true).await.expect("good prices");
+    app.node.core.billing().import_prices(None, prices, true).await.expect("good prices");
     // Of no range that is assigned: worth a warning, and no reason to refuse it.
     let chosen = app.send_message(json!({"to": "+34100000000", "text": "x"})).await;
     assert_snapshot!(crate::pretty(&app.message(&chosen).await["routing"]));

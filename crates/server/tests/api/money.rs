@@ -22,7 +22,7 @@ const PRICES: &str = "channel,country,unit,provider,fee,effective_from\n\
 
 pub(crate) async fn with_prices(backend: Backend) -> TestApp {
     let app = TestApp::on(backend).await;
-    assert_eq!(app.node.core.import_prices(None, PRICES, false).await.expect("good prices"), 6);
+    assert_eq!(app.node.core.billing().import_prices(None, PRICES, false).await.expect("good prices"), 6);
     app
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn accounts(app: &TestApp) -> Balance {
 #[tokio::test]
 async fn without_prices_nothing_costs_anything() {
     let app = TestApp::start().await;
-    app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
+    app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
     let id = app.send_message(json!({"to": "+34600111222", "text": "hello"})).await;
     app.drain().await;
     let message = app.message(&id).await;
@@ -57,7 +57,7 @@ async fn without_prices_nothing_costs_anything() {
 async fn a_message_is_estimated_reserved_and_settled() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;
-        app.node.core.add_money(app.tenant(), Micros(1_000_000), None).await.expect("a deposit");
+        app.node.core.billing().add_money(app.tenant(), Micros(1_000_000), None).await.expect("a deposit");
         let body = json!({"to": "+34600111222", "text": "ж".repeat(71), "scheduledAt": "2026-01-01T01:00:00Z"});
         let answer = app.post("/v1/messages", body).await.expect(202).json();
         assert_eq!((&answer["message"]["segments"], answer["message"].get("cost")), (&json!(2), None));
@@ -114,9 +114,9 @@ async fn what_fails_costs_nothing_and_a_fallback_only_what_arrives() {
 async fn beyond_the_limit_is_402_and_uses_up_no_key() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;
-        app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
-        app.node.core.add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("a deposit");
-        let (done, _) = app.node.core.add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("an answer");
+        app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
+        app.node.core.billing().add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("a deposit");
+        let (done, _) = app.node.core.billing().add_money(app.tenant(), Micros(80_000), Some("receipt 1")).await.expect("an answer");
         assert!(!done, "the same deposit twice");
         // Nothing is under way before its time: what is reserved stays reserved.
         let body = |key: &str| json!({"to": "+34600111222", "text": "x", "idempotencyKey": key, "scheduledAt": "2026-01-01T01:00:00Z"});
@@ -130,20 +130,20 @@ async fn beyond_the_limit_is_402_and_uses_up_no_key() {
         app.post("/v1/messages", body("a")).await.expect(409);
         app.advance(Duration::from_secs(3_600)).await;
         app.post("/v1/messages", body("c")).await.expect(402);
-        app.node.core.add_money(app.tenant(), Micros(25_000), None).await.expect("a deposit");
+        app.node.core.billing().add_money(app.tenant(), Micros(25_000), None).await.expect("a deposit");
         let id = app.send_message(body("c")).await;
         app.drain().await;
         app.advance(Duration::from_secs(1)).await;
         assert_eq!(app.message(&id).await["costTotal"], json!(0.035));
         let left = accounts(&app).await;
         assert_eq!((left.available, left.reserved, left.spent), (Micros(0), Micros(0), Micros(105_000)));
-        let error = app.node.core.add_money(app.tenant(), Micros(-1), None).await.expect_err("there is nothing left to take out");
+        let error = app.node.core.billing().add_money(app.tenant(), Micros(-1), None).await.expect_err("there is nothing left to take out");
         assert_eq!(error.code().as_str(), "insufficient_balance");
         // The live world's money is its own.
         let live = [("authorization", format!("Bearer {}", app.live_key))];
         let live: Vec<_> = live.iter().map(|(n, v)| (*n, v.as_str())).collect();
         assert_eq!(app.send("GET", "/v1/balance", &live, None).await.expect(200).json()["totalSpent"], json!(0));
-        app.node.core.limit_balance(app.tenant(), false).await.expect("no limit");
+        app.node.core.billing().limit_balance(app.tenant(), false).await.expect("no limit");
         app.send_message(body("d")).await;
         app.drain().await;
         assert_eq!(balance(&app).await["available"], json!(-0.035));
@@ -187,8 +187,8 @@ async fn futures_join<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> 
 async fn money_adds_up_whatever_happens() {
     for backend in Backend::all() {
         let mut app = with_prices(backend).await;
-        app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
-        app.node.core.add_money(app.tenant(), Micros(2_000_000), None).await.expect("a deposit");
+        app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
+        app.node.core.billing().add_money(app.tenant(), Micros(2_000_000), None).await.expect("a deposit");
         let mut ids = Vec::new();
         let mut seed = 12_345_u64;
         let mut refused = 0;
@@ -277,6 +277,7 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     app.node
         .core
+        .billing()
         .import_prices(Some(app.project.id), "channel,country,unit,provider,fee\nsms,*,message,0.5,0\n", false)
         .await
         .expect("prices");
@@ -284,11 +285,12 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     app.drain().await;
     assert_eq!(app.message(&id).await["costTotal"], json!(0.035), "what was promised holds");
     assert_eq!(app.message(&next).await["costTotal"], json!(0.5), "the project's own price goes first");
-    let other = app.node.core.create_project("other").await.expect("a project");
-    assert_eq!(app.node.core.list_prices(Some(other.id)).await.expect("a list"), []);
+    let other = app.node.core.projects().create("other").await.expect("a project");
+    assert_eq!(app.node.core.billing().list_prices(Some(other.id)).await.expect("a list"), []);
     // A date that is still to come.
     app.node
         .core
+        .billing()
         .import_prices(Some(app.project.id), "channel,country,unit,provider,fee,effective_from\nsms,*,message,1,0,2026-01-03\n", false)
         .await
         .expect("prices");
@@ -298,10 +300,15 @@ async fn prices_change_for_what_is_accepted_afterwards() {
     let after = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     app.drain().await;
     assert_eq!((&app.message(&before).await["costTotal"], &app.message(&after).await["costTotal"]), (&json!(0.5), &json!(1)));
-    let error = app.node.core.import_prices(None, "channel,country,unit,provider,fee\nfax,*,message,1,0\nsms,es,message,1,0\n", true).await;
+    let error = app
+        .node
+        .core
+        .billing()
+        .import_prices(None, "channel,country,unit,provider,fee\nfax,*,message,1,0\nsms,es,message,1,0\n", true)
+        .await;
     let faults = error.expect_err("two bad lines").details()["errors"].clone();
     assert_eq!(faults.as_array().map(Vec::len), Some(2), "{faults}");
-    assert_eq!(app.node.core.list_prices(None).await.expect("a list").len(), 6, "nothing of a bad file is taken over");
+    assert_eq!(app.node.core.billing().list_prices(None).await.expect("a list").len(), 6, "nothing of a bad file is taken over");
 }
 
 // holds: messages.dry_run, messages.segments
@@ -371,8 +378,8 @@ async fn a_sender_spends_no_more_than_its_daily_limit() {
 async fn an_answer_to_stop_costs_what_a_message_costs_and_is_never_refused() {
     for backend in Backend::all() {
         let app = with_prices(backend).await;
-        app.node.core.limit_balance(app.tenant(), true).await.expect("a limit");
-        app.node.core.add_money(app.tenant(), Micros(40_000), None).await.expect("a deposit");
+        app.node.core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
+        app.node.core.billing().add_money(app.tenant(), Micros(40_000), None).await.expect("a deposit");
         write(&app, Channel::Sms, "+34600111222", "STOP", None).await;
         let answer = outbound(&app).await.remove(0);
         assert_eq!((answer.state.detail.segments, app.message(&answer.id.to_string()).await["costTotal"].clone()), (Some(1), json!(0.035)));

@@ -49,7 +49,7 @@ async fn stock(app: &TestApp, phone_number: &str, monthly_price: &str) {
         upfront_cost: "1".to_owned(),
         ..ImportedNumber::default()
     };
-    app.node.core.import_numbers(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
+    app.node.core.numbers().import(app.tenant(), &[number], |_| String::new()).await.expect("a good number");
 }
 
 fn paths(answer: &Answer) -> Vec<String> {
@@ -304,11 +304,11 @@ async fn what_is_not_paid_is_suspended_until_it_is() {
         let app = TestApp::on(backend).await;
         let core = app.node.core.clone();
         stock(&app, "+14155550123", "1.5").await;
-        core.limit_balance(app.tenant(), true).await.expect("a limit");
+        core.billing().limit_balance(app.tenant(), true).await.expect("a limit");
         let body = json!({"phoneNumber": "+14155550123"});
         let refused = app.post("/v1/phone-numbers", body).await.expect(402).json();
         assert_eq!((&refused["code"], &refused["details"]["required"]), (&json!("insufficient_balance"), &json!(2.5)));
-        core.add_money(app.tenant(), Micros(4_500_000), None).await.expect("a deposit");
+        core.billing().add_money(app.tenant(), Micros(4_500_000), None).await.expect("a deposit");
         let number = acquire(&app, "+14155550123").await;
         let balance = async || app.get("/v1/balance").await.expect(200).json();
         assert_eq!((&balance().await["available"], &balance().await["totalSpent"]), (&json!(2), &json!(2.5)));
@@ -318,13 +318,13 @@ async fn what_is_not_paid_is_suspended_until_it_is() {
         let unpaid = get(&app, &number).await;
         assert_eq!((&unpaid["status"], &unpaid["nextRenewalDate"]), (&json!("suspended"), &json!("2026-03-02T00:00:00.000Z")));
         assert_eq!(balance().await["available"], 0.5, "nothing was taken");
-        core.add_money(app.tenant(), Micros(1_500_000), None).await.expect("a deposit");
+        core.billing().add_money(app.tenant(), Micros(1_500_000), None).await.expect("a deposit");
         app.advance(DAY).await;
         let paid = get(&app, &number).await;
         assert_eq!((&paid["status"], &paid["nextRenewalDate"]), (&json!("active"), &json!("2026-04-01T00:00:00.000Z")));
         assert_eq!(balance().await, json!({"balance": 0.5, "reserved": 0, "available": 0.5, "currency": "usd", "totalSpent": 5.5}));
         let mut tx = app.store().read().await.expect("a reader");
-        assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), core.balance(app.tenant()).await.expect("a balance"));
+        assert_eq!(tx.sum_transfers(app.tenant()).await.expect("a sum"), core.billing().balance(app.tenant()).await.expect("a balance"));
     }
 }
 
@@ -336,10 +336,11 @@ async fn of_two_nodes_one_renews() {
         app.clock.advance(DAY * 31);
         // Both nodes saw that it was due; the second comes when it is not any more.
         let id = id(&number).parse().expect("an id");
-        let renew = || app.node.core.renew_number(app.tenant(), id);
+        let numbers = app.node.core.numbers();
+        let renew = || numbers.renew(app.tenant(), id);
         assert!(at_once(vec![renew(), renew(), renew()]).await.into_iter().all(|done| done.is_ok()));
         assert_eq!(get(&app, &number).await["nextRenewalDate"], "2026-03-01T00:00:00.000Z");
-        assert_eq!(app.node.core.renew_numbers().await.ok(), Some(false));
+        assert_eq!(app.node.core.numbers().renew_due().await.ok(), Some(false));
     }
 }
 

@@ -275,7 +275,7 @@ async fn a_number_that_no_type_holds_is_refused_where_one_is_expected() {
 async fn routing_gives_price_and_probability_as_numbers() {
     let app = TestApp::start().await;
     let prices = "channel,country,unit,provider,fee\nsms,*,segment,0.04,0.01\n";
-    app.node.core.import_prices(None, prices, true).await.expect("good prices");
+    app.node.core.billing().import_prices(None, prices, true).await.expect("good prices");
     let id = app.send_message(json!({"to": "+34600111222", "text": "x"})).await;
     let considered = app.message(&id).await["routing"]["considered"].clone();
     let of = |channel: &str| considered.as_array().expect("a list").iter().find(|c| c["channel"] == channel).expect("it").clone();

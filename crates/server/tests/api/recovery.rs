@@ -506,7 +506,7 @@ async fn of_two_nodes_that_look_after_a_template_one_asks_the_provider() {
         let due =
             app.store().read().await.expect("a reader").due_templates(nuncio_domain::Clock::now(&*app.clock), 9).await.expect("a list");
         for _ in 0..2 {
-            app.node.core.look_after_template(&due[0]).await.expect("looked after");
+            app.node.core.templates().look_after(&due[0]).await.expect("looked after");
         }
         assert_eq!(provider.submitted.load(Ordering::Acquire), 2);
     }

@@ -15,7 +15,7 @@ async fn plan(app: &TestApp, body: Value) -> Value {
 
 async fn price(app: &TestApp, sms: &str, whatsapp: &str) {
     let csv = format!("channel,country,unit,provider,fee\nsms,*,segment,{sms},0\nwhatsapp,*,message,{whatsapp},0\n");
-    app.node.core.import_prices(None, &csv, true).await.expect("good prices");
+    app.node.core.billing().import_prices(None, &csv, true).await.expect("good prices");
 }
 
 /// What attempts to a recipient came to.
@@ -71,7 +71,7 @@ async fn the_cheapest_channel_that_is_likely_to_arrive() {
 async fn voice_is_never_chosen_by_itself() {
     let app = TestApp::start().await;
     let prices = "channel,country,unit,provider,fee\nsms,*,segment,1,0\nwhatsapp,*,message,1,0\nvoice,*,minute,0,0\n";
-    app.node.core.import_prices(None, prices, true).await.expect("good prices");
+    app.node.core.billing().import_prices(None, prices, true).await.expect("good prices");
     for body in [json!({"to": "+12125550009", "text": "x"}), json!({"to": "+34600111222", "text": "x"})] {
         let plan = plan(&app, body).await;
         assert_ne!(plan["channel"], "voice");

@@ -146,14 +146,14 @@ async fn a_revoked_key_ends_its_stream() {
         let app = TestApp::on(backend).await;
         let [here, elsewhere] = [app.key(Environment::Test, &["messages:read"]).await, app.key(Environment::Test, &[]).await];
         let mut stream = Frames::open(&app, &here, None).await;
-        let id = app.node.core.authenticate(&here).await.expect("a caller").key;
-        app.node.core.revoke_key(app.tenant(), id).await.expect("revoked");
+        let id = app.node.core.keys().authenticate(&here).await.expect("a caller").key;
+        app.node.core.keys().revoke(app.tenant(), id).await.expect("revoked");
         assert_eq!(stream.next().await, None, "at once, where it is revoked");
         app.send("GET", "/v1/events", &[("authorization", &format!("Bearer {here}"))], None).await.expect(401);
 
         // Another node writes it into the database: this one looks there once a second.
         let mut stream = Frames::open(&app, &elsewhere, None).await;
-        let id = app.node.core.authenticate(&elsewhere).await.expect("a caller").key;
+        let id = app.node.core.keys().authenticate(&elsewhere).await.expect("a caller").key;
         let mut tx = app.store().begin().await.expect("a transaction");
         assert!(tx.revoke_key(app.tenant(), id, app.node.core.ids().clock.now()).await.expect("revoked"));
         tx.commit().await.expect("committed");

@@ -427,22 +427,22 @@ async fn a_dead_endpoint_delays_nobody() {
 async fn the_log_can_be_followed_and_resumed() {
     for backend in Backend::all() {
         let app = app(backend).await;
-        let caller = app.node.core.authenticate(&app.test_key).await.expect("a caller");
-        let begin = app.node.core.end_of_events(&caller).await.expect("the end");
+        let caller = app.node.core.keys().authenticate(&app.test_key).await.expect("a caller");
+        let begin = app.node.core.events().end(&caller).await.expect("the end");
         for n in 0..3 {
             send(&app, &format!("+3460011122{n}")).await;
         }
         app.drain().await;
-        let (all, end) = app.node.core.events_after(&caller, &EventFilter::default(), begin, 100).await.expect("events");
+        let (all, end) = app.node.core.events().after(&caller, &EventFilter::default(), begin, 100).await.expect("events");
         assert_eq!(all.len(), 12);
-        assert_eq!(app.node.core.events_after(&caller, &EventFilter::default(), end, 100).await.expect("events").0.len(), 0);
+        assert_eq!(app.node.core.events().after(&caller, &EventFilter::default(), end, 100).await.expect("events").0.len(), 0);
         // From any event on, the next is the next: also in the middle of a row.
         for (n, (token, _)) in all.iter().enumerate() {
-            let seen = app.node.core.seen_events(&caller, token).expect("a token of the stream");
-            let (rest, _) = app.node.core.events_after(&caller, &EventFilter::default(), seen, 100).await.expect("events");
+            let seen = app.node.core.events().seen(&caller, token).expect("a token of the stream");
+            let (rest, _) = app.node.core.events().after(&caller, &EventFilter::default(), seen, 100).await.expect("events");
             let ids = |events: &[(String, nuncio_core::events::EventView)]| events.iter().map(|(_, e)| e.id).collect::<Vec<_>>();
             assert_eq!(ids(&rest), ids(&all[n + 1..]), "{n}");
         }
-        assert!(app.node.core.seen_events(&caller, "nonsense").is_err());
+        assert!(app.node.core.events().seen(&caller, "nonsense").is_err());
     }
 }

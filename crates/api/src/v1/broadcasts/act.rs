@@ -21,7 +21,7 @@ pub(crate) async fn pause_broadcast(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.pause_broadcast(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.broadcasts().pause(&caller, &id).await?.into()))
 }
 
 /// Resume a broadcast
@@ -37,7 +37,7 @@ pub(crate) async fn resume_broadcast(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.resume_broadcast(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.broadcasts().resume(&caller, &id).await?.into()))
 }
 
 /// Cancel a broadcast
@@ -53,7 +53,7 @@ pub(crate) async fn cancel_broadcast(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.cancel_broadcast(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.broadcasts().cancel(&caller, &id).await?.into()))
 }
 
 /// Escalate a rejected broadcast
@@ -69,7 +69,7 @@ pub(crate) async fn escalate_broadcast(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.escalate_broadcast(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.broadcasts().escalate(&caller, &id).await?.into()))
 }
 
 /// Retry the review of a broadcast
@@ -89,5 +89,5 @@ pub(crate) async fn retry_broadcast_review(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.retry_broadcast_review(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.broadcasts().retry_review(&caller, &id).await?.into()))
 }

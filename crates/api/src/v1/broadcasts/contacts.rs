@@ -31,7 +31,7 @@ pub(crate) async fn add_broadcast_contacts(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<AddBroadcastContacts>,
 ) -> Result<Reply<AddedContacts>> {
-    Ok(Reply::created(core.add_broadcast_contacts(&caller, &id, value, key.as_deref()).await?))
+    Ok(Reply::created(core.broadcasts().add_contacts(&caller, &id, value, key.as_deref()).await?))
 }
 
 /// List the recipients of a broadcast
@@ -47,7 +47,7 @@ pub(crate) async fn list_broadcast_contacts(
     Path(id): Path<String>,
     Query(list): Query<ListBroadcastContacts>,
 ) -> Result<Reply<BroadcastContactPage>> {
-    Ok(Reply::ok(core.list_broadcast_contacts(&caller, &id, &list).await?.into()))
+    Ok(Reply::ok(core.broadcasts().list_contacts(&caller, &id, &list).await?.into()))
 }
 
 /// Remove a recipient from a broadcast
@@ -63,6 +63,6 @@ pub(crate) async fn delete_broadcast_contact(
     Auth(caller): Auth,
     Path((id, contact)): Path<(String, String)>,
 ) -> Result<NoContent> {
-    core.delete_broadcast_contact(&caller, &id, &contact).await?;
+    core.broadcasts().delete_contact(&caller, &id, &contact).await?;
     Ok(NoContent)
 }

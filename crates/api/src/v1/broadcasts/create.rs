@@ -36,5 +36,5 @@ pub(crate) async fn create_broadcast(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::created(core.create_broadcast(&caller, value, key).await?.into()))
+    Ok(Reply::created(core.broadcasts().create(&caller, value, key).await?.into()))
 }

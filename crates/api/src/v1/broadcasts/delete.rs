@@ -14,6 +14,6 @@ use crate::reply::{NoContent, Result};
     responses((status = 204, description = "It is gone.")),
 )]
 pub(crate) async fn delete_broadcast(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.delete_broadcast(&caller, &id).await?;
+    core.broadcasts().delete(&caller, &id).await?;
     Ok(NoContent)
 }

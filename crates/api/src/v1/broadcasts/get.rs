@@ -15,5 +15,5 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "The broadcast.", body = BroadcastBody)),
 )]
 pub(crate) async fn get_broadcast(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.get_broadcast(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.broadcasts().get(&caller, &id).await?.into()))
 }

@@ -24,5 +24,5 @@ pub(crate) async fn list_broadcasts(
     Auth(caller): Auth,
     Query(list): Query<ListBroadcasts>,
 ) -> Result<Reply<BroadcastPage>> {
-    Ok(Reply::ok(core.list_broadcasts(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.broadcasts().list(&caller, &list).await?.into()))
 }

@@ -17,5 +17,5 @@ pub(crate) async fn get_broadcast_progress(
     Auth(caller): Auth,
     Path(id): Path<String>,
 ) -> Result<Reply<BroadcastProgress>> {
-    Ok(Reply::ok(core.broadcast_progress(&caller, &id).await?))
+    Ok(Reply::ok(core.broadcasts().progress(&caller, &id).await?))
 }

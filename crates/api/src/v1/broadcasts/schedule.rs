@@ -21,5 +21,5 @@ pub(crate) async fn schedule_broadcast(
     Path(id): Path<String>,
     Body { value, .. }: Body<ScheduleBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.schedule_broadcast(&caller, &id, value).await?.into()))
+    Ok(Reply::ok(core.broadcasts().schedule(&caller, &id, value).await?.into()))
 }

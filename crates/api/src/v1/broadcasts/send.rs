@@ -26,5 +26,5 @@ pub(crate) async fn send_broadcast(
     Path(id): Path<String>,
     OptionalBody(command): OptionalBody<SendBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::accepted(core.send_broadcast(&caller, &id, command).await?.into()))
+    Ok(Reply::accepted(core.broadcasts().send(&caller, &id, command).await?.into()))
 }

@@ -25,5 +25,5 @@ pub(crate) async fn update_broadcast(
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateBroadcast>,
 ) -> Result<Reply<BroadcastBody>> {
-    Ok(Reply::ok(core.update_broadcast(&caller, &id, value).await?.into()))
+    Ok(Reply::ok(core.broadcasts().update(&caller, &id, value).await?.into()))
 }

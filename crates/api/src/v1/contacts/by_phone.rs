@@ -18,5 +18,5 @@ pub(crate) async fn get_contact_by_phone(
     Auth(caller): Auth,
     Path(e164): Path<String>,
 ) -> Result<Reply<ContactView>> {
-    Ok(Reply::ok(core.get_contact_by_phone(&caller, &e164).await?))
+    Ok(Reply::ok(core.contacts().get_by_phone(&caller, &e164).await?))
 }

@@ -45,7 +45,7 @@ pub(crate) async fn add_contact_channel(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<AddChannel>,
 ) -> Result<Reply<ChannelBody>> {
-    Ok(Reply::created(core.add_contact_channel(&caller, &id, value, key.as_deref()).await?.into()))
+    Ok(Reply::created(core.contacts().add_channel(&caller, &id, value, key.as_deref()).await?.into()))
 }
 
 /// Change a channel of a contact
@@ -66,7 +66,7 @@ pub(crate) async fn update_contact_channel(
     Path((id, channel)): Path<(String, String)>,
     Body { value, .. }: Body<UpdateContactChannel>,
 ) -> Result<Reply<ChannelBody>> {
-    Ok(Reply::ok(core.update_contact_channel(&caller, &id, &channel, value).await?.into()))
+    Ok(Reply::ok(core.contacts().update_channel(&caller, &id, &channel, value).await?.into()))
 }
 
 /// Remove a channel of a contact
@@ -88,7 +88,7 @@ pub(crate) async fn remove_contact_channel(
     Auth(caller): Auth,
     Path((id, channel)): Path<(String, String)>,
 ) -> Result<NoContent> {
-    core.remove_contact_channel(&caller, &id, &channel).await?;
+    core.contacts().remove_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
 }
 
@@ -110,5 +110,5 @@ pub(crate) async fn make_contact_channel_primary(
     Path((id, channel)): Path<(String, String)>,
     _: NoBody,
 ) -> Result<Reply<ChannelBody>> {
-    Ok(Reply::ok(core.make_contact_channel_primary(&caller, &id, &channel).await?.into()))
+    Ok(Reply::ok(core.contacts().make_channel_primary(&caller, &id, &channel).await?.into()))
 }

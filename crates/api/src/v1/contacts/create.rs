@@ -34,5 +34,5 @@ pub(crate) async fn create_contact(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateContact>,
 ) -> Result<Reply<ContactView>> {
-    Ok(Reply::created(core.create_contact(&caller, value, key.as_deref()).await?))
+    Ok(Reply::created(core.contacts().create(&caller, value, key.as_deref()).await?))
 }

@@ -20,6 +20,6 @@ use crate::reply::{NoContent, Result};
     ),
 )]
 pub(crate) async fn delete_contact(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.delete_contact(&caller, &id).await?;
+    core.contacts().delete(&caller, &id).await?;
     Ok(NoContent)
 }

@@ -19,6 +19,6 @@ use crate::reply::{NoContent, Result};
     ),
 )]
 pub(crate) async fn dismiss_merge_suggestion(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.dismiss_merge_suggestion(&caller, &id).await?;
+    core.contacts().dismiss_merge_suggestion(&caller, &id).await?;
     Ok(NoContent)
 }

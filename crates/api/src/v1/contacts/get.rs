@@ -16,5 +16,5 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "The contact.", body = ContactView)),
 )]
 pub(crate) async fn get_contact(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ContactView>> {
-    Ok(Reply::ok(core.get_contact(&caller, &id).await?))
+    Ok(Reply::ok(core.contacts().get(&caller, &id).await?))
 }

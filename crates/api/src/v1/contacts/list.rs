@@ -24,5 +24,5 @@ pub(crate) async fn list_contacts(
     Auth(caller): Auth,
     Query(list): Query<ListContacts>,
 ) -> Result<Reply<ContactPage>> {
-    Ok(Reply::ok(core.list_contacts(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.contacts().list(&caller, &list).await?.into()))
 }

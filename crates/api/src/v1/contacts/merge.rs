@@ -26,5 +26,5 @@ pub(crate) async fn merge_contacts(
     Path(id): Path<String>,
     Body { value, .. }: Body<MergeContacts>,
 ) -> Result<Reply<ContactView>> {
-    Ok(Reply::ok(core.merge_contacts(&caller, &id, value).await?))
+    Ok(Reply::ok(core.contacts().merge(&caller, &id, value).await?))
 }

@@ -23,5 +23,5 @@ pub(crate) async fn list_contact_messages(
     Path(id): Path<String>,
     Query(list): Query<ListContactMessages>,
 ) -> Result<Reply<MessagePage>> {
-    Ok(Reply::ok(core.list_contact_messages(&caller, &id, &list).await?.into()))
+    Ok(Reply::ok(core.messages().list_of_contact(&caller, &id, &list).await?.into()))
 }

@@ -23,5 +23,5 @@ pub(crate) async fn update_contact(
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateContact>,
 ) -> Result<Reply<ContactView>> {
-    Ok(Reply::ok(core.update_contact(&caller, &id, value).await?))
+    Ok(Reply::ok(core.contacts().update(&caller, &id, value).await?))
 }

@@ -19,5 +19,5 @@ pub(crate) async fn introspect_email(
     Auth(caller): Auth,
     Body { value, .. }: Body<IntrospectEmail>,
 ) -> Result<Reply<EmailIntrospection>> {
-    Ok(Reply::ok(core.introspect_email(&caller, &value).await?))
+    Ok(Reply::ok(core.projects().introspect_email(&caller, &value).await?))
 }

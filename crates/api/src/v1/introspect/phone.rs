@@ -19,5 +19,5 @@ pub(crate) async fn introspect_phone(
     Auth(caller): Auth,
     Body { value, .. }: Body<IntrospectPhone>,
 ) -> Result<Reply<PhoneIntrospection>> {
-    Ok(Reply::ok(core.introspect_phone(&caller, &value).await?))
+    Ok(Reply::ok(core.projects().introspect_phone(&caller, &value).await?))
 }

@@ -21,5 +21,5 @@ pub(crate) async fn cancel_invitation(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<InvitationBody>> {
-    Ok(Reply::ok(core.cancel_invitation(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.invitations().cancel(&caller, &id).await?.into()))
 }

@@ -35,5 +35,5 @@ pub(crate) async fn create_invitation(
     IdempotencyKey(key): IdempotencyKey,
     OptionalBody(asked): OptionalBody<CreateInvitation>,
 ) -> Result<Reply<InvitationBody>> {
-    Ok(Reply::created(core.create_invitation(&caller, asked, key.as_deref()).await?.into()))
+    Ok(Reply::created(core.invitations().create(&caller, asked, key.as_deref()).await?.into()))
 }

@@ -14,5 +14,5 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "The invitation.", body = InvitationBody)),
 )]
 pub(crate) async fn get_invitation(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<InvitationBody>> {
-    Ok(Reply::ok(core.get_invitation(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.invitations().get(&caller, &id).await?.into()))
 }

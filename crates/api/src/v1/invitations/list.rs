@@ -24,5 +24,5 @@ pub(crate) async fn list_invitations(
     Auth(caller): Auth,
     Query(list): Query<ListInvitations>,
 ) -> Result<Reply<InvitationPage>> {
-    Ok(Reply::ok(core.list_invitations(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.invitations().list(&caller, &list).await?.into()))
 }

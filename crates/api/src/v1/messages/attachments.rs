@@ -33,15 +33,15 @@ pub(crate) async fn list_message_attachments(
     Auth(caller): Auth,
     Path(id): Path<String>,
 ) -> Result<Reply<AttachmentList>> {
-    Ok(Reply::ok(AttachmentList { items: core.list_attachments(&caller, &id).await? }))
+    Ok(Reply::ok(AttachmentList { items: core.messages().list_attachments(&caller, &id).await? }))
 }
 
 /// `GET /attachments/{token}`. Its content is a stranger's: it is never shown in a page of ours.
 pub(crate) async fn download(State(core): State<Core>, Path(token): Path<String>, lease: Lease) -> Result<Response> {
-    if !lease.grow_to_read(core.attachment_weight(&token)?) {
+    if !lease.grow_to_read(core.messages().attachment_weight(&token)?) {
         return Err(no_room().into());
     }
-    let download = core.download_attachment(&token).await?;
+    let download = core.messages().download_attachment(&token).await?;
     let content_type = HeaderValue::from_str(&download.content_type);
     let disposition = HeaderValue::from_str(&format!("attachment; filename*=UTF-8''{}", percent_encoded(&download.filename)));
     let headers: [(HeaderName, HeaderValue); 4] = [

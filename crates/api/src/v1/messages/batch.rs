@@ -100,7 +100,7 @@ async fn send(app: &App, caller: &Caller, message: Value, options: SendOptions) 
     let sent = async {
         let json = serde_json::to_vec(&message).map_err(Error::internal)?;
         drop(message);
-        app.core.send_message(caller, app.validators.parse_part(&json, lenient)?, options).await
+        app.core.messages().send(caller, app.validators.parse_part(&json, lenient)?, options).await
     };
     match sent.await {
         Ok(message) => Outcome::Accepted(Box::new(Accepted { status: 202, message })),

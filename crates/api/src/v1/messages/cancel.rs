@@ -21,5 +21,5 @@ pub(crate) async fn cancel_message(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<MessageBody>> {
-    Ok(Reply::ok(core.cancel_message(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.messages().cancel(&caller, &id).await?.into()))
 }

@@ -22,6 +22,6 @@ pub(crate) async fn get_message(
     Path(id): Path<String>,
     lease: Lease,
 ) -> Result<Reply<MessageBody>> {
-    let view = core.get_message(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
+    let view = core.messages().get(&caller, &id, |bytes| lease.grow_to_read(bytes)).await?;
     Ok(Reply::ok(view.into()))
 }

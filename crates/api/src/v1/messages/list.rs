@@ -25,5 +25,5 @@ pub(crate) async fn list_messages(
     Auth(caller): Auth,
     Query(list): Query<ListMessages>,
 ) -> Result<Reply<MessagePage>> {
-    Ok(Reply::ok(core.list_messages(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.messages().list(&caller, &list).await?.into()))
 }

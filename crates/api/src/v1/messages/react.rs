@@ -32,5 +32,5 @@ pub(crate) async fn react_to_message(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<React>,
 ) -> Result<Reply<MessageBody>> {
-    Ok(Reply::accepted(core.react_to_message(&caller, &id, value, key).await?.into()))
+    Ok(Reply::accepted(core.messages().react(&caller, &id, value, key).await?.into()))
 }

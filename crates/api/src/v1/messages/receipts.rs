@@ -34,7 +34,7 @@ pub(crate) async fn list_message_receipts(
     Auth(caller): Auth,
     Path(id): Path<String>,
 ) -> Result<Reply<ReceiptList>> {
-    Ok(Reply::ok(ReceiptList { items: core.list_receipts(&caller, &id).await? }))
+    Ok(Reply::ok(ReceiptList { items: core.messages().list_receipts(&caller, &id).await? }))
 }
 
 /// List receipts without a message
@@ -45,5 +45,5 @@ pub(crate) async fn list_message_receipts(
     responses((status = 200, description = "The receipts.", body = StrayReceiptList)),
 )]
 pub(crate) async fn list_stray_receipts(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<StrayReceiptList>> {
-    Ok(Reply::ok(StrayReceiptList { items: core.list_stray_receipts(&caller).await? }))
+    Ok(Reply::ok(StrayReceiptList { items: core.messages().list_stray_receipts(&caller).await? }))
 }

@@ -32,5 +32,5 @@ pub(crate) async fn resolve_message(
     Path(id): Path<String>,
     Body { value, .. }: Body<ResolveMessage>,
 ) -> Result<Reply<MessageBody>> {
-    Ok(Reply::ok(core.resolve_message(&caller, &id, value.action).await?.into()))
+    Ok(Reply::ok(core.messages().resolve(&caller, &id, value.action).await?.into()))
 }

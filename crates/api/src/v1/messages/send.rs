@@ -75,9 +75,9 @@ pub(crate) async fn send_message(
 ) -> Result<Response> {
     let options = SendOptions { sender, idempotency_key, lenient };
     if query.dry_run {
-        let plan = core.plan_message(&caller, command, options).await?;
+        let plan = core.messages().plan(&caller, command, options).await?;
         return Ok(Reply::ok(PlanBody { plan }).into_response());
     }
-    let message = core.send_message(&caller, command, options).await?;
+    let message = core.messages().send(&caller, command, options).await?;
     Ok(Reply::accepted(MessageBody::from(message)).into_response())
 }

@@ -36,5 +36,5 @@ pub(crate) async fn acquire_phone_number(
     IdempotencyKey(key): IdempotencyKey,
     Body { value: asked, .. }: Body<AcquireNumber>,
 ) -> Result<Reply<PhoneNumberBody>> {
-    Ok(Reply::created(core.acquire_number(&caller, asked, key.as_deref()).await?.into()))
+    Ok(Reply::created(core.numbers().acquire(&caller, asked, key.as_deref()).await?.into()))
 }

@@ -28,5 +28,5 @@ pub(crate) async fn list_available_phone_numbers(
     Auth(caller): Auth,
     Query(list): Query<ListAvailable>,
 ) -> Result<Reply<AvailablePhoneNumbers>> {
-    Ok(Reply::ok(AvailablePhoneNumbers { items: core.available_numbers(&caller, &list).await? }))
+    Ok(Reply::ok(AvailablePhoneNumbers { items: core.numbers().available(&caller, &list).await? }))
 }

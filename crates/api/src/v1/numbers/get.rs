@@ -18,5 +18,5 @@ pub(crate) async fn get_phone_number(
     Auth(caller): Auth,
     Path(id): Path<String>,
 ) -> Result<Reply<PhoneNumberBody>> {
-    Ok(Reply::ok(core.get_number(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.numbers().get(&caller, &id).await?.into()))
 }

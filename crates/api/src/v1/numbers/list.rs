@@ -24,5 +24,5 @@ pub(crate) async fn list_phone_numbers(
     Auth(caller): Auth,
     Query(list): Query<ListNumbers>,
 ) -> Result<Reply<PhoneNumberPage>> {
-    Ok(Reply::ok(core.list_numbers(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.numbers().list(&caller, &list).await?.into()))
 }

@@ -19,6 +19,6 @@ use crate::reply::{NoContent, Result};
     ),
 )]
 pub(crate) async fn release_phone_number(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.release_number(&caller, &id).await?;
+    core.numbers().release(&caller, &id).await?;
     Ok(NoContent)
 }

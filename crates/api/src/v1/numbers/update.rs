@@ -27,5 +27,5 @@ pub(crate) async fn update_phone_number(
     Path(id): Path<String>,
     Body { value: asked, .. }: Body<UpdateNumber>,
 ) -> Result<Reply<PhoneNumberBody>> {
-    Ok(Reply::ok(core.update_number(&caller, &id, asked).await?.into()))
+    Ok(Reply::ok(core.numbers().update(&caller, &id, asked).await?.into()))
 }

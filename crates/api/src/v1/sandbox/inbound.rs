@@ -28,5 +28,5 @@ pub(crate) async fn play_inbound(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<PlayInbound>,
 ) -> Result<Reply<MessageBody>> {
-    Ok(Reply::accepted(core.play_inbound(&caller, value, key.as_deref()).await?.into()))
+    Ok(Reply::accepted(core.sandbox().play_inbound(&caller, value, key.as_deref()).await?.into()))
 }

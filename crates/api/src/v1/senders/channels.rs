@@ -25,7 +25,7 @@ pub(crate) async fn get_sender_channel(
     Auth(caller): Auth,
     Path((id, channel)): Path<(String, String)>,
 ) -> Result<Reply<ConnectionView>> {
-    Ok(Reply::ok(core.get_channel(&caller, &id, &channel).await?))
+    Ok(Reply::ok(core.senders().get_channel(&caller, &id, &channel).await?))
 }
 
 /// Set the provider account of a channel
@@ -52,7 +52,7 @@ pub(crate) async fn put_sender_channel(
     Path((id, channel)): Path<(String, String)>,
     Body { value, .. }: Body<PutConnection>,
 ) -> Result<Reply<ConnectionView>> {
-    let (connection, is_new) = core.put_channel(&caller, &id, &channel, value).await?;
+    let (connection, is_new) = core.senders().put_channel(&caller, &id, &channel, value).await?;
     Ok(if is_new { Reply::created(connection) } else { Reply::ok(connection) })
 }
 
@@ -72,7 +72,7 @@ pub(crate) async fn delete_sender_channel(
     Auth(caller): Auth,
     Path((id, channel)): Path<(String, String)>,
 ) -> Result<NoContent> {
-    core.delete_channel(&caller, &id, &channel).await?;
+    core.senders().delete_channel(&caller, &id, &channel).await?;
     Ok(NoContent)
 }
 
@@ -96,7 +96,7 @@ pub(crate) async fn request_sender_channel_code(
     Auth(caller): Auth,
     Path((id, channel)): Path<(String, String)>,
 ) -> Result<Reply<SentCodeView>> {
-    Ok(Reply::accepted(core.request_address_code(&caller, &id, &channel).await?))
+    Ok(Reply::accepted(core.senders().request_address_code(&caller, &id, &channel).await?))
 }
 
 /// Verify the inbound address by its code
@@ -119,5 +119,5 @@ pub(crate) async fn verify_sender_channel(
     Path((id, channel)): Path<(String, String)>,
     Body { value, .. }: Body<EnterCode>,
 ) -> Result<Reply<InboundAddressView>> {
-    Ok(Reply::ok(core.verify_address(&caller, &id, &channel, &value).await?))
+    Ok(Reply::ok(core.senders().verify_address(&caller, &id, &channel, &value).await?))
 }

@@ -34,5 +34,5 @@ pub(crate) async fn create_sender(
     IdempotencyKey(idempotency_key): IdempotencyKey,
     Body { value, .. }: Body<CreateSender>,
 ) -> Result<Reply<SenderView>> {
-    Ok(Reply::created(core.create_sender(&caller, value, idempotency_key.as_deref()).await?))
+    Ok(Reply::created(core.senders().create(&caller, value, idempotency_key.as_deref()).await?))
 }

@@ -16,6 +16,6 @@ use crate::reply::{NoContent, Result};
     responses((status = 204, description = "It is gone.")),
 )]
 pub(crate) async fn delete_sender(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.delete_sender(&caller, &id).await?;
+    core.senders().delete(&caller, &id).await?;
     Ok(NoContent)
 }

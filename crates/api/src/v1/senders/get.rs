@@ -14,5 +14,5 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "The sender.", body = SenderView)),
 )]
 pub(crate) async fn get_sender(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<SenderView>> {
-    Ok(Reply::ok(core.get_sender(&caller, &id).await?))
+    Ok(Reply::ok(core.senders().get(&caller, &id).await?))
 }

@@ -24,5 +24,5 @@ pub(crate) async fn list_senders(
     Auth(caller): Auth,
     Query(list): Query<ListSenders>,
 ) -> Result<Reply<SenderPage>> {
-    Ok(Reply::ok(core.list_senders(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.senders().list(&caller, &list).await?.into()))
 }

@@ -44,7 +44,7 @@ impl From<ProfileView> for ChangedProfile {
     ),
 )]
 pub(crate) async fn get_sender_profile(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<ProfileBody>> {
-    Ok(Reply::ok(ProfileBody { profile: core.get_profile(&caller, &id).await? }))
+    Ok(Reply::ok(ProfileBody { profile: core.senders().get_profile(&caller, &id).await? }))
 }
 
 /// Change the business profile
@@ -64,7 +64,7 @@ pub(crate) async fn update_sender_profile(
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateProfile>,
 ) -> Result<Reply<ChangedProfile>> {
-    Ok(Reply::ok(core.update_profile(&caller, &id, value).await?.into()))
+    Ok(Reply::ok(core.senders().update_profile(&caller, &id, value).await?.into()))
 }
 
 /// Set the picture of the business profile
@@ -84,5 +84,5 @@ pub(crate) async fn set_sender_profile_picture(
     Path(id): Path<String>,
     Body { value, .. }: Body<SetPicture>,
 ) -> Result<Reply<ChangedProfile>> {
-    Ok(Reply::ok(core.set_picture(&caller, &id, value).await?.into()))
+    Ok(Reply::ok(core.senders().set_picture(&caller, &id, value).await?.into()))
 }

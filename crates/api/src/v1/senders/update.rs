@@ -25,5 +25,5 @@ pub(crate) async fn update_sender(
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateSender>,
 ) -> Result<Reply<SenderView>> {
-    Ok(Reply::ok(core.update_sender(&caller, &id, value).await?))
+    Ok(Reply::ok(core.senders().update(&caller, &id, value).await?))
 }

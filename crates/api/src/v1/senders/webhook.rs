@@ -22,5 +22,5 @@ pub(crate) async fn rotate_sender_webhook_secret(
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<RotateSecret>,
 ) -> Result<Reply<SecretBody>> {
-    Ok(Reply::ok(core.rotate_sender_webhook_secret(&caller, &id, body.expire_old.unwrap_or_default()).await?.into()))
+    Ok(Reply::ok(core.webhooks().rotate_sender_secret(&caller, &id, body.expire_old.unwrap_or_default()).await?.into()))
 }

@@ -32,7 +32,7 @@ pub(crate) async fn create_suppression(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateSuppression>,
 ) -> Result<Reply<SuppressionView>> {
-    Ok(match core.create_suppression(&caller, value, key.as_deref()).await? {
+    Ok(match core.suppressions().create(&caller, value, key.as_deref()).await? {
         Suppressed::Made(view) => Reply::created(view),
         Suppressed::Known(view) => Reply::ok(view),
     })

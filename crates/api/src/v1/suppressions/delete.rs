@@ -13,6 +13,6 @@ use crate::reply::{NoContent, Result};
     responses((status = 204, description = "The suppression is lifted.")),
 )]
 pub(crate) async fn delete_suppression(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.delete_suppression(&caller, &id).await?;
+    core.suppressions().delete(&caller, &id).await?;
     Ok(NoContent)
 }

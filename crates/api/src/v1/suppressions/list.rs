@@ -24,5 +24,5 @@ pub(crate) async fn list_suppressions(
     Auth(caller): Auth,
     Query(list): Query<ListSuppressions>,
 ) -> Result<Reply<SuppressionPage>> {
-    Ok(Reply::ok(core.list_suppressions(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.suppressions().list(&caller, &list).await?.into()))
 }

@@ -31,5 +31,5 @@ pub(crate) async fn create_template(
     IdempotencyKey(key): IdempotencyKey,
     Body { value, .. }: Body<CreateTemplate>,
 ) -> Result<Reply<TemplateView>> {
-    Ok(Reply::created(core.create_template(&caller, value, key).await?))
+    Ok(Reply::created(core.templates().create(&caller, value, key).await?))
 }

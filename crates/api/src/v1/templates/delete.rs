@@ -15,6 +15,6 @@ use crate::reply::{NoContent, Result};
     responses((status = 204, description = "It is gone.")),
 )]
 pub(crate) async fn delete_template(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<NoContent> {
-    core.delete_template(&caller, &id).await?;
+    core.templates().delete(&caller, &id).await?;
     Ok(NoContent)
 }

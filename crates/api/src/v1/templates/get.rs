@@ -14,5 +14,5 @@ use crate::reply::{Reply, Result};
     responses((status = 200, description = "The template.", body = TemplateView)),
 )]
 pub(crate) async fn get_template(State(core): State<Core>, Auth(caller): Auth, Path(id): Path<String>) -> Result<Reply<TemplateView>> {
-    Ok(Reply::ok(core.get_template(&caller, &id).await?))
+    Ok(Reply::ok(core.templates().get(&caller, &id).await?))
 }

@@ -24,5 +24,5 @@ pub(crate) async fn list_templates(
     Auth(caller): Auth,
     Query(list): Query<ListTemplates>,
 ) -> Result<Reply<TemplatePage>> {
-    Ok(Reply::ok(core.list_templates(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.templates().list(&caller, &list).await?.into()))
 }

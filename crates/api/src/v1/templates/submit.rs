@@ -25,5 +25,5 @@ pub(crate) async fn submit_template(
     Path(id): Path<String>,
     Body { value, .. }: Body<SubmitTemplate>,
 ) -> Result<Reply<TemplateView>> {
-    Ok(Reply::accepted(core.submit_template(&caller, &id, value).await?))
+    Ok(Reply::accepted(core.templates().submit(&caller, &id, value).await?))
 }

@@ -22,5 +22,5 @@ pub(crate) async fn update_template(
     Path(id): Path<String>,
     Body { value, .. }: Body<UpdateTemplate>,
 ) -> Result<Reply<TemplateView>> {
-    Ok(Reply::ok(core.update_template(&caller, &id, value).await?))
+    Ok(Reply::ok(core.templates().update(&caller, &id, value).await?))
 }

@@ -18,7 +18,7 @@ use crate::reply::{NoContent, Reply, Result};
     ),
 )]
 pub(crate) async fn get_webhook(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<WebhookView>> {
-    Ok(Reply::ok(core.get_webhook(&caller).await?))
+    Ok(Reply::ok(core.webhooks().get(&caller).await?))
 }
 
 /// Set the webhook of the world
@@ -36,7 +36,7 @@ pub(crate) async fn put_webhook(
     Auth(caller): Auth,
     Body { value, .. }: Body<PutWebhook>,
 ) -> Result<Reply<WebhookView>> {
-    let (webhook, is_new) = core.put_webhook(&caller, value).await?;
+    let (webhook, is_new) = core.webhooks().put(&caller, value).await?;
     Ok(if is_new { Reply::created(webhook) } else { Reply::ok(webhook) })
 }
 
@@ -49,6 +49,6 @@ pub(crate) async fn put_webhook(
     ),
 )]
 pub(crate) async fn delete_webhook(State(core): State<Core>, Auth(caller): Auth) -> Result<NoContent> {
-    core.delete_webhook(&caller).await?;
+    core.webhooks().delete(&caller).await?;
     Ok(NoContent)
 }

@@ -19,5 +19,5 @@ pub(crate) async fn rotate_webhook_secret(
     Auth(caller): Auth,
     OptionalBody(body): OptionalBody<RotateSecret>,
 ) -> Result<Reply<SecretBody>> {
-    Ok(Reply::ok(core.rotate_webhook_secret(&caller, body.expire_old.unwrap_or_default()).await?.into()))
+    Ok(Reply::ok(core.webhooks().rotate_secret(&caller, body.expire_old.unwrap_or_default()).await?.into()))
 }

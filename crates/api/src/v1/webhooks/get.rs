@@ -17,5 +17,5 @@ pub(crate) async fn get_webhook_delivery(
     Auth(caller): Auth,
     Path(id): Path<String>,
 ) -> Result<Reply<DeliveryBody>> {
-    Ok(Reply::ok(core.get_delivery(&caller, &id).await?.into()))
+    Ok(Reply::ok(core.webhooks().get_delivery(&caller, &id).await?.into()))
 }

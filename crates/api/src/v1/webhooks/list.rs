@@ -24,5 +24,5 @@ pub(crate) async fn list_webhook_deliveries(
     Auth(caller): Auth,
     Query(list): Query<ListDeliveries>,
 ) -> Result<Reply<WebhookDeliveryPage>> {
-    Ok(Reply::ok(core.list_deliveries(&caller, &list).await?.into()))
+    Ok(Reply::ok(core.webhooks().list_deliveries(&caller, &list).await?.into()))
 }

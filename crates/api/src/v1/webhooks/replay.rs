@@ -20,5 +20,5 @@ pub(crate) async fn replay_webhook_delivery(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<DeliveryBody>> {
-    Ok(Reply::accepted(core.replay_delivery(&caller, &id).await?.into()))
+    Ok(Reply::accepted(core.webhooks().replay_delivery(&caller, &id).await?.into()))
 }

@@ -35,7 +35,7 @@ pub(crate) async fn test_sender_webhook(
     Path(id): Path<String>,
     _: NoBody,
 ) -> Result<Reply<WebhookTested>> {
-    let (event_id, delivery_id) = core.test_webhook(&caller, Some(&id)).await?;
+    let (event_id, delivery_id) = core.webhooks().test(&caller, Some(&id)).await?;
     Ok(Reply::accepted(WebhookTested { event_id, delivery_id }))
 }
 
@@ -47,6 +47,6 @@ pub(crate) async fn test_sender_webhook(
     responses((status = 202, description = "The event will be posted.", body = WebhookTested)),
 )]
 pub(crate) async fn test_webhook(State(core): State<Core>, Auth(caller): Auth, _: NoBody) -> Result<Reply<WebhookTested>> {
-    let (event_id, delivery_id) = core.test_webhook(&caller, None).await?;
+    let (event_id, delivery_id) = core.webhooks().test(&caller, None).await?;
     Ok(Reply::accepted(WebhookTested { event_id, delivery_id }))
 }
