@@ -13,7 +13,7 @@
 //! cargo test -p nuncio --test crash -- --ignored heavy_crash_sqlite
 //! ```
 //!
-//! It then fails with messages that `still are unfinished`. For webhooks: let `Shared::take` (`crates/dispatch/src/webhooks/mod.rs`)
+//! It then fails with messages that `still are unfinished`. For webhooks: let `Shared::take` (`crates/node/src/webhooks/mod.rs`)
 //! begin at the end of a log instead of at `reader.read`; the test then fails with messages that `are not told`.
 //!
 //! [`hostile`] holds the same binary under clients that mean it harm.
