@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
 use http::{HeaderMap, HeaderName};
-use nuncio_channel::{Account, Adapter, AdapterFactory, Call, CallError, Told};
+use nuncio_channel::{Account, Adapter, AdapterFactory, CallbackRequest, CallError, ParsedCallback};
 use nuncio_channel_instagram::InstagramFactory;
 use nuncio_channel_kannel::KannelFactory;
 use nuncio_channel_meta::scripted::{SECRET, WORD, network, services, sign};
@@ -143,11 +143,11 @@ fn callback(adapter: &Arc<dyn Adapter>, name: &'static str, proof: &str, body: &
     tried(adapter.callback(&call("POST", "https://nuncio.example/", "", &headers, body)));
 }
 
-fn call<'a>(method: &'a str, url: &'a str, query: &'a str, headers: &'a HeaderMap, body: &'a [u8]) -> Call<'a> {
-    Call { method, url, rest: "", query, headers, body, now: Timestamp::from_millis(1_749_416_400_000) }
+fn call<'a>(method: &'a str, url: &'a str, query: &'a str, headers: &'a HeaderMap, body: &'a [u8]) -> CallbackRequest<'a> {
+    CallbackRequest { method, url, rest: "", query, headers, body, now: Timestamp::from_millis(1_749_416_400_000) }
 }
 
 /// Whoever is not let in tries nothing.
-fn tried(told: Result<Told, CallError>) {
+fn tried(told: Result<ParsedCallback, CallError>) {
     assert!(!matches!(told, Err(CallError::Unproved(_) | CallError::NotCalled)), "the target tries nothing: {told:?}");
 }

@@ -12,9 +12,9 @@ struct Rule {
     never: &'static [&'static str],
 }
 
-const CHANNEL: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel"];
+const CHANNEL: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel", "nuncio-channel-http"];
 /// Channels of Meta share a crate.
-const META: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel", "nuncio-channel-meta"];
+const META: &[&str] = &["nuncio-domain", "nuncio-net", "nuncio-channel", "nuncio-channel-http", "nuncio-channel-meta"];
 const CHANNEL_NEVER: &[&str] = &["nuncio-store", "nuncio-core", "axum", "sqlx", "rusqlite"];
 
 const RULES: &[Rule] = &[
@@ -27,6 +27,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "nuncio-net", may_use: &["nuncio-domain"], never: &["nuncio-store", "axum", "sqlx"] },
     Rule { name: "nuncio-channel", may_use: &["nuncio-domain", "nuncio-net"], never: CHANNEL_NEVER },
+    Rule { name: "nuncio-channel-http", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-instagram", may_use: META, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-kannel", may_use: CHANNEL, never: CHANNEL_NEVER },
     Rule { name: "nuncio-channel-meta", may_use: CHANNEL, never: CHANNEL_NEVER },

@@ -1,57 +1,57 @@
-//! What providers post to `/providers/{kind}/{connectionId}`.
+//! Callbacks: what providers post to `/providers/{kind}/{connectionId}`.
 
 use http::HeaderMap;
 use nuncio_domain::Timestamp;
 
 use crate::ProviderEvent;
 
-/// One call of a provider.
+/// One HTTP request of a provider.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// The method, in capitals.
+pub struct CallbackRequest<'a> {
+    /// HTTP method, in capitals.
     pub method: &'a str,
-    /// The whole URL as the provider called it, by the server's public address: some sign it.
+    /// The whole URL as the provider called it, with the server's public address: some providers sign it.
     pub url: &'a str,
-    /// What stands behind the connection's address, without a slash at its start; usually nothing.
+    /// The path after the connection's callback URL, without its leading slash; usually empty.
     pub rest: &'a str,
     /// The query as sent, without `?`.
     pub query: &'a str,
-    /// The headers.
+    /// HTTP headers.
     pub headers: &'a HeaderMap,
-    /// The body as sent, byte by byte: signatures are of these bytes.
+    /// The body as sent: signatures cover these bytes.
     pub body: &'a [u8],
-    /// When it came.
+    /// When it was received.
     pub now: Timestamp,
 }
 
-/// What a call told, and what to answer when that is on disk.
+/// Events from a callback, and the reply to send once they are stored.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Told {
-    /// In the order told.
+pub struct ParsedCallback {
+    /// The events, in the order reported.
     pub events: Vec<ProviderEvent>,
-    /// The answer.
-    pub answer: Answer,
+    /// The reply.
+    pub reply: CallbackReply,
 }
 
-/// An answer to a provider, with status 200.
+/// The reply to a callback, with status 200.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Answer {
-    /// The type of the body; `""` for none.
+pub struct CallbackReply {
+    /// `Content-Type`; `""` for none.
     pub content_type: &'static str,
     /// The body.
     pub body: String,
 }
 
-/// Why a call is refused. Nothing of it is kept.
+/// Why a callback is rejected. Nothing of it is stored.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
-    /// This kind of provider is never called back. 404.
-    #[error("this provider posts nothing")]
+    /// This kind of provider has no callbacks. 404.
+    #[error("this provider has no callbacks")]
     NotCalled,
-    /// It is not proved that the provider calls. 401, with a text that names no secret.
+    /// The caller is not verified to be the provider. 401, with a text that shows no secret.
     #[error("{0}")]
     Unproved(String),
-    /// It cannot be read. 400; providers post it again, and it is logged.
+    /// It cannot be read. 400; it is logged, and the provider sends it again.
     #[error("{0}")]
     Malformed(String),
 }

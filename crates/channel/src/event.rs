@@ -1,4 +1,4 @@
-//! What providers tell later: receipts, inbound messages, complaints, decisions.
+//! Events from providers: receipts, inbound messages, complaints, template decisions.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -10,59 +10,60 @@ use nuncio_domain::sms::Alphabet;
 use nuncio_domain::template::Decision;
 use nuncio_domain::{Authentication, Channel, ConnectionId, MessageId, MessageType, TemplateId, TenantId, Timestamp};
 
-/// Takes what providers tell later.
+use crate::Account;
+
+/// Receives the events of providers.
 #[async_trait]
 pub trait EventSink: Debug + Send + Sync {
-    /// Hands an event over, to be applied `after` that long. Never blocks.
+    /// Queues an event in memory, to be applied `after` this delay. Never blocks.
     fn push(&self, event: ProviderEvent, after: Duration);
 
-    /// Writes an event; it is on disk when this returns. For providers that are answered only then. May be called again for the same
-    /// event, which changes nothing.
+    /// Stores an event before it returns, for providers that need a reply only then. Idempotent: the same event can be recorded again.
     async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded>;
 }
 
-/// An event could not be written now. The provider is told so, and tells it again.
+/// An event could not be stored now. The provider gets an error and sends it again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the event could not be written; tell it again later")]
+#[error("the event could not be stored; send it again")]
 pub struct Unrecorded;
 
-/// Something that a provider told.
+/// Something that a provider reported.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ProviderEvent {
-    /// What became of an attempt.
+    /// The status of an attempt.
     Receipt {
         /// Which attempt.
         target: ReceiptTarget,
-        /// What it says.
+        /// The status.
         kind: ReceiptKind,
         /// When it happened, as the provider says.
         at: Timestamp,
-        /// The receipt as it came, for people; without secrets. None where it says no more than the rest.
+        /// The receipt as received, for people; without secrets. `None` if it says no more than the other fields.
         raw: Option<String>,
     },
-    /// A message from outside.
+    /// An inbound message.
     Inbound(Inbound),
-    /// One part of a message from outside that comes in several.
+    /// One segment of an inbound message.
     Part(Box<InboundPart>),
-    /// The recipient complained about a message, or asked to get no more of them.
+    /// The recipient complained about a message, or unsubscribed.
     Complaint {
         /// Whose connection.
         tenant: TenantId,
         /// The message complained about.
         message: MessageId,
     },
-    /// There is no such recipient: later messages cannot arrive either. What became of this one is told by a receipt.
+    /// The recipient does not exist, so later messages cannot arrive either. The status of this one comes as a receipt.
     Bounced {
         /// Whose connection.
         tenant: TenantId,
         /// The message that came back.
         message: MessageId,
     },
-    /// Somebody told the provider that they want nothing more from the account, as by blocking it.
+    /// A recipient opted out at the provider, for example by blocking the account.
     OptedOut(OptedOut),
-    /// What became of a template that was handed in.
+    /// The decision on a submitted template.
     TemplateDecided {
-        /// The world.
+        /// The environment.
         tenant: TenantId,
         /// The template.
         template: TemplateId,
@@ -86,23 +87,65 @@ impl ProviderEvent {
     }
 }
 
+/// The connection that an event comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// The environment that the connection belongs to.
+    pub tenant: TenantId,
+    /// The connection.
+    pub connection: ConnectionId,
+    /// The channel that it carries.
+    pub channel: Channel,
+}
+
+impl Origin {
+    /// The connection of `account`.
+    pub const fn of(account: &Account) -> Self {
+        Self { tenant: account.tenant, connection: account.id, channel: account.channel }
+    }
+
+    /// An attempt by its number from 0, which the provider returned to us.
+    pub const fn attempt(self, message: MessageId, attempt: usize) -> ReceiptTarget {
+        let Self { tenant, connection, .. } = self;
+        ReceiptTarget::Attempt { tenant, message, attempt: Some(attempt), connection }
+    }
+
+    /// An attempt by the provider's id.
+    pub const fn reference(self, reference: String) -> ReceiptTarget {
+        let Self { tenant, connection, .. } = self;
+        ReceiptTarget::Reference { tenant, connection, reference }
+    }
+
+    /// The event that `from` (in canonical form) wants no more messages from this connection.
+    pub const fn opted_out(self, from: String) -> ProviderEvent {
+        let Self { tenant, connection, channel } = self;
+        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel, from })
+    }
+}
+
+impl From<(TenantId, ConnectionId, Channel)> for Origin {
+    fn from((tenant, connection, channel): (TenantId, ConnectionId, Channel)) -> Self {
+        Self { tenant, connection, channel }
+    }
+}
+
 /// How a receipt names its attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReceiptTarget {
-    /// By our own identifiers, which the provider carried along.
+    /// By our own identifiers, which the provider returned.
     Attempt {
-        /// The world.
+        /// The environment.
         tenant: TenantId,
         /// The message.
         message: MessageId,
         /// The attempt, from 0; the newest when absent.
         attempt: Option<usize>,
-        /// The connection that tells.
+        /// The connection that reports.
         connection: ConnectionId,
     },
-    /// By an id that the provider answered when it took the message, or a part of it. May come before that answer.
+    /// By an id that the provider returned when it accepted the message, or a part of it. The receipt can arrive before that response.
     Reference {
-        /// The world of the connection.
+        /// The environment of the connection.
         tenant: TenantId,
         /// The connection that sent it.
         connection: ConnectionId,
@@ -111,10 +154,10 @@ pub enum ReceiptTarget {
     },
 }
 
-/// Who wants nothing more from an account.
+/// A recipient who opted out of an account.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OptedOut {
-    /// The world of the connection.
+    /// The environment of the connection.
     pub tenant: TenantId,
     /// The connection that they want nothing from.
     pub connection: ConnectionId,
@@ -124,7 +167,7 @@ pub struct OptedOut {
     pub from: String,
 }
 
-/// A message from outside.
+/// An inbound message.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Inbound {
     /// The world of the connection that received it.
@@ -163,13 +206,8 @@ pub struct Inbound {
 
 impl Inbound {
     /// A text.
-    pub fn text(
-        (tenant, connection, channel): (TenantId, ConnectionId, Channel),
-        provider_message_id: String,
-        from: String,
-        text: String,
-        at: Timestamp,
-    ) -> Self {
+    pub fn text(origin: impl Into<Origin>, provider_message_id: String, from: String, text: String, at: Timestamp) -> Self {
+        let Origin { tenant, connection, channel } = origin.into();
         Self {
             tenant,
             connection,
@@ -220,7 +258,7 @@ pub struct InboundPart {
     pub at: Timestamp,
 }
 
-/// Something that came along with an inbound message.
+/// Media of an inbound message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Media {
     /// How [`crate::Adapter::fetch_media`] finds it. Empty when `bytes` are at hand.

@@ -28,12 +28,14 @@ pub mod scripted;
 mod session;
 mod settings;
 pub mod sms;
+#[cfg(feature = "contract")]
+pub mod testing;
 mod tokens;
 
 pub use nuncio_domain::lifecycle::Receipts;
 
-pub use callback::{Answer, Call, CallError, Told};
-pub use event::{EventSink, Inbound, InboundPart, Media, OptedOut, ProviderEvent, ReceiptTarget, Unrecorded};
+pub use callback::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
+pub use event::{EventSink, Inbound, InboundPart, Media, OptedOut, Origin, ProviderEvent, ReceiptTarget, Unrecorded};
 pub use profile::{Picture, ProfileApi, ProfileError};
 pub use registry::Registry;
 pub use session::{Sessions, Stop, stop};
@@ -157,7 +159,7 @@ pub trait Adapter: Debug + Send + Sync {
 
     /// Reads what the provider posted to the connection's callback address: checks that it is the provider's first, parses then.
     /// Unknown fields and events are passed over.
-    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+    fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         let _ = call;
         Err(CallError::NotCalled)
     }

@@ -4,14 +4,14 @@ use std::future::Future;
 
 use tokio::sync::watch;
 
-/// On how many nodes an account's session is kept open.
+/// On which nodes an account's session is kept open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sessions {
     /// On none: each send makes its own call.
     None,
-    /// On every node: each sends by a session of its own.
+    /// On every node: each sends through its own session.
     EveryNode,
-    /// On one node at a time: the provider refuses a second, or would tell everything twice.
+    /// On one node at a time: the provider refuses a second session, or would report everything twice.
     OneNode,
 }
 
@@ -22,7 +22,7 @@ pub struct Stop(watch::Receiver<bool>);
 impl Stop {
     /// Waits until it is asked.
     pub async fn asked(&mut self) {
-        // Whoever could ask is gone: that is asking too.
+        // If the sender is dropped, the session is to end too.
         let _ = self.0.wait_for(|asked| *asked).await;
     }
 
@@ -35,7 +35,7 @@ impl Stop {
     }
 }
 
-/// A way to ask, and what hears it. Dropping the sender asks too.
+/// The sender of a request to stop, and its receiver. Dropping the sender also stops the session.
 pub fn stop() -> (watch::Sender<bool>, Stop) {
     let (ask, asked) = watch::channel(false);
     (ask, Stop(asked))

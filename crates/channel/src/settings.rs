@@ -1,7 +1,10 @@
 //! Settings of a provider account: described once, checked and documented from the description.
 
-use nuncio_domain::FieldError;
+use std::time::Duration;
+
+use nuncio_domain::{FieldError, Redacted};
 use serde_json::{Map, Value};
+use url::Url;
 
 use crate::Account;
 
@@ -20,6 +23,23 @@ pub struct Field {
     pub help: &'static str,
 }
 
+impl Field {
+    /// A setting that can be left out.
+    pub const fn optional(name: &'static str, kind: FieldKind, help: &'static str) -> Self {
+        Self { name, kind, secret: false, required: false, help }
+    }
+
+    /// A setting that must be given.
+    pub const fn required(name: &'static str, kind: FieldKind, help: &'static str) -> Self {
+        Self { name, kind, secret: false, required: true, help }
+    }
+
+    /// A text that must be given and stays secret.
+    pub const fn secret(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: FieldKind::Text, secret: true, required: true, help }
+    }
+}
+
 /// What a setting holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldKind {
@@ -33,7 +53,7 @@ pub enum FieldKind {
     OneOf(&'static [&'static str]),
 }
 
-/// Reads an account's settings against their description and gathers every fault.
+/// Reads an account's settings against their description and collects every error.
 #[derive(Debug)]
 pub struct Settings<'a> {
     fields: &'static [Field],
@@ -51,29 +71,23 @@ impl<'a> Settings<'a> {
 
     fn check(&mut self) {
         for (map, secret) in [(&self.account.settings, false), (self.account.secrets.expose(), true)] {
-            let place = if secret { "secrets" } else { "settings" };
-            for name in map.keys() {
-                if !self.fields.iter().any(|f| f.name == name && f.secret == secret) {
-                    let known: Vec<_> = self.fields.iter().filter(|f| f.secret == secret).map(|f| f.name).collect();
-                    self.errors
-                        .push(FieldError::new(format!("{place}.{name}"), format!("is not known here; known are {}", known.join(", "))));
-                }
+            let known: Vec<_> = self.fields.iter().filter(|field| field.secret == secret).map(|field| field.name).collect();
+            for name in map.keys().filter(|name| !known.contains(&name.as_str())) {
+                let prefix = if secret { "secrets" } else { "settings" };
+                let why = format!("is not a known name; known names are {}", known.join(", "));
+                self.errors.push(FieldError::new(format!("{prefix}.{name}"), why));
             }
         }
         for field in self.fields {
-            let path = format!("{}.{}", if field.secret { "secrets" } else { "settings" }, field.name);
-            match self.map(field).get(field.name) {
-                None | Some(Value::Null) if field.required => {
-                    self.errors.push(FieldError::new(path, format!("is required: {}", field.help)))
-                }
-                None | Some(Value::Null) => {}
-                Some(value) => {
-                    if let Some(wanted) = fault(field.kind, value) {
-                        let shown = if field.secret { "the value given".to_owned() } else { value.to_string() };
-                        self.errors.push(FieldError::new(path, format!("{shown} is wrong; must be {wanted}")));
-                    }
-                }
-            }
+            let error = match self.map(field).get(field.name).filter(|value| !value.is_null()) {
+                None if field.required => Some(format!("is required: {}", field.help)),
+                None => None,
+                Some(value) => mismatch(field.kind, value).map(|wanted| {
+                    let shown = if field.secret { "the value given".to_owned() } else { value.to_string() };
+                    format!("{shown} is wrong; must be {wanted}")
+                }),
+            };
+            self.errors.extend(error.map(|why| FieldError::new(path(field), why)));
         }
     }
 
@@ -86,45 +100,83 @@ impl<'a> Settings<'a> {
         self.map(field).get(name)
     }
 
-    /// A text setting.
+    /// A text, if it is given.
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.value(name)?.as_str()
     }
 
+    /// The same, owned.
+    pub fn string(&self, name: &str) -> Option<String> {
+        self.text(name).map(str::to_owned)
+    }
+
+    /// A secret; empty if it is not given.
+    pub fn secret(&self, name: &str) -> Redacted<String> {
+        Redacted::new(self.string(name).unwrap_or_default())
+    }
+
     /// A number; also one written as text, as the command line gives it.
     pub fn integer(&self, name: &str) -> Option<i64> {
-        let value = self.value(name)?;
-        value.as_i64().or_else(|| value.as_str()?.parse().ok())
+        whole_number(self.value(name)?)
+    }
+
+    /// A number, or `default` if it is not given or does not fit into `T`.
+    pub fn number<T: TryFrom<i64>>(&self, name: &str, default: T) -> T {
+        self.integer(name).and_then(|number| T::try_from(number).ok()).unwrap_or(default)
+    }
+
+    /// A duration given in whole seconds.
+    pub fn seconds(&self, name: &str, default: u64) -> Duration {
+        Duration::from_secs(self.number(name, default))
     }
 
     /// A flag; also one written as text.
     pub fn flag(&self, name: &str) -> Option<bool> {
-        let value = self.value(name)?;
-        value.as_bool().or_else(|| value.as_str()?.parse().ok())
+        boolean(self.value(name)?)
     }
 
-    /// Adds a fault that only the adapter can see.
-    pub fn fault(&mut self, path: &str, message: impl Into<String>) {
+    /// The address of an API, without a slash at its end; `default` if it is not given.
+    pub fn base_url(&mut self, name: &str, default: &str) -> String {
+        let base = self.text(name).unwrap_or(default).trim_end_matches('/').to_owned();
+        let plain = |url: Url| matches!(url.scheme(), "https" | "http") && url.query().is_none() && url.fragment().is_none();
+        if !Url::parse(&base).is_ok_and(plain) {
+            self.error(name, format!("must be an http or https URL without a query, such as {default}"));
+        }
+        base
+    }
+
+    /// Adds an error that only the adapter can see. The text must not show a secret.
+    pub fn error(&mut self, name: &str, message: impl Into<String>) {
+        let path = self.fields.iter().find(|field| field.name == name).map_or_else(|| name.to_owned(), path);
         self.errors.push(FieldError::new(path, message));
     }
 
-    /// Fails with every fault that was found.
+    /// Fails with every error that was found.
     pub fn finish(self) -> Result<(), Vec<FieldError>> {
         if self.errors.is_empty() { Ok(()) } else { Err(self.errors) }
     }
 }
 
-fn fault(kind: FieldKind, value: &Value) -> Option<String> {
+fn path(field: &Field) -> String {
+    format!("{}.{}", if field.secret { "secrets" } else { "settings" }, field.name)
+}
+
+fn whole_number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn boolean(value: &Value) -> Option<bool> {
+    value.as_bool().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// What the value must be, if it is not that.
+fn mismatch(kind: FieldKind, value: &Value) -> Option<String> {
     match kind {
         FieldKind::Text => value.as_str().is_none_or(str::is_empty).then(|| "a text".to_owned()),
         FieldKind::Integer(low, high) => {
-            let number = value.as_i64().or_else(|| value.as_str()?.parse().ok());
-            number.is_none_or(|n| n < low || n > high).then(|| format!("a whole number from {low} to {high}"))
+            whole_number(value).is_none_or(|n| n < low || n > high).then(|| format!("a whole number from {low} to {high}"))
         }
-        FieldKind::Flag => {
-            let flag = value.as_bool().or_else(|| value.as_str()?.parse().ok());
-            flag.is_none().then(|| "true or false".to_owned())
-        }
+        FieldKind::Flag => boolean(value).is_none().then(|| "true or false".to_owned()),
         FieldKind::OneOf(words) => value.as_str().is_none_or(|v| !words.contains(&v)).then(|| format!("one of {}", words.join(", "))),
     }
 }

@@ -110,8 +110,8 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
     assert_eq!(
         told,
         [
-            ("settings.hots", "is not known here; known are host, port, pipelining, tls"),
-            ("secrets.host", "is not known here; known are password, pin"),
+            ("settings.hots", "is not a known name; known names are host, port, pipelining, tls"),
+            ("secrets.host", "is not a known name; known names are password, pin"),
         ]
     );
 }
@@ -152,7 +152,7 @@ fn the_ends_of_a_range_belong_to_it() {
 fn an_adapters_own_fault_joins_the_others() {
     let account = account(json!({"host": "h", "port": 0}), json!({"password": "p"}));
     let mut settings = Settings::new(FIELDS, &account);
-    settings.fault("settings.host", "is no name of a host");
+    settings.error("host", "is no name of a host");
     let faults = settings.finish().expect_err("two faults");
     assert_eq!(faults.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["settings.port", "settings.host"]);
 }

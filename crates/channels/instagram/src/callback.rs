@@ -1,23 +1,23 @@
-//! What Meta posts: messages, choices, reactions and reads. Pure.
+//! Reads callbacks: messages, choices, reactions and read receipts. Pure.
 //!
 //! Sources: <https://developers.facebook.com/docs/instagram-platform/webhooks/examples>,
 //! <https://developers.facebook.com/docs/messenger-platform/instagram/features/webhook>
 
-use nuncio_channel::{Answer, Call, CallError, Inbound, Media, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent};
 use nuncio_channel_meta::proved;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Button, Content};
-use nuncio_domain::{Channel, MessageType, Timestamp};
+use nuncio_domain::{MessageType, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::config::Config;
 
-/// Reads one call.
-pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
+/// Reads one callback.
+pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     match proved(&config.secrets, call)? {
-        Some(answered) => Ok(answered),
-        None => Ok(Told { events: events(config, call)?, answer: Answer::default() }),
+        Some(verification) => Ok(verification),
+        None => Ok(ParsedCallback { events: events(config, call)?, reply: CallbackReply::default() }),
     }
 }
 
@@ -33,7 +33,7 @@ struct Envelope<'a> {
 struct Entry<'a> {
     #[serde(default)]
     id: String,
-    /// Read one by one: one that cannot be read must not take the others with it.
+    /// Read one by one: one that cannot be read must not affect the others.
     #[serde(borrow, default)]
     messaging: Vec<&'a RawValue>,
 }
@@ -55,7 +55,7 @@ struct Party {
     id: String,
 }
 
-/// What every message has.
+/// The fields that every message must have.
 #[derive(Deserialize)]
 struct Head {
     mid: String,
@@ -65,9 +65,9 @@ struct Head {
     is_deleted: bool,
 }
 
-/// What it says.
+/// The content of a message.
 #[derive(Deserialize, Default)]
-struct Parts<'a> {
+struct Body<'a> {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -124,14 +124,14 @@ struct Postback {
     payload: String,
 }
 
-fn events(config: &Config, call: &Call<'_>) -> Result<Vec<ProviderEvent>, CallError> {
-    // The text of the error would repeat what was written.
+fn events(config: &Config, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent>, CallError> {
+    // The error's own text would quote the message.
     let envelope: Envelope<'_> = serde_json::from_slice(call.body)
         .map_err(|e| CallError::Malformed(format!("not a callback of Meta (line {}, column {})", e.line(), e.column())))?;
     if envelope.object != "instagram" {
         return Ok(Vec::new());
     }
-    // All accounts of an app may post to one address.
+    // All accounts of an app can share one callback URL.
     let ours = envelope.entry.into_iter().filter(|entry| entry.id == config.account_id);
     Ok(ours.flat_map(|entry| entry.messaging).filter_map(|raw| event(config, call.now, raw.get())).collect())
 }
@@ -139,35 +139,33 @@ fn events(config: &Config, call: &Call<'_>) -> Result<Vec<ProviderEvent>, CallEr
 fn event(config: &Config, now: Timestamp, json: &str) -> Option<ProviderEvent> {
     let event: Event<'_> = serde_json::from_str(json).ok()?;
     let from = event.sender.id;
-    // What the account itself does comes back as an echo: nuncio knows it, or somebody wrote it in the app.
+    // The account's own messages are echoed: nuncio sent them, or they were written in the app.
     if from.is_empty() || from == config.account_id || !from.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let place = Place { config, from, at: event.timestamp.map_or(now, Timestamp::from_millis) };
+    let context = EventContext { config, from, at: event.timestamp.map_or(now, Timestamp::from_millis) };
     if let Some(read) = event.read {
-        return Some(place.read(read, json));
+        return Some(context.read(read, json));
     }
-    let said = event.message.and_then(|raw| place.message(raw.get()));
-    let said = said.or_else(|| event.postback.map(|postback| place.postback(postback)));
-    said.or_else(|| event.reaction.map(|reaction| place.reaction(reaction))).map(ProviderEvent::Inbound)
+    let said = event.message.and_then(|raw| context.message(raw.get()));
+    let said = said.or_else(|| event.postback.map(|postback| context.postback(postback)));
+    said.or_else(|| event.reaction.map(|reaction| context.reaction(reaction))).map(ProviderEvent::Inbound)
 }
 
-/// Where an event comes from, and when it was.
-struct Place<'a> {
+/// What the events of one sender share.
+struct EventContext<'a> {
     config: &'a Config,
     from: String,
     at: Timestamp,
 }
 
-impl Place<'_> {
+impl EventContext<'_> {
     fn inbound(&self, id: String, text: String) -> Inbound {
-        let place = (self.config.tenant, self.config.connection, Channel::Instagram);
-        Inbound::text(place, id, self.from.clone(), text, self.at)
+        Inbound::text(self.config.origin, id, self.from.clone(), text, self.at)
     }
 
     fn read(&self, read: Read, raw: &str) -> ProviderEvent {
-        let Config { tenant, connection, .. } = *self.config;
-        let target = ReceiptTarget::Reference { tenant, connection, reference: read.mid };
+        let target = self.config.origin.reference(read.mid);
         ProviderEvent::Receipt { target, kind: ReceiptKind::Read, at: self.at, raw: Some(raw.to_owned()) }
     }
 
@@ -176,8 +174,8 @@ impl Place<'_> {
         if head.is_echo || head.is_deleted || head.mid.is_empty() {
             return None;
         }
-        // Of what cannot be read it is told that there was a message: it opens the conversation all the same.
-        let Parts { text, quick_reply, reply_to, attachments }: Parts<'_> = serde_json::from_str(json).unwrap_or_default();
+        // A message whose content cannot be read is still reported, because it opens the conversation.
+        let Body { text, quick_reply, reply_to, attachments }: Body<'_> = serde_json::from_str(json).unwrap_or_default();
         let mut inbound = self.inbound(head.mid, text.unwrap_or_default());
         inbound.replies_to = reply_to.and_then(|to| to.mid);
         inbound.content = quick_reply.map(|reply| pressed(reply.payload, &inbound.text));
@@ -186,7 +184,7 @@ impl Place<'_> {
         Some(inbound)
     }
 
-    /// One without an id of its own is told apart by when it was.
+    /// A postback without an id is identified by its time.
     fn postback(&self, postback: Postback) -> Inbound {
         let Postback { mid, title, payload } = postback;
         let id = mid.unwrap_or_else(|| format!("postback:{}:{}", self.from, self.at.millis()));
@@ -194,7 +192,7 @@ impl Place<'_> {
         Inbound { content: Some(content), ..self.inbound(id, title) }
     }
 
-    /// It has no id of its own: the same message may get one, lose it and get another.
+    /// A reaction has no id, and a message can get one, lose it and get another.
     fn reaction(&self, reaction: Reaction) -> Inbound {
         let Reaction { mid, action, emoji } = reaction;
         let mut inbound = self.inbound(format!("{action}:{}:{mid}", self.at.millis()), String::new());
@@ -210,7 +208,7 @@ fn pressed(id: String, title: &str) -> Box<Content> {
     Box::new(Content { buttons: Some(vec![button]), ..Content::default() })
 }
 
-/// Files are media. Everything else that is shared, such as a mention in a story, a post or a reel, is told as its title and address.
+/// Files are media. Everything else that is shared, such as a mention in a story, a post or a reel, is reported as its title and URL.
 fn attach(inbound: &mut Inbound, attachment: Attachment) {
     let Attachment { kind, payload } = attachment;
     let Payload { url, title } = payload.unwrap_or_default();

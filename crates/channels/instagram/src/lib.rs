@@ -1,8 +1,8 @@
-//! Instagram, by Meta's messaging API for professional accounts.
+//! Instagram through Meta's messaging API for professional accounts.
 //!
-//! A message is `accepted` when the API answered each of its calls with an id; that it was read comes by callback under that id, and
-//! there is no word of delivery. The API does not look for duplicates: a call whose answer was lost is [`Verdict::Unknown`], and so is a
-//! message of which only some parts went out.
+//! A message is `accepted` when the API returned an id for each of its requests. Callbacks report by that id that it was read; delivery is
+//! not reported. The API does not detect duplicates: a request without a response is [`Verdict::Unknown`], and so is a message of which
+//! only some parts were sent.
 //!
 //! Source: <https://developers.facebook.com/docs/instagram-platform/instagram-api-with-instagram-login/messaging-api>
 
@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Call, CallError, Capabilities, Field, Receipts, ResolvedAttachment, SendRequest, Services, Told,
-    Verdict,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Field, ParsedCallback, Receipts, ResolvedAttachment,
+    SendRequest, Services, Verdict,
 };
-use nuncio_channel_meta::{Fault, Graph};
-use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_channel_http::fetch;
+use nuncio_channel_meta::{Graph, RequestError};
+use nuncio_domain::message::Failure;
 use nuncio_domain::{Channel, FieldError, MessageType};
-use nuncio_net::{Client, FetchLimits, Network};
+use nuncio_net::{Client, Network};
 use serde_json::Value;
 
 use crate::config::{Config, Login};
@@ -26,7 +27,7 @@ mod config;
 mod map;
 mod wire;
 
-/// Where messages are posted; the token says whose they are.
+/// Path of messages; the token identifies the account.
 const MESSAGES: &str = "me/messages";
 
 /// Makes adapters of kind `instagram`.
@@ -36,7 +37,7 @@ pub struct InstagramFactory {
 }
 
 impl InstagramFactory {
-    /// A factory whose adapters leave by `net`.
+    /// A factory whose adapters use `net`.
     pub const fn new(net: Network) -> Self {
         Self { net }
     }
@@ -71,7 +72,7 @@ impl AdapterFactory for InstagramFactory {
 struct Instagram {
     config: Config,
     graph: Graph,
-    /// The way to media, which lie where a callback says.
+    /// To media, at the URLs that callbacks name.
     guarded: Client,
     capabilities: Capabilities,
     callback_url: String,
@@ -93,12 +94,12 @@ impl Adapter for Instagram {
             let is_action = wire::is_action(&call);
             let answer = match self.graph.post(MESSAGES, call).await {
                 Ok(answer) => answer,
-                Err(fault) => return map::stopped(&fault, refs, parts),
+                Err(error) => return map::stopped(&error, refs, parts),
             };
             match map::reference(&answer) {
                 Some(id) => refs.push(id.to_owned()),
                 None if is_action => {}
-                None => return map::stopped(&Fault::Garbled { status: 200, retry_after: None }, refs, parts),
+                None => return map::stopped(&RequestError::Unreadable { status: 200, retry_after: None }, refs, parts),
             }
         }
         Verdict::Accepted { refs, cost: None }
@@ -111,38 +112,31 @@ impl Adapter for Instagram {
                 ("name,instagram_business_account{id,username}", "/instagram_business_account/id", "/instagram_business_account/username")
             }
         };
-        let me = self.graph.get(&format!("me?fields={fields}")).await.map_err(|fault| map::advice(&fault))?;
+        let me = self.graph.get(&format!("me?fields={fields}")).await.map_err(|error| map::advice(&error))?;
         let text = |place: &str| me.pointer(place).and_then(Value::as_str);
         let Some(found) = text(id) else {
-            return Err("the token belongs to no Instagram professional account. What to do: link the account to the Page, or make the \
+            return Err("the token belongs to no Instagram professional account. What to do: link the account to the Page, or create the \
                 token for the account itself and set login=instagram"
                 .to_owned());
         };
-        let name = text(name).unwrap_or("not told");
+        let name = text(name).unwrap_or("unknown");
         if found != self.config.account_id {
             return Err(format!(
-                "the token is that of @{name} ({found}), but account_id is {}, so that callbacks would be passed over. What to do: set \
-                 account_id={found}, or make a token for the other account",
+                "the token belongs to @{name} ({found}), but account_id is {}, so callbacks would be ignored. What to do: set \
+                 account_id={found}, or create a token for the other account",
                 self.config.account_id
             ));
         }
-        Ok(format!("the account is @{name}; messages and read receipts are expected at {}", self.callback_url))
+        Ok(format!("the account is @{name}; callbacks are expected at {}", self.callback_url))
     }
 
-    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+    fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         callback::read(&self.config, call)
     }
 
-    /// The address is public and good for a few days only; the token is not shown there.
+    /// The URL is public and expires after a few days; it is fetched without the token.
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
-        let limits = FetchLimits { max_bytes: u64::try_from(most).unwrap_or(u64::MAX), timeout: self.config.access.timeout };
-        let file = self.guarded.fetch(reference, limits).await;
-        let file = file.map_err(|error| Failure::own(FailureCode::AttachmentUnavailable, error.to_string()))?;
-        Ok(ResolvedAttachment {
-            filename: "media".to_owned(),
-            content_type: file.content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
-            content_id: None,
-            bytes: file.bytes,
-        })
+        let file = fetch(&self.guarded, reference, most, self.config.access.timeout).await?;
+        Ok(ResolvedAttachment { filename: "media".to_owned(), ..file })
     }
 }

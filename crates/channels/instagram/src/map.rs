@@ -1,83 +1,67 @@
-//! From what the Graph API answers to verdicts. Pure.
+//! Maps responses of the Graph API to verdicts. Pure.
 //!
 //! Codes: <https://developers.facebook.com/docs/messenger-platform/error-codes>
 
 use nuncio_channel::{Scope, Verdict};
-use nuncio_channel_meta::{Class, Fault, GraphError};
-use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_channel_http::{Disposition, Refusal};
+use nuncio_channel_meta::{GraphError, RequestError};
+use nuncio_domain::message::FailureCode;
 use serde_json::Value;
 
-/// What codes mean when they come from Instagram.
-const fn class(error: &GraphError) -> Option<Class> {
+/// Instagram's own codes.
+const fn class(error: &GraphError) -> Option<Disposition> {
     use FailureCode as Code;
     Some(match (error.code, error.error_subcode) {
-        (10, Some(2_534_022 | 2_018_278 | 2_018_065)) => Class::Never(Code::WindowClosed),
-        (551, _) | (200, Some(1_545_041)) | (10, Some(2_018_108)) => Class::Never(Code::Undeliverable),
-        // What else is said with a subcode concerns a person as often as the account, which must not stop for one.
-        (10 | 200..=299, Some(_)) => Class::Later(Scope::Message, Code::Undeliverable),
-        (100, Some(2_534_014 | 2_018_001)) => Class::Never(Code::InvalidRecipient),
-        (100, Some(2_018_007 | 2_018_008 | 2_018_047)) => Class::Never(Code::AttachmentUnavailable),
-        // "Object does not exist or permissions are missing", of the recipient or of the account: nobody can tell.
-        (100, Some(33)) | (1_200, _) => Class::Later(Scope::Message, Code::Undeliverable),
+        (10, Some(2_534_022 | 2_018_278 | 2_018_065)) => Disposition::Reject(Code::WindowClosed),
+        (551, _) | (200, Some(1_545_041)) | (10, Some(2_018_108)) => Disposition::Reject(Code::Undeliverable),
+        // Other subcodes concern a recipient as often as the account, and one recipient must not stop the account.
+        (10 | 200..=299, Some(_)) => Disposition::Defer(Scope::Message, Code::Undeliverable),
+        (100, Some(2_534_014 | 2_018_001)) => Disposition::Reject(Code::InvalidRecipient),
+        (100, Some(2_018_007 | 2_018_008 | 2_018_047)) => Disposition::Reject(Code::AttachmentUnavailable),
+        // "Object does not exist or permissions are missing", of the recipient or of the account; the code does not say which.
+        (100, Some(33)) | (1_200, _) => Disposition::Defer(Scope::Message, Code::Undeliverable),
         _ => return None,
     })
 }
 
-/// The id of what was taken, by the answer to it.
+/// The id in the response to a message.
 pub(crate) fn reference(answer: &Value) -> Option<&str> {
     answer.get("message_id").and_then(Value::as_str).filter(|id| !id.is_empty())
 }
 
-/// The verdict on a message whose part after those in `refs` came to nothing; `parts` in all.
-pub(crate) fn stopped(fault: &Fault, refs: Vec<String>, parts: usize) -> Verdict {
-    let verdict = nuncio_channel_meta::verdict(fault, false, class);
-    if refs.is_empty() {
-        return verdict;
-    }
-    let provider_code = match fault {
-        Fault::Refused { error, .. } => Some(error.code.to_string()),
-        Fault::Unreachable(_) | Fault::Lost(_) | Fault::Garbled { .. } => None,
-    };
-    let message = format!("{} of {parts} parts were sent; then: {fault}", refs.len());
-    Verdict::Unknown { failure: Failure { code: FailureCode::UnknownOutcome, provider_code, message }, refs }
+/// The verdict on a message of `total` requests, of which one failed after those in `refs`.
+pub(crate) fn stopped(error: &RequestError, refs: Vec<String>, total: usize) -> Verdict {
+    if refs.is_empty() { nuncio_channel_meta::verdict(error, class) } else { error.partly_sent(refs, total) }
 }
 
-/// What a check found wrong, and what to do.
-pub(crate) fn advice(fault: &Fault) -> String {
-    let todo = match fault {
-        Fault::Refused { error, .. } if matches!(error.code, 0 | 190) => {
-            "make a new access_token and give the connection that; if it is new, see whether login fits it"
+/// A failed check, with advice for the operator.
+pub(crate) fn advice(error: &RequestError) -> String {
+    error.with_advice(match error {
+        RequestError::Refused(Refusal { details: error, .. }) if matches!(error.code, 0 | 190) => {
+            "make a new access_token and give the connection that; if it is new, check that login matches it"
         }
-        Fault::Refused { error, .. } if matches!(error.code, 3 | 10 | 200..=299) => {
+        RequestError::Refused(Refusal { details: error, .. }) if matches!(error.code, 3 | 10 | 200..=299) => {
             "give the token instagram_business_manage_messages (with login=page: instagram_manage_messages)"
         }
-        Fault::Refused { error, .. } if error.code == 100 => "see whether login fits the token: page for one of a Page, else instagram",
-        Fault::Unreachable(_) | Fault::Garbled { .. } => "check base_url and api_version, and the way out of this machine",
-        Fault::Lost(_) => "try again; if it stays so, check the way out of this machine",
-        Fault::Refused { .. } => "look the code up in Meta's list of error codes",
-    };
-    format!("{fault}. What to do: {todo}")
+        RequestError::Refused(Refusal { details: error, .. }) if error.code == 100 => {
+            "check that login matches the token: page for one of a Page, else instagram"
+        }
+        RequestError::Unreachable(_) | RequestError::Unreadable { .. } => "check base_url, api_version and this machine's network access",
+        RequestError::NoResponse(_) => "try again; if it keeps failing, check this machine's network access",
+        RequestError::Refused(_) => "look the code up in Meta's list of error codes",
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use nuncio_channel::testing::outcome;
     use serde_json::json;
 
     use super::*;
 
-    fn refused(code: i64, subcode: Option<i64>) -> Fault {
+    fn refused(code: i64, subcode: Option<i64>) -> RequestError {
         let error: Box<GraphError> = serde_json::from_value(json!({"code": code, "error_subcode": subcode, "message": "m"})).unwrap();
-        Fault::Refused { status: 400, text: "m".into(), error, retry_after: None }
-    }
-
-    fn short(verdict: &Verdict) -> (&'static str, FailureCode) {
-        match verdict {
-            Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
-            Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
-            Verdict::Rejected { failure } => ("rejected", failure.code),
-            Verdict::Unknown { failure, .. } => ("unknown", failure.code),
-            Verdict::Accepted { .. } => panic!("accepted"),
-        }
+        RequestError::Refused(error.refusal(400, None, ""))
     }
 
     #[test]
@@ -109,24 +93,15 @@ mod tests {
             (1_200, None, "message", Undeliverable),
             (999_999, None, "rejected", ProviderRejected),
         ] {
-            assert_eq!(short(&stopped(&refused(code, subcode), Vec::new(), 1)), (kind, failure), "{code}/{subcode:?}");
+            assert_eq!(outcome(&stopped(&refused(code, subcode), Vec::new(), 1)), (kind, failure), "{code}/{subcode:?}");
         }
     }
 
     #[test]
-    fn what_went_out_in_part_is_unknown() {
-        let faults = [
-            refused(190, None),
-            refused(100, None),
-            Fault::Lost("x".into()),
-            Fault::Unreachable("x".into()),
-            Fault::Garbled { status: 503, retry_after: None },
-        ];
-        for fault in faults {
-            let Verdict::Unknown { failure, refs } = stopped(&fault, vec!["a".into()], 2) else { panic!("{fault:?}") };
-            assert_eq!((failure.code, refs), (FailureCode::UnknownOutcome, vec!["a".to_owned()]));
-            assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
-        }
+    fn a_message_sent_in_part_is_unknown() {
+        let Verdict::Unknown { failure, refs } = stopped(&refused(190, None), vec!["a".into()], 2) else { panic!() };
+        assert_eq!((failure.code, refs), (FailureCode::UnknownOutcome, vec!["a".to_owned()]));
+        assert!(failure.message.starts_with("1 of 2 parts were sent; then: "), "{}", failure.message);
     }
 
     #[test]

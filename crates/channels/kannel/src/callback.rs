@@ -1,5 +1,4 @@
-//! What the gateway calls: receipts, by the address that went out with the message, and messages, by its get-url or post-url. Proof
-//! first. Pure.
+//! Reads callbacks: receipts, at the URL sent with the message, and inbound messages, by get-url or post-url. Checks the proof first. Pure.
 //!
 //! Source: Kannel 1.4.5 User's Guide, table "Parameters (Escape Codes)" and chapter "Delivery Reports".
 
@@ -7,7 +6,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE};
 use hmac::Mac as _;
-use nuncio_channel::{Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{CallError, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
 use nuncio_domain::address::sms_sender;
 use nuncio_domain::{MessageId, Timestamp};
 use percent_encoding::percent_decode;
@@ -17,35 +16,35 @@ use subtle::ConstantTimeEq as _;
 use crate::config::Config;
 use crate::{map, wire};
 
-/// Reads one call.
-pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
+/// Reads one callback.
+pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     let event = match call.rest {
         "" => inbound(config, call)?,
         "dlr" => receipt(config, call)?,
-        _ => return Err(CallError::Unproved("the gateway was given no such address".to_owned())),
+        _ => return Err(CallError::Unproved("the gateway was not given this URL".to_owned())),
     };
-    Ok(Told { events: event.into_iter().collect(), ..Told::default() })
+    Ok(ParsedCallback { events: event.into_iter().collect(), ..ParsedCallback::default() })
 }
 
-fn receipt(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, CallError> {
+fn receipt(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<ProviderEvent>, CallError> {
     let variables = Variables(call.query);
     let unproved =
-        || CallError::Unproved("k is not the proof of m and a; has callback_secret changed since the message went out?".to_owned());
+        || CallError::Unproved("k does not prove m and a; callback_secret may have changed since the message was sent".to_owned());
     let message: MessageId = variables.text("m").parse().map_err(|_| unproved())?;
     let attempt: usize = variables.text("a").parse().map_err(|_| unproved())?;
     let proof = hex::decode(variables.text("k")).map_err(|_| unproved())?;
     // Compares in constant time.
     wire::mac(config, message, attempt).verify_slice(&proof).map_err(|_| unproved())?;
-    let (kind, answer) = (variables.text("type"), variables.text("answer"));
-    Ok(map::receipt(&kind, &answer).map(|told| ProviderEvent::Receipt {
-        target: ReceiptTarget::Attempt { tenant: config.tenant, message, attempt: Some(attempt), connection: config.connection },
-        kind: told,
+    let (receipt_type, answer) = (variables.text("type"), variables.text("answer"));
+    Ok(map::receipt(&receipt_type, &answer).map(|kind| ProviderEvent::Receipt {
+        target: config.origin.attempt(message, attempt),
+        kind,
         at: at(&variables.text("time"), call.now),
-        raw: Some(format!("type {kind}, answer {answer}")),
+        raw: Some(format!("type {receipt_type}, answer {answer}")),
     }))
 }
 
-fn inbound(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, CallError> {
+fn inbound(config: &Config, call: &CallbackRequest<'_>) -> Result<Option<ProviderEvent>, CallError> {
     let variables = Variables(call.query);
     if !bool::from(variables.bytes("key").ct_eq(config.callback_secret.expose().as_bytes())) {
         return Err(CallError::Unproved(
@@ -53,16 +52,16 @@ fn inbound(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, Ca
         ));
     }
     let header = |name: &str| call.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let told = |name: &str, header_name: &str| match variables.text(name) {
+    let value = |name: &str, header_name: &str| match variables.text(name) {
         text if text.is_empty() => header(header_name).to_owned(),
         text => text,
     };
-    let from = told("from", "x-kannel-from");
+    let from = value("from", "x-kannel-from");
     if from.trim().is_empty() {
         return Err(CallError::Malformed("from is missing: get-url must name %p, post-url needs send-sender = true".to_owned()));
     }
-    // 1: bytes that are no text.
-    if told("coding", "x-kannel-coding") == "1" {
+    // 1: binary data.
+    if value("coding", "x-kannel-coding") == "1" {
         return Ok(None);
     }
     let posted = call.method == "POST" && !call.body.is_empty();
@@ -74,13 +73,12 @@ fn inbound(config: &Config, call: &Call<'_>) -> Result<Option<ProviderEvent>, Ca
     let text = decode(&bytes, &charset);
     let at = at(&variables.text("time"), call.now);
     let id = match variables.text("id") {
-        // Without an id, what says the same at the same second is the same.
+        // Without an id, the same text from the same number in the same second is the same message.
         id if id.is_empty() => hex::encode(Sha256::digest(format!("{from}\n{}\n{text}", variables.text("time")))),
         id => id,
     };
-    let place = (config.tenant, config.connection, config.channel);
-    let to = Some(sms_sender(&told("to", "x-kannel-to"), None)).filter(|to| !to.is_empty());
-    Ok(Some(ProviderEvent::Inbound(Inbound { to, ..Inbound::text(place, id, sms_sender(&from, None), text, at) })))
+    let to = Some(sms_sender(&value("to", "x-kannel-to"), None)).filter(|to| !to.is_empty());
+    Ok(Some(ProviderEvent::Inbound(Inbound { to, ..Inbound::text(config.origin, id, sms_sender(&from, None), text, at) })))
 }
 
 /// Reads Unix seconds.
@@ -88,18 +86,18 @@ fn at(seconds: &str, now: Timestamp) -> Timestamp {
     seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
 }
 
-/// Texts come in the character set that the gateway names; in UTF-8 unless it says otherwise.
+/// Decodes a text from the character set that the gateway names; UTF-8 by default.
 fn decode(bytes: &[u8], charset: &str) -> String {
     let charset = charset.split(';').next().unwrap_or_default().trim().trim_matches('"').to_ascii_lowercase();
     let encoding = match charset.as_str() {
-        // Of SMS, most significant octet first; on the web these names mean the other order.
+        // In SMS these are big-endian; on the web the same names mean little-endian.
         "utf-16" | "utf16-be" | "ucs-2" | "ucs2" | "iso-10646-ucs-2" => UTF_16BE,
         label => Encoding::for_label(label.as_bytes()).unwrap_or(UTF_8),
     };
     encoding.decode_without_bom_handling(bytes).0.into_owned()
 }
 
-/// The variables of a query, as bytes: texts are not always UTF-8.
+/// The variables of a query. Values are bytes, because texts are not always UTF-8.
 struct Variables<'a>(&'a str);
 
 impl<'a> Variables<'a> {

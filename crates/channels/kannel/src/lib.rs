@@ -1,8 +1,8 @@
-//! SMS over HTTP, as Kannel and gateways of its shape take it.
+//! SMS through the HTTP interface of Kannel and compatible gateways.
 //!
-//! One message is one call of `sendsms`, which the gateway cuts into short messages by itself. It names no id in its answer: the address
-//! for receipts that goes along names our attempt, and bears a MAC, so that only who got that address from us can tell what became of it.
-//! The gateway does not look for duplicates: a call whose answer was lost is [`Verdict::Unknown`].
+//! A message is one request to `sendsms`; the gateway splits it into segments. Its response has no id: the receipt URL in the request
+//! names our attempt and carries a MAC, so that only the gateway can send receipts for it. The gateway does not detect duplicates: a
+//! request without a response is [`Verdict::Unknown`].
 //!
 //! Source: Kannel 1.4.5 User's Guide, chapters 6 and 7, <https://www.kannel.org/userguide.shtml>
 
@@ -10,24 +10,24 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Call, CallError, Capabilities, Field, Receipts, SendRequest, Services, Told, Verdict, sms,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Field, ParsedCallback, Receipts, SendRequest, Services,
+    Verdict, sms,
 };
+use nuncio_channel_http::{Refusal, RequestError};
 use nuncio_domain::{Channel, FieldError};
 use nuncio_net::{Client, FetchLimits, Network};
 
 use crate::config::Config;
-use crate::map::Fault;
-use crate::wire::Wire;
+use crate::wire::HttpRequest;
 
 mod callback;
 mod config;
 mod map;
 mod wire;
 
-/// The name of this kind.
 const KIND: &str = "kannel";
-/// Answers are a line.
-const ANSWER_BYTES: u64 = 16 * 1_024;
+/// Longest response that is read, in bytes. It is one line.
+const RESPONSE_BYTES: u64 = 16 * 1_024;
 
 /// Makes adapters of kind `kannel`.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ pub struct KannelFactory {
 }
 
 impl KannelFactory {
-    /// A factory whose adapters leave by `net`.
+    /// A factory whose adapters use `net`.
     pub const fn new(net: Network) -> Self {
         Self { net }
     }
@@ -83,31 +83,31 @@ impl Adapter for Kannel {
         };
         match self.call(wire::message(&self.config, request, &text)).await {
             Ok(()) => Verdict::Accepted { refs: Vec::new(), cost: None },
-            Err(fault) => map::verdict(&fault),
+            Err(error) => map::verdict(&error),
         }
     }
 
-    /// Without a recipient the gateway looks at the login, and then refuses.
+    /// Without a recipient, the gateway checks the login and then refuses the request.
     async fn check(&self) -> Result<String, String> {
         match self.call(wire::login(&self.config)).await {
-            Err(Fault::Refused { status: 400 | 422, .. }) => Ok(format!(
-                "the gateway takes the login of {}; receipts and messages are expected at {}",
+            Err(RequestError::Refused(Refusal { status: 400 | 422, .. })) => Ok(format!(
+                "the gateway accepts the login of {}; callbacks are expected at {}",
                 self.config.username, self.config.callback_url
             )),
-            Ok(()) => Err("the gateway accepted a message without recipient. What to do: check url; it must end in sendsms".to_owned()),
-            Err(fault) => Err(map::advice(&fault)),
+            Ok(()) => Err("the gateway accepted a message without a recipient. What to do: check url; it must end in sendsms".to_owned()),
+            Err(error) => Err(map::advice(&error)),
         }
     }
 
-    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+    fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         callback::read(&self.config, call)
     }
 }
 
 impl Kannel {
-    async fn call(&self, wire: Wire) -> Result<(), Fault> {
-        let limits = FetchLimits { max_bytes: ANSWER_BYTES, timeout: self.config.timeout };
-        let answer = self.client.request(wire.method, &wire.url, wire.headers, wire.body, limits).await;
-        map::judge(answer, self.config.password.expose())
+    async fn call(&self, request: HttpRequest) -> Result<(), RequestError> {
+        let limits = FetchLimits { max_bytes: RESPONSE_BYTES, timeout: self.config.timeout };
+        let response = self.client.request(request.method, &request.url, request.headers, request.body, limits).await?;
+        map::read(&response, self.config.password.expose())
     }
 }

@@ -1,141 +1,65 @@
-//! From what the gateway answers to verdicts. Pure.
+//! Maps the gateway's responses and receipts. Pure.
 //!
 //! Source: Kannel 1.4.5 User's Guide, table "Status codes of HTTP responses", and the texts of its smsbox.
 
-use std::fmt;
-use std::time::Duration;
-
 use nuncio_channel::{Scope, Verdict};
+use nuncio_channel_http::{Disposition, Refusal, RequestError, plain, retry_after};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_net::header::{HeaderMap, RETRY_AFTER};
-use nuncio_net::{FetchError, Response};
+use nuncio_net::Response;
 
-/// Most characters of a text that people read.
-const TEXT: usize = 300;
-
-/// Why a call came to nothing. The texts hold no secrets.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
-    /// The request never left.
-    Unreachable(String),
-    /// The request was written, and no answer came.
-    Lost(String),
-    /// Something that no gateway of this shape says.
-    Garbled {
-        /// HTTP status.
-        status: u16,
-    },
-    /// It was refused.
-    Refused {
-        /// HTTP status.
-        status: u16,
-        /// In the gateway's words.
-        text: String,
-        /// When to come back, if it says.
-        retry_after: Option<Duration>,
-    },
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(why) => write!(f, "the gateway cannot be reached: {why}"),
-            Self::Lost(why) => write!(f, "the gateway gave no answer: {why}"),
-            Self::Garbled { status } => write!(f, "the gateway answered {status} with something that cannot be read"),
-            Self::Refused { status, text, .. } if text.is_empty() => write!(f, "the gateway answered {status}"),
-            Self::Refused { status, text, .. } => write!(f, "the gateway answered {status}: {text}"),
-        }
-    }
-}
-
-/// Reads the answer to a call.
-pub(crate) fn judge(answer: Result<Response, FetchError>, password: &str) -> Result<(), Fault> {
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) if error.may_have_left() => return Err(Fault::Lost(error.to_string())),
-        Err(error) => return Err(Fault::Unreachable(error.to_string())),
-    };
-    let status = answer.status.as_u16();
-    let text = plain(&String::from_utf8_lossy(&answer.body), password);
+/// Reads a response.
+pub(crate) fn read(response: &Response, password: &str) -> Result<(), RequestError> {
+    let status = response.status.as_u16();
+    let text = plain(&String::from_utf8_lossy(&response.body), password);
     match status {
-        // `0: Accepted for delivery`, `3: Queued for later delivery`, and `Sent.` where it does not wait for its queue.
+        // `0: Accepted for delivery`, `3: Queued for later delivery`, and `Sent.` if it does not wait for its queue.
         200..=299 if ["0:", "3:", "Sent"].iter().any(|head| text.starts_with(head)) => Ok(()),
-        // Gateways of its shape name an id of their own here. 202 is no other answer than this.
+        // Compatible gateways return an id here. 202 has no other meaning.
         202 => Ok(()),
-        200..=299 => Err(Fault::Garbled { status }),
-        _ => Err(Fault::Refused { status, text, retry_after: retry_after(&answer.headers) }),
+        200..=299 => Err(RequestError::unreadable(response)),
+        _ => Err(RequestError::Refused(Refusal {
+            status,
+            code: status.to_string(),
+            text: if text.is_empty() { "no reason given".to_owned() } else { text },
+            retry_after: retry_after(&response.headers),
+            details: (),
+        })),
     }
 }
 
-/// On one line, not too long, and without the password, which some gateways repeat.
-fn plain(text: &str, password: &str) -> String {
-    let text = if password.is_empty() { text.to_owned() } else { text.replace(password, "***") };
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
+/// The verdict on a message that was not accepted.
+pub(crate) fn verdict(error: &RequestError) -> Verdict {
+    error.verdict(|refusal| {
+        let text = refusal.text.to_ascii_lowercase();
+        Some(match refusal.status {
+            // Besides a wrong login, the only 403: no connection of the gateway can reach the recipient.
+            403 if text.starts_with("not routable") => Disposition::Reject(FailureCode::Undeliverable),
+            407 => Disposition::BAD_CREDENTIALS,
+            500 if text.starts_with("sending failed") => Disposition::Defer(Scope::Message, FailureCode::Undeliverable),
+            401 | 403..=405 | 408 | 429 => return None,
+            400..=499 if text.contains("receiver") || text.contains("denied") => Disposition::Reject(FailureCode::InvalidRecipient),
+            400..=499 if text.contains("charset or body") => Disposition::Reject(FailureCode::ContentRejected),
+            _ => return None,
+        })
+    })
 }
 
-/// `Retry-After` in seconds (RFC 9110 §10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    (seconds > 0).then_some(Duration::from_secs(seconds))
-}
-
-/// What became of a message that was not simply taken.
-pub(crate) fn verdict(fault: &Fault) -> Verdict {
-    let deferred = |code, scope, retry_after| Verdict::Deferred { retry_after, failure: failure(code, fault), scope };
-    let rejected = |code| Verdict::Rejected { failure: failure(code, fault) };
-    let Fault::Refused { status, text, retry_after } = fault else {
-        return match fault {
-            Fault::Unreachable(_) => deferred(FailureCode::Undeliverable, Scope::Connection, None),
-            _ => Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome, fault), refs: Vec::new() },
-        };
-    };
-    match status {
-        // The only thing besides a wrong login that Kannel answers so: no connection takes the message.
-        403 if text.starts_with("Not routable") => rejected(FailureCode::Undeliverable),
-        401 | 403 | 407 => deferred(FailureCode::CredentialsInvalid, Scope::Connection, *retry_after),
-        429 => deferred(FailureCode::RateLimited, Scope::Connection, *retry_after),
-        // Its queue is full, or it has no connection at all.
-        503 | 404 | 405 | 300..=399 => deferred(FailureCode::Undeliverable, Scope::Connection, *retry_after),
-        408 => deferred(FailureCode::Undeliverable, Scope::Message, *retry_after),
-        500 if text.starts_with("Sending failed") => deferred(FailureCode::Undeliverable, Scope::Message, *retry_after),
-        400..=499 => rejected(refusal(text)),
-        _ => Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome, fault), refs: Vec::new() },
-    }
-}
-
-fn refusal(text: &str) -> FailureCode {
-    let text = text.to_ascii_lowercase();
-    if text.contains("receiver") || text.contains("denied") {
-        return FailureCode::InvalidRecipient;
-    }
-    if text.contains("charset or body") { FailureCode::ContentRejected } else { FailureCode::ProviderRejected }
-}
-
-fn failure(code: FailureCode, fault: &Fault) -> Failure {
-    let provider_code = match fault {
-        Fault::Refused { status, .. } => Some(status.to_string()),
-        _ => None,
-    };
-    Failure { code, provider_code, message: fault.to_string() }
-}
-
-/// What a check found wrong, and what to do.
-pub(crate) fn advice(fault: &Fault) -> String {
-    let todo = match fault {
-        Fault::Refused { status: 401 | 403 | 407, .. } => {
+/// A failed check, with advice for the operator.
+pub(crate) fn advice(error: &RequestError) -> String {
+    error.with_advice(match error {
+        RequestError::Refused(Refusal { status: 401 | 403 | 407, .. }) => {
             "check username and password, and that user-allow-ip of the gateway's group sendsms-user permits this machine"
         }
-        Fault::Refused { status: 300..=399 | 404 | 405, .. } | Fault::Garbled { .. } => {
+        RequestError::Refused(Refusal { status: 300..=399 | 404 | 405, .. }) | RequestError::Unreadable { .. } => {
             "check url: it is the gateway's sendsms-port with the path /cgi-bin/sendsms"
         }
-        Fault::Unreachable(_) => "check url, that the gateway's smsbox runs, and the way to it",
-        Fault::Lost(_) | Fault::Refused { .. } => "try again; if it stays so, look into the gateway's log",
-    };
-    format!("{fault}. What to do: {todo}")
+        RequestError::Unreachable(_) => "check url, that the gateway's smsbox runs, and the network between",
+        RequestError::NoResponse(_) | RequestError::Refused(_) => "try again; if it keeps failing, look into the gateway's log",
+    })
 }
 
-/// What a receipt says, by its type (`%d`) and the SMSC's answer (`%A`); `None` for types that are not known.
+/// Maps a receipt's type (`%d`) and the SMSC's response (`%A`); `None` for unknown types.
 pub(crate) fn receipt(kind: &str, answer: &str) -> Option<ReceiptKind> {
     let failed = |code, what: &str| {
         let answer = plain(answer, "");
@@ -146,40 +70,32 @@ pub(crate) fn receipt(kind: &str, answer: &str) -> Option<ReceiptKind> {
         "1" => Some(ReceiptKind::Delivered),
         "4" | "8" => Some(ReceiptKind::Sent),
         "2" => failed(FailureCode::Undeliverable, "it was not delivered"),
-        // SMPP's status for a recipient that does not exist; its drivers write it so.
+        // SMPP's ESME_RINVDSTADR, as Kannel's drivers write it.
         "16" if answer.to_ascii_lowercase().contains("0x0000000b") => {
             failed(FailureCode::InvalidRecipient, "the SMSC refused the recipient")
         }
         "16" => failed(FailureCode::ProviderRejected, "the SMSC refused it"),
         "34" => failed(FailureCode::Expired, "it expired at the SMSC"),
-        "66" => failed(FailureCode::Undeliverable, "the SMSC does not know what became of it"),
+        "66" => failed(FailureCode::Undeliverable, "the SMSC does not know its status"),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nuncio_channel::testing::outcome;
     use nuncio_net::StatusCode;
+    use nuncio_net::header::HeaderMap;
 
     use super::*;
 
-    fn answered(status: u16, body: &str) -> Result<(), Fault> {
+    fn answered(status: u16, body: &str) -> Result<(), RequestError> {
         let status = StatusCode::from_u16(status).unwrap();
-        judge(Ok(Response { status, headers: HeaderMap::new(), body: body.into(), truncated: false }), "foobar")
-    }
-
-    fn short(fault: &Fault) -> (&'static str, FailureCode) {
-        match verdict(fault) {
-            Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
-            Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
-            Verdict::Rejected { failure } => ("rejected", failure.code),
-            Verdict::Unknown { failure, .. } => ("unknown", failure.code),
-            Verdict::Accepted { .. } => panic!("accepted"),
-        }
+        read(&Response { status, headers: HeaderMap::new(), body: body.into(), truncated: false }, "foobar")
     }
 
     #[test]
-    fn what_is_taken() {
+    fn accepted() {
         for (status, body) in [
             (202, "0: Accepted for delivery"),
             (202, "3: Queued for later delivery"),
@@ -190,11 +106,11 @@ mod tests {
         ] {
             assert_eq!(answered(status, body), Ok(()), "{status} {body}");
         }
-        assert_eq!(answered(200, "<html>"), Err(Fault::Garbled { status: 200 }));
+        assert_eq!(answered(200, "<html>"), Err(RequestError::Unreadable { status: 200, retry_after: None }));
     }
 
     #[test]
-    fn what_is_not() {
+    fn refused() {
         use FailureCode::{
             ContentRejected, CredentialsInvalid, InvalidRecipient, ProviderRejected, RateLimited, Undeliverable, UnknownOutcome,
         };
@@ -217,17 +133,17 @@ mod tests {
             (400, "Sender missing and no global set, rejected", "rejected", ProviderRejected),
             (200, "<html>", "unknown", UnknownOutcome),
         ] {
-            let fault = answered(status, body).unwrap_err();
-            assert_eq!(short(&fault), (kind, code), "{status} {body}");
-            assert!(advice(&fault).contains("What to do"));
+            let error = answered(status, body).unwrap_err();
+            assert_eq!(outcome(&verdict(&error)), (kind, code), "{status} {body}");
+            assert!(advice(&error).contains("What to do"));
         }
-        assert_eq!(short(&Fault::Unreachable("x".into())), ("connection", Undeliverable));
-        assert_eq!(short(&Fault::Lost("x".into())), ("unknown", UnknownOutcome));
-        assert_eq!(answered(400, "password foobar\nis bad").unwrap_err().to_string(), "the gateway answered 400: password *** is bad");
+        let error = answered(400, "password foobar\nis bad").unwrap_err();
+        assert_eq!(error.to_string(), "the provider returned code 400: password *** is bad");
+        assert_eq!(answered(429, "").unwrap_err().to_string(), "the provider returned code 429: no reason given");
     }
 
     #[test]
-    fn what_receipts_say() {
+    fn receipts() {
         assert_eq!(receipt("1", ""), Some(ReceiptKind::Delivered));
         for sent in ["4", "8"] {
             assert_eq!(receipt(sent, "ACK/"), Some(ReceiptKind::Sent));
@@ -243,7 +159,7 @@ mod tests {
             ),
             ("16", "NACK/", FailureCode::ProviderRejected, "the SMSC refused it: NACK/"),
             ("34", "", FailureCode::Expired, "it expired at the SMSC"),
-            ("66", "", FailureCode::Undeliverable, "the SMSC does not know what became of it"),
+            ("66", "", FailureCode::Undeliverable, "the SMSC does not know its status"),
         ] {
             let failure = Failure { code, provider_code: Some(kind.to_owned()), message: text.to_owned() };
             assert_eq!(receipt(kind, answer), Some(ReceiptKind::Failed(failure)));

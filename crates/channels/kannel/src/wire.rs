@@ -1,4 +1,4 @@
-//! What goes to the gateway. Pure.
+//! Builds requests to the gateway. Pure.
 //!
 //! Source: Kannel 1.4.5 User's Guide, tables "SMS Push CGI Variables" and "X-Kannel Headers".
 
@@ -15,19 +15,15 @@ use url::form_urlencoded::Serializer;
 
 use crate::config::Config;
 
-/// A call, ready to go out. Its address and headers hold secrets.
-pub(crate) struct Wire {
-    /// GET or POST.
+/// A request. Its URL and headers contain secrets; headers and body are empty with GET.
+pub(crate) struct HttpRequest {
     pub(crate) method: Method,
-    /// Where to.
     pub(crate) url: String,
-    /// With GET none.
     pub(crate) headers: HeaderMap,
-    /// With GET none.
     pub(crate) body: Vec<u8>,
 }
 
-/// Each variable, with the header that says the same.
+/// Each variable, with the header that replaces it in a POST.
 const HEADERS: &[(&str, &str)] = &[
     ("username", "x-kannel-username"),
     ("password", "x-kannel-password"),
@@ -41,14 +37,14 @@ const HEADERS: &[(&str, &str)] = &[
     ("dlr-url", "x-kannel-dlr-url"),
 ];
 
-/// What only says who calls.
-pub(crate) fn login(config: &Config) -> Wire {
-    wire(config, &credentials(config), "")
+/// A request with credentials only.
+pub(crate) fn login(config: &Config) -> HttpRequest {
+    request(config, &credentials(config), "")
 }
 
-/// An attempt to send a message that reads `text`.
-pub(crate) fn message(config: &Config, request: &SendRequest<'_>, text: &str) -> Wire {
-    let message = request.message;
+/// An attempt to send a message with this text.
+pub(crate) fn message(config: &Config, send: &SendRequest<'_>, text: &str) -> HttpRequest {
+    let message = send.message;
     let mut variables = credentials(config);
     let number = |number: &str| match number.strip_prefix('+') {
         Some(digits) if !config.plus => digits.to_owned(),
@@ -61,43 +57,43 @@ pub(crate) fn message(config: &Config, request: &SendRequest<'_>, text: &str) ->
     variables.push(("to", number(&message.to)));
     let ucs2 = sms::measure(text).encoding == Encoding::Ucs2;
     variables.push(("coding", if ucs2 { "2" } else { "0" }.to_owned()));
-    variables.push(("validity", minutes(message.state.expires_at.since(request.now)).to_string()));
+    variables.push(("validity", minutes(message.state.expires_at.since(send.now)).to_string()));
     let fixed = [("smsc", &config.smsc), ("account", &config.account)];
     variables.extend(fixed.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     if config.dlr_mask > 0 {
         variables.push(("dlr-mask", config.dlr_mask.to_string()));
-        variables.push(("dlr-url", dlr_url(config, message.id, request.attempt)));
+        variables.push(("dlr-url", dlr_url(config, message.id, send.attempt)));
     }
-    wire(config, &variables, text)
+    request(config, &variables, text)
 }
 
 fn credentials(config: &Config) -> Vec<(&'static str, String)> {
     vec![("username", config.username.clone()), ("password", config.password.expose().clone())]
 }
 
-/// How long the gateway may try, in whole minutes: one at least.
+/// How long the gateway may try, in whole minutes; at least 1.
 fn minutes(left: Duration) -> u64 {
     (left.as_secs() / 60).max(1)
 }
 
-/// Where the receipt of an attempt is posted to. The gateway fills in what stands behind `%`.
+/// The URL for receipts of an attempt. The gateway fills in the escapes that begin with `%`.
 fn dlr_url(config: &Config, message: MessageId, attempt: usize) -> String {
     let proof = hex::encode(mac(config, message, attempt).finalize().into_bytes());
     format!("{}/dlr?m={message}&a={attempt}&k={proof}&type=%d&answer=%A&time=%T", config.callback_url)
 }
 
-/// What proves that a receipt's address was made here, for this attempt.
+/// Proves that a receipt URL was made by this server for this attempt.
 pub(crate) fn mac(config: &Config, message: MessageId, attempt: usize) -> Hmac<Sha256> {
     let mut mac = <Hmac<Sha256> as hmac::Mac>::new_from_slice(config.callback_secret.expose().as_bytes())
         .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
-    mac.update(format!("dlr {} {message} {attempt}", config.connection).as_bytes());
+    mac.update(format!("dlr {} {message} {attempt}", config.origin.connection).as_bytes());
     mac
 }
 
-fn wire(config: &Config, variables: &[(&'static str, String)], text: &str) -> Wire {
+fn request(config: &Config, variables: &[(&'static str, String)], text: &str) -> HttpRequest {
     if config.post {
         let url = config.url.clone();
-        return Wire { method: Method::POST, url, headers: headers(variables), body: text.as_bytes().to_vec() };
+        return HttpRequest { method: Method::POST, url, headers: headers(variables), body: text.as_bytes().to_vec() };
     }
     let mut query = Serializer::new(String::new());
     query.extend_pairs(variables);
@@ -105,7 +101,7 @@ fn wire(config: &Config, variables: &[(&'static str, String)], text: &str) -> Wi
         query.append_pair("charset", "UTF-8").append_pair("text", text);
     }
     let url = format!("{}?{}", config.url, query.finish());
-    Wire { method: Method::GET, url, headers: HeaderMap::new(), body: Vec::new() }
+    HttpRequest { method: Method::GET, url, headers: HeaderMap::new(), body: Vec::new() }
 }
 
 fn headers(variables: &[(&'static str, String)]) -> HeaderMap {
@@ -128,8 +124,8 @@ mod tests {
 
     #[test]
     fn validity_is_in_minutes() {
-        for (seconds, told) in [(0, 1), (59, 1), (119, 1), (120, 2), (86_400, 1_440)] {
-            assert_eq!(minutes(Duration::from_secs(seconds)), told);
+        for (seconds, wanted) in [(0, 1), (59, 1), (119, 1), (120, 2), (86_400, 1_440)] {
+            assert_eq!(minutes(Duration::from_secs(seconds)), wanted);
         }
     }
 }

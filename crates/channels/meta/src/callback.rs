@@ -1,9 +1,9 @@
-//! Proof that Meta calls. Pure.
+//! Verifies that a callback comes from Meta. Pure.
 //!
 //! Source: <https://developers.facebook.com/docs/graph-api/webhooks/getting-started>
 
 use hmac::{Hmac, Mac as _};
-use nuncio_channel::{Answer, Call, CallError, Told};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, ParsedCallback};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 use url::form_urlencoded;
@@ -12,9 +12,9 @@ use crate::Secrets;
 
 const SIGNATURE: &str = "x-hub-signature-256";
 
-/// Answers Meta's trial of the callback address, a GET: what it says comes back if it knows the word. `None` for a POST whose signature
-/// is right, and which is to be read.
-pub fn proved(secrets: &Secrets, call: &Call<'_>) -> Result<Option<Told>, CallError> {
+/// Replies to Meta's verification of the callback URL, a GET: its challenge is returned if it knows the verify token. `None` for a POST
+/// with a correct signature, which the channel then reads.
+pub fn proved(secrets: &Secrets, call: &CallbackRequest<'_>) -> Result<Option<ParsedCallback>, CallError> {
     match call.method {
         "GET" => subscription(secrets, call.query).map(Some),
         "POST" => prove(secrets, call).map(|()| None),
@@ -22,20 +22,22 @@ pub fn proved(secrets: &Secrets, call: &Call<'_>) -> Result<Option<Told>, CallEr
     }
 }
 
-fn subscription(secrets: &Secrets, query: &str) -> Result<Told, CallError> {
+fn subscription(secrets: &Secrets, query: &str) -> Result<ParsedCallback, CallError> {
     let parameter = |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
     let word = parameter("hub.verify_token").unwrap_or_default();
     if !bool::from(word.as_bytes().ct_eq(secrets.verify_token.expose().as_bytes())) {
         return Err(CallError::Unproved("hub.verify_token is not the connection's verify_token".to_owned()));
     }
     match (parameter("hub.mode").as_deref(), parameter("hub.challenge")) {
-        (Some("subscribe"), Some(body)) => Ok(Told { events: Vec::new(), answer: Answer { content_type: "text/plain", body } }),
-        _ => Err(CallError::Malformed("this is no subscription: hub.mode or hub.challenge is missing".to_owned())),
+        (Some("subscribe"), Some(body)) => {
+            Ok(ParsedCallback { events: Vec::new(), reply: CallbackReply { content_type: "text/plain", body } })
+        }
+        _ => Err(CallError::Malformed("this is not a subscription: hub.mode or hub.challenge is missing".to_owned())),
     }
 }
 
-/// The signature is of the bytes as they came: Meta escapes what it signs in a way of its own.
-fn prove(secrets: &Secrets, call: &Call<'_>) -> Result<(), CallError> {
+/// The signature covers the bytes as received: Meta escapes what it signs in its own way.
+fn prove(secrets: &Secrets, call: &CallbackRequest<'_>) -> Result<(), CallError> {
     let unproved = |what: &str| CallError::Unproved(what.to_owned());
     let header = call.headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
     let header = header.ok_or_else(|| unproved("the header X-Hub-Signature-256 is missing"))?;
@@ -44,5 +46,6 @@ fn prove(secrets: &Secrets, call: &Call<'_>) -> Result<(), CallError> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secrets.app_secret.expose().as_bytes()).map_err(|_| unproved("there is no app_secret"))?;
     mac.update(call.body);
     // Compares in constant time.
-    mac.verify_slice(&given).map_err(|_| unproved("X-Hub-Signature-256 does not fit the body; is app_secret that of the app that calls?"))
+    mac.verify_slice(&given)
+        .map_err(|_| unproved("X-Hub-Signature-256 does not match the body; check that app_secret belongs to the calling app"))
 }

@@ -1,4 +1,4 @@
-//! What the messaging channels of Meta share: the Graph API with its errors, and proof that Meta calls.
+//! What the messaging channels of Meta share: the Graph API with its errors, and the verification of callbacks.
 //!
 //! It has no kind of its own. A channel brings its paths, bodies and events, and the error codes that only it has.
 //!
@@ -12,7 +12,7 @@ mod map;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 
-pub use access::{Access, Secrets, api_version, app_secret, digits, number, timeout_seconds, verify_token, window};
+pub use access::{Access, Secrets, api_version, app_secret, digits, timeout_seconds, verify_token, window};
 pub use callback::proved;
-pub use graph::{Body, ErrorData, Fault, Graph, GraphError, plain};
-pub use map::{Class, Classify, STOP, failed, failure, verdict};
+pub use graph::{Body, ErrorData, Graph, GraphError, RequestError};
+pub use map::{Classify, failed, failure, repeatable, verdict};

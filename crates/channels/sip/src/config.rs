@@ -1,4 +1,4 @@
-//! The settings of a SIP trunk: their description, and what becomes of them.
+//! Settings of a SIP trunk.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,44 +13,48 @@ use nuncio_net::Network;
 use crate::sdp::Codec;
 use crate::speech::{self, Command};
 
-const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
-    Field { name, kind, secret: false, required: false, help }
-}
-
 /// Every setting and secret of kind `sip`.
 pub(crate) static FIELDS: &[Field] = &[
-    Field { required: true, ..setting("host", FieldKind::Text, "name or address of the trunk, such as sip.example.org") },
-    setting("port", FieldKind::Integer(1, 65_535), "its port; default 5060, or 5061 with tls"),
-    setting(
+    Field::required("host", FieldKind::Text, "name or address of the trunk, such as sip.example.org"),
+    Field::optional("port", FieldKind::Integer(1, 65_535), "its port; default 5060, or 5061 with tls"),
+    Field::optional(
         "transport",
         FieldKind::OneOf(&["udp", "tcp", "tls"]),
-        "how SIP goes there: udp (the default), tcp, tls; sound goes as plain RTP",
+        "transport of SIP: udp (the default), tcp, tls; audio is plain RTP",
     ),
-    setting("tls_ca", FieldKind::Text, "PEM certificates to trust besides those of the system, for a trunk with a private authority"),
-    setting("username", FieldKind::Text, "user name; leave it out if the trunk knows this server by its address"),
+    Field::optional(
+        "tls_ca",
+        FieldKind::Text,
+        "PEM certificates to trust in addition to those of the system, for a trunk with a private authority",
+    ),
+    Field::optional("username", FieldKind::Text, "user name; leave it out if the trunk identifies this server by its address"),
     Field { name: "password", kind: FieldKind::Text, secret: true, required: false, help: "password; needed with username" },
-    setting("domain", FieldKind::Text, "domain in SIP addresses; default host"),
-    setting("from", FieldKind::Text, "number or name that calls; default the sender's own number"),
-    setting(
+    Field::optional("domain", FieldKind::Text, "domain in SIP addresses; default host"),
+    Field::optional("from", FieldKind::Text, "caller number or name; default the sender's own number"),
+    Field::optional(
         "number_format",
         FieldKind::OneOf(&["plus", "digits"]),
         "how numbers are dialled: plus (the default: +34600111222), digits (34600111222)",
     ),
-    setting("lines", FieldKind::Integer(1, 1_000), "calls at once from each node of nuncio; default 10"),
-    setting("ring_seconds", FieldKind::Integer(5, 180), "how long it rings; default 30"),
-    setting("timeout_seconds", FieldKind::Integer(1, 30), "longest wait for the trunk's first answer; default 10"),
-    setting("repeat", FieldKind::Integer(1, 5), "how often the message is said; default 1"),
-    setting("listen_seconds", FieldKind::Integer(0, 30), "silence after the message, for keys; default 3"),
-    setting("keys", FieldKind::Flag, "1 says the message again, 9 asks for no more calls; default true"),
-    setting("max_call_seconds", FieldKind::Integer(10, 3_600), "longest call, from picking up; default 600"),
-    setting(
+    Field::optional("lines", FieldKind::Integer(1, 1_000), "simultaneous calls from each node; default 10"),
+    Field::optional("ring_seconds", FieldKind::Integer(5, 180), "how long it rings; default 30"),
+    Field::optional("timeout_seconds", FieldKind::Integer(1, 30), "longest wait for the trunk's first response; default 10"),
+    Field::optional("repeat", FieldKind::Integer(1, 5), "how many times the message is spoken; default 1"),
+    Field::optional("listen_seconds", FieldKind::Integer(0, 30), "seconds of silence after the message, to wait for keys; default 3"),
+    Field::optional("keys", FieldKind::Flag, "1 repeats the message, 9 opts out of calls; default true"),
+    Field::optional("max_call_seconds", FieldKind::Integer(10, 3_600), "longest call, from when it is answered; default 600"),
+    Field::optional(
         "codecs",
         FieldKind::OneOf(&["pcmu_pcma", "pcma_pcmu", "pcmu", "pcma"]),
         "codecs offered, best first; default pcmu_pcma (G.711 of both kinds)",
     ),
-    setting("public_address", FieldKind::Text, "IP address under which the trunk reaches this server; default that of its network card"),
-    setting("options_ping", FieldKind::Flag, "ask the trunk by OPTIONS whether it is there before calling; default true"),
-    setting(
+    Field::optional(
+        "public_address",
+        FieldKind::Text,
+        "IP address at which the trunk reaches this server; default that of its network card",
+    ),
+    Field::optional("options_ping", FieldKind::Flag, "check with OPTIONS that the trunk is reachable before calling; default true"),
+    Field::optional(
         "tts_command",
         FieldKind::Text,
         "program that reads text from its standard input and writes a WAV file to its standard output, with {voice} and {language} filled in; \
@@ -87,27 +91,21 @@ pub(crate) enum Transport {
 
 /// Checked settings.
 pub(crate) struct Config {
-    /// Host as given.
     pub(crate) host: String,
-    /// Port.
     pub(crate) port: u16,
     /// How SIP goes there.
     pub(crate) transport: Transport,
     /// Whom to trust, in PEM; empty without TLS.
     pub(crate) roots: Vec<u8>,
-    /// User name and password.
     pub(crate) login: Option<(String, Redacted<String>)>,
-    /// Domain in SIP addresses.
     pub(crate) domain: String,
     /// Who calls, if always the same.
     pub(crate) from: Option<String>,
     /// Whether numbers begin with `+`.
     pub(crate) plus: bool,
-    /// Calls at once.
     pub(crate) lines: u32,
     /// How long it rings.
     pub(crate) ring: Duration,
-    /// Longest wait for a first answer.
     pub(crate) timeout: Duration,
     /// How often the message is said.
     pub(crate) repeat: u32,
@@ -115,11 +113,9 @@ pub(crate) struct Config {
     pub(crate) listen: u64,
     /// Whether keys do anything.
     pub(crate) keys: bool,
-    /// Longest call.
     pub(crate) longest: Duration,
     /// Codecs, best first.
     pub(crate) codecs: &'static [Codec],
-    /// Ports of this server.
     pub(crate) ports: Ports,
     /// Our address as the trunk sees it, if not that of the network card.
     pub(crate) public_address: Option<IpAddr>,
@@ -127,9 +123,8 @@ pub(crate) struct Config {
     pub(crate) ping: bool,
     /// What speaks.
     pub(crate) command: Command,
-    /// The way out.
     pub(crate) net: Network,
-    /// Whether it may lead into the operator's own network.
+    /// Whether the provider may be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
@@ -146,16 +141,16 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, if TLS is on.
+    /// Reads the settings of `account`, or returns all their errors. Reads the system's certificates, if TLS is on.
     pub(crate) fn read(account: &Account, net: &Network, ports: Ports) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let host = settings.text("host").unwrap_or_default().to_owned();
         if !host.is_empty() && !is_host(&host) {
-            settings.fault("settings.host", format!("{host:?} is neither a host name nor an IP address"));
+            settings.error("host", format!("{host:?} is not a host name or an IP address"));
         }
         let domain = settings.text("domain").unwrap_or(&host).to_owned();
         if settings.text("domain").is_some() && !is_host(&domain) {
-            settings.fault("settings.domain", format!("{domain:?} is neither a host name nor an IP address"));
+            settings.error("domain", format!("{domain:?} is not a host name or an IP address"));
         }
         let transport = match settings.text("transport") {
             Some("tcp") => Transport::Tcp,
@@ -163,19 +158,19 @@ impl Config {
             _ => Transport::Udp,
         };
         let flag = |settings: &Settings<'_>, name| settings.flag(name).unwrap_or(true);
-        let seconds = |settings: &Settings<'_>, name, default| Duration::from_secs(number(settings, name, default));
+        let seconds = |settings: &Settings<'_>, name, default| Duration::from_secs(settings.number(name, default));
         let config = Self {
-            port: number(&settings, "port", if transport == Transport::Tls { 5061 } else { 5060 }),
+            port: settings.number("port", if transport == Transport::Tls { 5061 } else { 5060 }),
             roots: if transport == Transport::Tls { roots(&mut settings) } else { Vec::new() },
             transport,
             login: login(&mut settings),
             from: from(&mut settings),
             plus: settings.text("number_format") != Some("digits"),
-            lines: number(&settings, "lines", 10),
+            lines: settings.number("lines", 10),
             ring: seconds(&settings, "ring_seconds", 30),
             timeout: seconds(&settings, "timeout_seconds", 10),
-            repeat: number(&settings, "repeat", 1),
-            listen: number(&settings, "listen_seconds", 3),
+            repeat: settings.number("repeat", 1),
+            listen: settings.number("listen_seconds", 3),
             keys: flag(&settings, "keys"),
             longest: seconds(&settings, "max_call_seconds", 600),
             codecs: codecs(&settings),
@@ -220,25 +215,21 @@ fn is_user(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'_' | b'.' | b'*' | b'#'))
 }
 
-fn number<T: TryFrom<i64>>(settings: &Settings<'_>, name: &str, default: T) -> T {
-    settings.integer(name).and_then(|n| T::try_from(n).ok()).unwrap_or(default)
-}
-
 fn login(settings: &mut Settings<'_>) -> Option<(String, Redacted<String>)> {
     let (username, password) = (settings.text("username"), settings.text("password"));
     if let Some(name) = username
         && !is_user(name)
     {
-        settings.fault("settings.username", "is wrong; must be up to 64 letters, digits or + - _ . * #");
+        settings.error("username", "is wrong; must be up to 64 letters, digits or + - _ . * #");
     }
     match (username, password) {
         (Some(name), Some(password)) => Some((name.to_owned(), Redacted::new(password.to_owned()))),
         (Some(_), None) => {
-            settings.fault("secrets.password", "is required with a username");
+            settings.error("password", "is required with a username");
             None
         }
         (None, Some(_)) => {
-            settings.fault("settings.username", "is required with a password");
+            settings.error("username", "is required with a password");
             None
         }
         (None, None) => None,
@@ -248,7 +239,7 @@ fn login(settings: &mut Settings<'_>) -> Option<(String, Redacted<String>)> {
 fn from(settings: &mut Settings<'_>) -> Option<String> {
     let from = settings.text("from")?;
     if !is_user(from) {
-        settings.fault("settings.from", "is wrong; must be a number such as +34600111222, or up to 64 letters, digits or + - _ . * #");
+        settings.error("from", "is wrong; must be a number such as +34600111222, or up to 64 letters, digits or + - _ . * #");
     }
     Some(from.to_owned())
 }
@@ -266,7 +257,7 @@ fn public_address(settings: &mut Settings<'_>) -> Option<IpAddr> {
     let text = settings.text("public_address")?;
     let address = text.parse().ok();
     if address.is_none() {
-        settings.fault("settings.public_address", format!("{text:?} is not an IP address"));
+        settings.error("public_address", format!("{text:?} is not an IP address"));
     }
     address
 }
@@ -275,11 +266,11 @@ fn public_address(settings: &mut Settings<'_>) -> Option<IpAddr> {
 fn command(settings: &mut Settings<'_>, trusted: bool) -> Command {
     let line = settings.text("tts_command");
     if line.is_some() && !trusted {
-        settings.fault("settings.tts_command", "can be set by the operator only, with `nuncio connections set`");
+        settings.error("tts_command", "can be set by the operator only, with `nuncio connections set`");
     }
     let parsed = Command::parse(line.unwrap_or(speech::ESPEAK));
     if parsed.is_none() {
-        settings.fault("settings.tts_command", "names no program");
+        settings.error("tts_command", "names no program");
     }
     parsed.unwrap_or_else(|| Command::parse(speech::ESPEAK).expect("it is not empty"))
 }
@@ -292,15 +283,12 @@ fn roots(settings: &mut Settings<'_>) -> Vec<u8> {
     }
     if let Some(pem) = settings.text("tls_ca") {
         if !pem.contains("-----BEGIN CERTIFICATE-----") {
-            settings.fault("settings.tls_ca", "holds no certificate that can be read; must be PEM with -----BEGIN CERTIFICATE-----");
+            settings.error("tls_ca", "holds no certificate that can be read; must be PEM with -----BEGIN CERTIFICATE-----");
         }
         roots.push_str(pem);
     }
     if roots.is_empty() {
-        settings.fault(
-            "settings.transport",
-            "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca",
-        );
+        settings.error("transport", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
     }
     roots.into_bytes()
 }

@@ -61,7 +61,7 @@ pub struct SipFactory {
 }
 
 impl SipFactory {
-    /// A factory whose adapters leave by `net`, from these ports of this server.
+    /// A factory whose adapters use `net`, from these ports of this server.
     pub fn new(net: Network, ports: Ports) -> Self {
         Self { net, ports, speech: Arc::default(), recordings: Arc::new(Semaphore::new(content::AT_ONCE)) }
     }

@@ -31,9 +31,8 @@ pub(crate) enum End {
 /// Which addresses sound may go to.
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
-    /// The way out.
     pub(crate) net: Network,
-    /// Whether it may lead into the operator's own network.
+    /// Whether the provider may be in the operator's own network.
     pub(crate) trusted: bool,
     /// The trunk, which is meant where an answer names no address of its own (`0.0.0.0`).
     pub(crate) trunk: SocketAddr,

@@ -1,4 +1,4 @@
-//! The settings of an SMSC account: their description, and what becomes of them.
+//! Settings of an SMSC account.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,63 +16,65 @@ use crate::parts::Marking;
 use crate::receipt::IdFormat;
 use crate::wire::{Address, Login};
 
-const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
-    Field { name, kind, secret: false, required: false, help }
-}
-
 /// Every setting and secret of kind `smpp`.
 pub(crate) static FIELDS: &[Field] = &[
-    Field { required: true, ..setting("host", FieldKind::Text, "name or address of the SMSC, such as smpp.example.org") },
-    setting("port", FieldKind::Integer(1, 65_535), "TCP port; default 2775, or 3550 with tls"),
-    setting("tls", FieldKind::Flag, "TLS from the first byte; default false: everything in clear text, the password too"),
-    setting("tls_ca", FieldKind::Text, "PEM certificates to trust besides those of the system, for an SMSC with a private authority"),
-    Field { required: true, ..setting("system_id", FieldKind::Text, "user name") },
-    Field {
-        name: "password",
-        kind: FieldKind::Text,
-        secret: true,
-        required: true,
-        help: "password; the specification allows 8 characters, many SMSCs more",
-    },
-    setting("system_type", FieldKind::Text, "kind of system, up to 12 characters, if the provider asks for it"),
-    setting("address_range", FieldKind::Text, "addresses to receive for, up to 40 characters, if the provider asks for it"),
-    setting(
+    Field::required("host", FieldKind::Text, "name or address of the SMSC, such as smpp.example.org"),
+    Field::optional("port", FieldKind::Integer(1, 65_535), "TCP port; default 2775, or 3550 with tls"),
+    Field::optional("tls", FieldKind::Flag, "TLS from the first byte; default false: everything is sent in clear text, including the password"),
+    Field::optional(
+        "tls_ca",
+        FieldKind::Text,
+        "PEM certificates to trust in addition to those of the system, for an SMSC with a private authority",
+    ),
+    Field::required("system_id", FieldKind::Text, "user name"),
+    Field::secret("password", "password; the specification allows 8 characters, many SMSCs more"),
+    Field::optional("system_type", FieldKind::Text, "kind of system, up to 12 characters, if the provider asks for it"),
+    Field::optional("address_range", FieldKind::Text, "addresses to receive for, up to 40 characters, if the provider asks for it"),
+    Field::optional(
         "bind_mode",
         FieldKind::OneOf(&["transceiver", "transmitter_receiver"]),
         "transceiver (the default), or transmitter_receiver: two sessions, one for each direction",
     ),
-    setting("binds", FieldKind::Integer(1, 50), "sessions, or pairs of them, on each node of nuncio; default 1"),
-    setting("window", FieldKind::Integer(1, 1_000), "messages without an answer in each session; default 10"),
-    setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for an answer; default 30"),
-    setting("enquire_link_seconds", FieldKind::Integer(1, 600), "silence after which the session is tested; default 30"),
-    setting("from", FieldKind::Text, "sender of all messages: a number, a short code or up to 11 letters; default the sender's own number"),
-    setting("short_code_ton", FieldKind::Integer(0, 7), "type of number of short codes; default 3"),
-    setting("short_code_npi", FieldKind::Integer(0, 18), "numbering plan of short codes; default 0"),
-    setting("service_type", FieldKind::Text, "kind of service, up to 5 characters, if the provider asks for it"),
-    setting(
+    Field::optional("binds", FieldKind::Integer(1, 50), "sessions, or pairs of sessions, on each node; default 1"),
+    Field::optional("window", FieldKind::Integer(1, 1_000), "messages without a response in each session; default 10"),
+    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 30"),
+    Field::optional("enquire_link_seconds", FieldKind::Integer(1, 600), "silence after which the session is tested; default 30"),
+    Field::optional(
+        "from",
+        FieldKind::Text,
+        "sender of all messages: a number, a short code or up to 11 letters; default the sender's own number",
+    ),
+    Field::optional("short_code_ton", FieldKind::Integer(0, 7), "type of number of short codes; default 3"),
+    Field::optional("short_code_npi", FieldKind::Integer(0, 18), "numbering plan of short codes; default 0"),
+    Field::optional("service_type", FieldKind::Text, "kind of service, up to 5 characters, if the provider asks for it"),
+    Field::optional(
         "multipart",
         FieldKind::OneOf(&["udh", "udh16", "sar", "payload"]),
         "how parts of a long text are marked: udh (the default), udh16 (longer reference), sar (optional parameters), payload (sent in one piece)",
     ),
-    setting("gsm7_data_coding", FieldKind::Integer(0, 255), "data_coding of texts in the GSM alphabet; default 0"),
-    setting("ucs2_data_coding", FieldKind::Integer(0, 255), "data_coding of other texts; default 8"),
-    setting(
+    Field::optional("gsm7_data_coding", FieldKind::Integer(0, 255), "data_coding of texts in the GSM alphabet; default 0"),
+    Field::optional("ucs2_data_coding", FieldKind::Integer(0, 255), "data_coding of other texts; default 8"),
+    Field::optional(
         "registered_delivery",
         FieldKind::OneOf(&["final", "failure", "none"]),
         "which receipts to ask for: final (the default), failure, none",
     ),
-    setting(
+    Field::optional(
         "message_id_format",
         FieldKind::OneOf(&["text", "hex_decimal", "decimal_hex", "hex", "decimal"]),
         "how ids of answers and of receipts compare: text (the default: alike), hex_decimal (hexadecimal in answers, decimal in receipts), \
          decimal_hex, hex and decimal (padding and case differ)",
     ),
-    setting(
+    Field::optional(
         "validity_period",
         FieldKind::OneOf(&["relative", "absolute", "none"]),
         "how the SMSC is told how long to try: relative (the default), absolute, none (its own default)",
     ),
-    setting("reassembly_seconds", FieldKind::Integer(10, 86_400), "how long to wait for the other parts of an incoming text; default 600"),
+    Field::optional(
+        "reassembly_seconds",
+        FieldKind::Integer(10, 86_400),
+        "how long to wait for the other parts of an incoming text; default 600",
+    ),
 ];
 
 /// How long a message is worth being delivered, as it is told.
@@ -88,15 +90,11 @@ pub(crate) enum Validity {
 
 /// Checked settings.
 pub(crate) struct Config {
-    /// Host as given.
     pub(crate) host: String,
-    /// Port.
     pub(crate) port: u16,
     /// Whose certificate is expected, and whom to trust; absent without TLS.
     pub(crate) trust: Option<(ServerName<'static>, Arc<ClientConfig>)>,
-    /// User name.
     pub(crate) system_id: String,
-    /// Password.
     password: Redacted<String>,
     system_type: String,
     address_range: String,
@@ -104,17 +102,14 @@ pub(crate) struct Config {
     pub(crate) paired: bool,
     /// Sessions, or pairs.
     pub(crate) binds: usize,
-    /// Messages without an answer in a session.
+    /// Messages without a response in a session.
     pub(crate) window: usize,
-    /// Longest wait for an answer.
     pub(crate) timeout: Duration,
     /// Silence after which a session is tested.
     pub(crate) enquire: Duration,
-    /// Fixed sender.
     pub(crate) from: Option<Address>,
     /// TON and NPI of short codes.
     pub(crate) short_code: (u8, u8),
-    /// Kind of service.
     pub(crate) service_type: String,
     /// How parts are marked.
     pub(crate) marking: Marking,
@@ -130,9 +125,8 @@ pub(crate) struct Config {
     pub(crate) validity: Validity,
     /// How long to wait for parts.
     pub(crate) reassembly: Duration,
-    /// The way out.
     pub(crate) net: Network,
-    /// Whether it may lead into the operator's own network.
+    /// Whether the provider may be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
@@ -151,39 +145,39 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, if TLS is on.
+    /// Reads the settings of `account`, or returns all their errors. Reads the system's certificates, if TLS is on.
     pub(crate) fn read(account: &Account, net: &Network) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let host = settings.text("host").unwrap_or_default().to_owned();
         let tls = settings.flag("tls").unwrap_or(false);
         let trust = trust(&mut settings, &host, tls);
-        let system_id = plain(&mut settings, "settings", "system_id", 64);
-        let password = Redacted::new(plain(&mut settings, "secrets", "password", 64));
-        let system_type = plain(&mut settings, "settings", "system_type", 12);
-        let address_range = plain(&mut settings, "settings", "address_range", 40);
-        let service_type = plain(&mut settings, "settings", "service_type", 5);
-        let short_code = (number(&settings, "short_code_ton", 3), number(&settings, "short_code_npi", 0));
+        let system_id = plain(&mut settings, "system_id", 64);
+        let password = Redacted::new(plain(&mut settings, "password", 64));
+        let system_type = plain(&mut settings, "system_type", 12);
+        let address_range = plain(&mut settings, "address_range", 40);
+        let service_type = plain(&mut settings, "service_type", 5);
+        let short_code = (settings.number("short_code_ton", 3), settings.number("short_code_npi", 0));
         let from = sender(&mut settings, short_code);
-        let seconds = |name, default| Duration::from_secs(number(&settings, name, default));
+        let seconds = |name, default| Duration::from_secs(settings.number(name, default));
         let config = Self {
             host,
-            port: number(&settings, "port", if tls { 3550 } else { 2775 }),
+            port: settings.number("port", if tls { 3550 } else { 2775 }),
             trust,
             system_id,
             password,
             system_type,
             address_range,
             paired: settings.text("bind_mode") == Some("transmitter_receiver"),
-            binds: number(&settings, "binds", 1),
-            window: number(&settings, "window", 10),
+            binds: settings.number("binds", 1),
+            window: settings.number("window", 10),
             timeout: seconds("timeout_seconds", 30),
             enquire: seconds("enquire_link_seconds", 30),
             from,
             short_code,
             service_type,
             marking: marking(&settings),
-            gsm7: number(&settings, "gsm7_data_coding", 0),
-            ucs2: number(&settings, "ucs2_data_coding", 8),
+            gsm7: settings.number("gsm7_data_coding", 0),
+            ucs2: settings.number("ucs2_data_coding", 8),
             registered_delivery: registered_delivery(&settings),
             ids: id_format(&settings),
             validity: validity(&settings),
@@ -205,15 +199,11 @@ impl Config {
     }
 }
 
-fn number<T: TryFrom<i64>>(settings: &Settings<'_>, name: &str, default: T) -> T {
-    settings.integer(name).and_then(|n| T::try_from(n).ok()).unwrap_or(default)
-}
-
 /// A text that goes into a field of `most` characters.
-fn plain(settings: &mut Settings<'_>, place: &str, name: &str, most: usize) -> String {
+fn plain(settings: &mut Settings<'_>, name: &str, most: usize) -> String {
     let text = settings.text(name).unwrap_or_default();
     if text.len() > most || !text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) {
-        settings.fault(&format!("{place}.{name}"), format!("is wrong; must be at most {most} plain characters (ASCII)"));
+        settings.error(name, format!("is wrong; must be at most {most} plain characters (ASCII)"));
     }
     text.to_owned()
 }
@@ -223,7 +213,7 @@ fn sender(settings: &mut Settings<'_>, short_code: (u8, u8)) -> Option<Address> 
     match address::outgoing(from, short_code) {
         Ok(address) => Some(address),
         Err(fault) => {
-            settings.fault("settings.from", fault);
+            settings.error("from", fault);
             None
         }
     }
@@ -268,7 +258,7 @@ fn validity(settings: &Settings<'_>) -> Validity {
 fn trust(settings: &mut Settings<'_>, host: &str, tls: bool) -> Option<(ServerName<'static>, Arc<ClientConfig>)> {
     let name = ServerName::try_from(host.to_owned());
     if name.is_err() && !host.is_empty() {
-        settings.fault("settings.host", format!("{host:?} is neither a host name nor an IP address"));
+        settings.error("host", format!("{host:?} is not a host name or an IP address"));
     }
     if !tls {
         return None;
@@ -278,19 +268,18 @@ fn trust(settings: &mut Settings<'_>, host: &str, tls: bool) -> Option<(ServerNa
     if let Some(pem) = settings.text("tls_ca") {
         let added = CertificateDer::pem_slice_iter(pem.as_bytes()).map(|c| roots.add(c.ok()?).ok()).collect::<Option<Vec<_>>>();
         if added.is_none_or(|added| added.is_empty()) {
-            settings.fault("settings.tls_ca", "holds no certificate that can be read; must be PEM with -----BEGIN CERTIFICATE-----");
+            settings.error("tls_ca", "holds no certificate that can be read; must be PEM with -----BEGIN CERTIFICATE-----");
         }
     }
     if roots.is_empty() {
-        settings
-            .fault("settings.tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
+        settings.error("tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
     }
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider())).with_safe_default_protocol_versions();
     match builder {
         Ok(builder) => Some((name.ok()?, Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))),
         Err(error) => {
-            settings.fault("settings.tls", error.to_string());
+            settings.error("tls", error.to_string());
             None
         }
     }

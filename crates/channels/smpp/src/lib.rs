@@ -1,9 +1,9 @@
-//! SMS over SMPP 3.4: sessions with an SMSC that are kept open, and what goes over them in both directions.
+//! SMS over SMPP 3.4, through sessions with an SMSC that stay open.
 //!
-//! A message is `accepted` when the SMSC answered each of its parts with an id. What was not written to the session is a deferral, what
-//! the SMSC refused is a deferral or a rejection; a lost answer, or a message of which only some parts were taken, is
-//! [`Verdict::Unknown`]. Parts of a message bear the same reference in every attempt, so that a phone which gets some twice still
-//! puts one message together.
+//! A message is `accepted` when the SMSC returned an id for each of its segments. What was not written to the session is deferred, and
+//! what the SMSC refused is deferred or rejected. A lost response, or a message of which only some segments were accepted, is
+//! [`Verdict::Unknown`]. The segments of a message have the same reference in every attempt, so that a phone that gets some of them twice
+//! still assembles one message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use nuncio_net::Network;
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::inbound::Inbox;
-use crate::session::{Fault, Session};
+use crate::inbound::EventInbox;
+use crate::session::{RequestError, Session};
 use crate::submit::{Draft, Taken};
 use crate::supervisor::Link;
 
@@ -44,7 +44,7 @@ pub struct SmppFactory {
 }
 
 impl SmppFactory {
-    /// A factory whose adapters leave by `net`.
+    /// A factory whose adapters use `net`.
     pub const fn new(net: Network) -> Self {
         Self { net }
     }
@@ -71,7 +71,7 @@ impl AdapterFactory for SmppFactory {
         let config = Config::read(account, &self.net)?;
         let receipts = if config.registered_delivery == 0 { Receipts::Never } else { Receipts::ByReference };
         let capabilities = Capabilities { message_types: sms::MESSAGE_TYPES, receipts, window: config.binds * config.window };
-        let inbox = Inbox::new(account, services, config.ids, config.reassembly);
+        let inbox = Arc::new(EventInbox::new(account, services, config.ids, config.reassembly));
         Ok(Arc::new(SmppAdapter { capabilities, link: Arc::new(Link::new(config, inbox, services.ids.clone())) }))
     }
 }
@@ -106,7 +106,7 @@ impl Adapter for SmppAdapter {
             Ok(Ok(permit)) => permit,
             Ok(Err(_)) => return self.broke("the session with the SMSC ended"),
             Err(_) => {
-                let failure = Failure::own(FailureCode::RateLimited, "the SMSC has not answered what was sent before");
+                let failure = Failure::own(FailureCode::RateLimited, "the SMSC has not responded to earlier messages");
                 return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
             }
         };
@@ -119,11 +119,11 @@ impl Adapter for SmppAdapter {
         let config = &self.link.config;
         let place = format!("{}:{}", config.host, config.port);
         let line = if config.trust.is_some() { "encrypted" } else { "in clear text" };
-        // One session more than the account may have would be refused, and prove nothing.
+        // A session beyond the account's limit would be refused, which would prove nothing.
         if let Some(session) = self.link.up() {
             return match session.enquire().await {
-                Ok(_) => Ok(format!("bound to the SMSC {place} as {}, {line}; it answers", config.system_id)),
-                Err(Fault::NotSent(why) | Fault::Lost(why)) => Err(format!("the SMSC {place} does not answer: {why}")),
+                Ok(_) => Ok(format!("bound to the SMSC {place} as {}, {line}; it responds", config.system_id)),
+                Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => Err(format!("the SMSC {place} does not respond: {why}")),
             };
         }
         match self.link.attempt().await {
@@ -146,13 +146,13 @@ impl Adapter for SmppAdapter {
 }
 
 impl SmppAdapter {
-    /// The verdict on a message that was not sent as its session ended.
+    /// The verdict on a message that was not sent because its session ended.
     fn broke(&self, why: &str) -> Verdict {
         let scope = if self.link.up().is_some() { Scope::Message } else { Scope::Connection };
         Verdict::Deferred { retry_after: None, failure: Failure::own(FailureCode::Undeliverable, why), scope }
     }
 
-    /// Sends the parts one after the other: if the first is refused, as the most are, nothing has gone out.
+    /// Sends the segments in order: if the first is refused, which is the usual case, nothing has been sent.
     async fn submit(&self, session: &Session, draft: &Draft<'_>) -> Verdict {
         let ids = self.link.config.ids;
         let mut refs = Vec::with_capacity(draft.bodies.len());

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::session::{Handed, Session};
+use crate::session::{QueuedResponse, Session};
 
 /// How long a delivery is remembered.
 const REMEMBERED: Duration = Duration::from_secs(600);
@@ -20,7 +20,7 @@ struct Seen {
     id: String,
     session: Arc<Session>,
     refused: bool,
-    answer: Option<Handed>,
+    answer: Option<QueuedResponse>,
 }
 
 /// Messages that were delivered lately, by a hash of their octets.
@@ -48,7 +48,7 @@ impl Recent {
     }
 
     /// The message of that id was taken, or refused for now, and the answer handed to the writer, if the session was there.
-    pub(crate) fn answered(&mut self, key: u64, id: &str, taken: bool, answer: Option<Handed>) {
+    pub(crate) fn answered(&mut self, key: u64, id: &str, taken: bool, answer: Option<QueuedResponse>) {
         if let Some(seen) = self.seen.get_mut(&key).filter(|seen| seen.id == id) {
             (seen.refused, seen.answer) = (!taken, answer);
         }

@@ -1,90 +1,99 @@
-//! One session with an SMSC: requests with their answers, pipelined (SMPP 3.4 §2).
+//! Runs one session with an SMSC: pipelined requests and their responses (SMPP 3.4 §2).
 //!
-//! Written here, with `wire.rs`, rather than taken from a client library, because an outcome must be known exactly and secrets must
-//! not be logged. The library at hand (rusmppc 0.4) logs every PDU at debug level, binds with their passwords included; it cannot
-//! tell a request that was never written from one whose answer is lost; it ends the session at the first PDU that is longer or
-//! stranger than the specification allows, which the SMSC then delivers again, for ever; and it makes a system call for each PDU.
+//! This is not a client library's because outcomes must be known exactly and secrets must not be logged. The existing library (rusmppc
+//! 0.4) logs every PDU at debug level, including bind passwords; it cannot distinguish a request that was never written from one whose
+//! response was lost; it ends the session at the first PDU that is longer than the specification allows, which the SMSC then delivers
+//! again and again; and it makes a system call for each PDU.
 //!
-//! Requests are written into one buffer that a single writer takes whole, so that many share a system call. What was in the buffer
-//! when the session ended has not been sent; what the writer took may have been.
+//! Requests are written into one buffer that a single writer takes whole, so that many share a system call. What is in the buffer when
+//! the session ends has not been sent; what the writer took may have been.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::{Instant, timeout};
 
-use crate::inbound::Inbox;
 use crate::status;
-use crate::wire::{self, Header, id};
+use crate::wire::{self, Delivery, Header, id};
 
-/// Deliveries of a session that may be under way at once; more are put off.
+/// Most deliveries in flight in a session; more are deferred.
 pub(crate) const DELIVERIES: usize = 1_000;
 /// Sequence numbers go from 1 to this (§5.1.4).
 const SEQUENCES: u64 = 0x7FFF_FFFF;
 /// The reader's buffer grows in steps of this many octets.
 const READ: usize = 16 * 1024;
-/// A line may break that long before we are told: what was written in that time may not have arrived.
+/// A broken connection may go unnoticed this long: what was written in that time may not have arrived.
 const DOUBT: Duration = Duration::from_secs(5);
-/// Octets of answers that may wait for the writer: an SMSC that asks on and on, and reads nothing, gets no further.
+/// Most octets of unsent responses: an SMSC that keeps sending requests without reading responses is disconnected.
 const UNREAD: usize = 1024 * 1024;
-/// Longest time that closing the line may take.
+/// Longest time to close the connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What the line is made of.
+/// The connection.
 pub(crate) trait Line: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Line for T {}
 
-/// Why a request has no answer.
+/// Hands the response to a delivery, with this status, to the writer. `None` if the session has ended.
+pub(crate) type Respond = Box<dyn FnOnce(u32) -> Option<QueuedResponse> + Send>;
+
+/// Takes what the SMSC delivers.
+#[async_trait]
+pub(crate) trait Inbox: Debug + Send + Sync {
+    /// Stores a delivery that came over `session`, and responds.
+    async fn take(&self, session: &Arc<Session>, delivery: Delivery, respond: Respond);
+}
+
+/// Why a request has no response.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub(crate) enum RequestError {
     /// It has not been sent.
     NotSent(String),
     /// It may have been sent.
-    Lost(String),
+    NoResponse(String),
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Reply {
-    /// What it answers.
+    /// The command it responds to, with the response bit.
     pub(crate) id: u32,
-    /// How it went.
     pub(crate) status: u32,
-    /// The id of the message.
     pub(crate) message_id: Option<String>,
 }
 
 /// The end of a session.
 #[derive(Debug)]
-struct Over {
+struct SessionEnd {
     why: String,
-    /// What is still to be answered.
+    /// The response that is still to be sent.
     farewell: Option<Header>,
 }
 
-impl Over {
+impl SessionEnd {
     fn because(why: impl Into<String>) -> Self {
         Self { why: why.into(), farewell: None }
     }
 }
 
-/// An answer of ours that was handed to the writer.
+/// A response of ours that was handed to the writer.
 #[derive(Debug)]
-pub(crate) struct Handed {
-    /// It is one of that many first answers.
-    place: u64,
+pub(crate) struct QueuedResponse {
+    /// Its number, from 1.
+    number: u64,
     at: Instant,
 }
 
-/// Who waits for an answer.
+/// A caller that waits for a response.
 #[derive(Debug)]
 struct Waiter {
     order: u64,
-    tell: oneshot::Sender<Result<Reply, Fault>>,
+    tell: oneshot::Sender<Result<Reply, RequestError>>,
 }
 
 #[derive(Debug, Default)]
@@ -106,7 +115,7 @@ struct Outbox {
 }
 
 impl Outbox {
-    /// The writer takes what is to be written, and hears how many answers there were until now.
+    /// Moves the buffer into `chunk` for the writer, and returns how many responses there have been.
     fn take(&mut self, chunk: &mut Vec<u8>) -> u64 {
         chunk.clear();
         std::mem::swap(&mut self.buffer, chunk);
@@ -116,21 +125,21 @@ impl Outbox {
     }
 }
 
-/// One session, shared by those who send, its reader and its writer.
+/// One session, shared by senders, its reader and its writer.
 #[derive(Debug)]
 pub(crate) struct Session {
     outbox: Mutex<Outbox>,
     wake: Notify,
     over: Notify,
-    /// One permit for each message under way.
+    /// One permit for each message in flight.
     pub(crate) window: Semaphore,
-    /// One permit for each delivery under way.
+    /// One permit for each delivery in flight.
     deliveries: Arc<Semaphore>,
     limit: Duration,
 }
 
 impl Session {
-    /// A session with that many messages at most under way, whose answers take `limit` at most.
+    /// A session with at most `window` messages in flight, whose responses must arrive within `limit`.
     pub(crate) fn new(window: usize, limit: Duration) -> Self {
         Self {
             outbox: Mutex::default(),
@@ -142,19 +151,19 @@ impl Session {
         }
     }
 
-    /// Whether it is over, and that answer of ours, if it was handed over at all, may not have reached the SMSC.
-    pub(crate) fn may_have_lost(&self, answer: Option<&Handed>) -> bool {
+    /// Whether the session has ended and this response of ours, if it was queued at all, may not have reached the SMSC.
+    pub(crate) fn may_have_lost(&self, answer: Option<&QueuedResponse>) -> bool {
         let outbox = self.outbox.lock();
         let Some((_, ended)) = &outbox.ended else { return false };
-        answer.is_none_or(|answer| answer.place > outbox.answered || ended.duration_since(answer.at) < DOUBT)
+        answer.is_none_or(|answer| answer.number > outbox.answered || ended.duration_since(answer.at) < DOUBT)
     }
 
-    /// Sends what `write` writes with a sequence number of its own, and waits for the answer.
-    pub(crate) async fn request(&self, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, Fault> {
+    /// Sends what `write` writes with a new sequence number, and waits for the response.
+    pub(crate) async fn request(&self, write: impl FnOnce(&mut Vec<u8>, u32)) -> Result<Reply, RequestError> {
         let mut waiting = {
             let mut outbox = self.outbox.lock();
             if let Some((why, _)) = &outbox.ended {
-                return Err(Fault::NotSent(why.clone()));
+                return Err(RequestError::NotSent(why.clone()));
             }
             let order = outbox.next;
             outbox.next += 1;
@@ -166,25 +175,25 @@ impl Session {
         };
         self.wake.notify_one();
         match timeout(self.limit, &mut waiting.told).await {
-            Ok(told) => told.unwrap_or_else(|_| Err(Fault::Lost("the session ended".to_owned()))),
+            Ok(told) => told.unwrap_or_else(|_| Err(RequestError::NoResponse("the session ended".to_owned()))),
             Err(_) => Err(self.unanswered(waiting.order)),
         }
     }
 
-    /// What it means that the request of this number has no answer in time.
-    fn unanswered(&self, order: u64) -> Fault {
-        let silence = format!("the SMSC did not answer within {} s", self.limit.as_secs());
+    /// The error of a request without a response in time.
+    fn unanswered(&self, order: u64) -> RequestError {
+        let silence = format!("the SMSC did not respond within {} s", self.limit.as_secs());
         let mut outbox = self.outbox.lock();
         if outbox.taken > order {
-            return Fault::Lost(silence);
+            return RequestError::NoResponse(silence);
         }
-        // The line takes nothing any more. Ending it under the same lock keeps the request from going out after all.
-        self.end_locked(&mut outbox, "the SMSC takes nothing any more");
-        Fault::NotSent(silence)
+        // The connection is stuck. Ending the session under the same lock prevents the request from being sent later.
+        self.end_locked(&mut outbox, "the SMSC no longer reads");
+        RequestError::NotSent(silence)
     }
 
-    /// Hands an answer to the writer, unless the session is over.
-    pub(crate) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Option<Handed> {
+    /// Queues a response for the writer, unless the session has ended.
+    pub(crate) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Option<QueuedResponse> {
         let mut outbox = self.outbox.lock();
         if outbox.ended.is_some() {
             return None;
@@ -193,17 +202,17 @@ impl Session {
         write(&mut outbox.buffer);
         outbox.unread += outbox.buffer.len() - before;
         if outbox.unread > UNREAD {
-            self.end_locked(&mut outbox, "the SMSC does not read what it is answered");
+            self.end_locked(&mut outbox, "the SMSC does not read responses");
             return None;
         }
         outbox.answers += 1;
-        let handed = Handed { place: outbox.answers, at: Instant::now() };
+        let handed = QueuedResponse { number: outbox.answers, at: Instant::now() };
         drop(outbox);
         self.wake.notify_one();
         Some(handed)
     }
 
-    /// Ends the session: whoever waits is told so.
+    /// Ends the session, and with it all waiting requests.
     pub(crate) fn end(&self, why: &str) {
         self.end_locked(&mut self.outbox.lock(), why);
     }
@@ -215,8 +224,8 @@ impl Session {
         outbox.ended = Some((why.to_owned(), Instant::now()));
         let taken = outbox.taken;
         for (_, waiter) in outbox.waiting.drain() {
-            let fault = if waiter.order < taken { Fault::Lost(why.to_owned()) } else { Fault::NotSent(why.to_owned()) };
-            // Whoever does not wait any more need not know.
+            let fault = if waiter.order < taken { RequestError::NoResponse(why.to_owned()) } else { RequestError::NotSent(why.to_owned()) };
+            // The caller may have stopped waiting.
             waiter.tell.send(Err(fault)).ok();
         }
         outbox.buffer = Vec::new();
@@ -224,29 +233,29 @@ impl Session {
         self.over.notify_one();
     }
 
-    /// Lets what is under way come to its end, and unbinds.
+    /// Waits for what is in flight, and unbinds.
     pub(crate) async fn unbind(&self, window: usize) {
         let quiet = async {
             let _sent = self.window.acquire_many(window as u32).await;
             let _taken = self.deliveries.acquire_many(DELIVERIES as u32).await;
         };
         timeout(self.limit, quiet).await.ok();
-        // Gone is gone, however it answers.
+        // The session ends in any case.
         self.request(|out, sequence| wire::bare(out, Header { id: id::UNBIND, status: 0, sequence })).await.ok();
     }
 
-    /// Tests the line.
-    pub(crate) async fn enquire(&self) -> Result<Reply, Fault> {
+    /// Tests the connection.
+    pub(crate) async fn enquire(&self) -> Result<Reply, RequestError> {
         self.request(|out, sequence| wire::bare(out, Header { id: id::ENQUIRE_LINK, status: 0, sequence })).await
     }
 
-    /// Reads and writes until the session is over; says why it is. Deliveries go to `inbox`; without one they are put off.
-    pub(crate) async fn run(self: &Arc<Self>, line: Box<dyn Line>, inbox: Option<&Arc<Inbox>>, enquire: Duration) -> String {
+    /// Reads and writes until the session ends, and returns why it did. Deliveries go to `inbox`; without one they are deferred.
+    pub(crate) async fn run(self: &Arc<Self>, line: Box<dyn Line>, inbox: Option<&Arc<dyn Inbox>>, enquire: Duration) -> String {
         let (mut from, mut to) = split(line);
         let over = tokio::select! {
             over = self.read(&mut from, inbox, enquire) => over,
-            why = self.drain(&mut to) => Over::because(why),
-            why = self.ended() => Over::because(why),
+            why = self.drain(&mut to) => SessionEnd::because(why),
+            why = self.ended() => SessionEnd::because(why),
         };
         self.end(&over.why);
         let farewell = async {
@@ -257,12 +266,12 @@ impl Session {
             }
             to.shutdown().await
         };
-        // Nothing depends on it: the line is dropped either way.
+        // The connection is dropped either way.
         timeout(FAREWELL, farewell).await.ok();
         over.why
     }
 
-    /// Waits until somebody else ends the session, and says why.
+    /// Waits until the session is ended from elsewhere, and returns why.
     async fn ended(&self) -> String {
         self.over.notified().await;
         self.outbox.lock().ended.as_ref().map(|(why, _)| why.clone()).unwrap_or_default()
@@ -284,24 +293,24 @@ impl Session {
             match timeout(self.limit, write).await {
                 Ok(Ok(())) => self.outbox.lock().answered = answers,
                 Ok(Err(error)) => return format!("the connection broke: {error}"),
-                Err(_) => return "the SMSC takes nothing any more".to_owned(),
+                Err(_) => return "the SMSC no longer reads".to_owned(),
             }
         }
     }
 
-    /// The reader. Tests the line after `enquire` of silence.
-    async fn read(self: &Arc<Self>, from: &mut (impl AsyncRead + Unpin), inbox: Option<&Arc<Inbox>>, enquire: Duration) -> Over {
+    /// The reader. Tests the connection after `enquire` of silence.
+    async fn read(self: &Arc<Self>, from: &mut (impl AsyncRead + Unpin), inbox: Option<&Arc<dyn Inbox>>, enquire: Duration) -> SessionEnd {
         let mut buffer = Vec::with_capacity(READ);
         let mut tested = false;
         loop {
             buffer.reserve(READ);
             let patience = if tested { self.limit } else { enquire };
             match timeout(patience, from.read_buf(&mut buffer)).await {
-                Ok(Ok(0)) => return Over::because("the SMSC hung up"),
+                Ok(Ok(0)) => return SessionEnd::because("the SMSC closed the connection"),
                 Ok(Ok(_)) => tested = false,
-                Ok(Err(error)) => return Over::because(format!("the connection broke: {error}")),
+                Ok(Err(error)) => return SessionEnd::because(format!("the connection broke: {error}")),
                 Err(_) if tested => {
-                    return Over::because(format!("the SMSC was silent for {} s, also to enquire_link", self.limit.as_secs()));
+                    return SessionEnd::because(format!("the SMSC was silent for {} s, also to enquire_link", self.limit.as_secs()));
                 }
                 Err(_) => {
                     tested = true;
@@ -318,7 +327,7 @@ impl Session {
                         rest = frame.rest;
                     }
                     Ok(None) => break,
-                    Err(wire::Garbage) => return Over::because("the SMSC sent something that is not SMPP"),
+                    Err(wire::Garbage) => return SessionEnd::because("the SMSC sent something that is not SMPP"),
                 }
             }
             let read = buffer.len() - rest.len();
@@ -326,7 +335,7 @@ impl Session {
         }
     }
 
-    /// Sends an enquire_link that nobody waits for: any sign of life will do.
+    /// Sends an enquire_link without waiting for its response: any PDU will do.
     fn test(&self) {
         let mut outbox = self.outbox.lock();
         let sequence = (outbox.next % SEQUENCES) as u32 + 1;
@@ -336,29 +345,29 @@ impl Session {
         self.wake.notify_one();
     }
 
-    /// Takes one PDU; says why the session is over, if it is.
-    fn take(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<Inbox>>) -> Option<Over> {
+    /// Handles one PDU; returns the reason if it ends the session.
+    fn take(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) -> Option<SessionEnd> {
         let answer = Header { id: header.id | id::ANSWER, status: status::OK, ..header };
         match header.id {
             command if command & id::ANSWER != 0 => self.answered(header, body),
             id::DELIVER_SM | id::DATA_SM => self.deliver(header, body, inbox),
             id::ENQUIRE_LINK => drop(self.answer(|out| wire::bare(out, answer))),
-            id::UNBIND => return Some(Over { why: "the SMSC ended the session (unbind)".to_owned(), farewell: Some(answer) }),
+            id::UNBIND => return Some(SessionEnd { why: "the SMSC ended the session (unbind)".to_owned(), farewell: Some(answer) }),
             id::OUTBIND | id::ALERT_NOTIFICATION => {}
             _ => drop(self.answer(|out| wire::bare(out, Header { id: id::GENERIC_NACK, status: status::INVALID_COMMAND, ..header }))),
         }
         None
     }
 
-    /// Hands an answer to whoever waits for it; one that comes too late is for nobody.
+    /// Hands a response to its waiting request; a late one is ignored.
     fn answered(&self, header: Header, body: &[u8]) {
         let Some(waiter) = self.outbox.lock().waiting.remove(&header.sequence) else { return };
         let message_id = if header.id == id::SUBMIT_SM | id::ANSWER { wire::message_id(body) } else { None };
         waiter.tell.send(Ok(Reply { id: header.id, status: header.status, message_id })).ok();
     }
 
-    /// Takes a delivery on, and answers it when it is on disk, or why it is not.
-    fn deliver(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<Inbox>>) {
+    /// Accepts a delivery, and responds when it is stored, or when it could not be.
+    fn deliver(self: &Arc<Self>, header: Header, body: &[u8], inbox: Option<&Arc<dyn Inbox>>) {
         let answer = move |session: &Self, status| {
             session.answer(|out| wire::taken(out, Header { id: header.id | id::ANSWER, status, sequence: header.sequence }))
         };
@@ -370,18 +379,19 @@ impl Session {
         let Ok(permit) = Arc::clone(&self.deliveries).try_acquire_owned() else { return refuse(status::QUEUE_FULL) };
         let (session, inbox) = (Arc::clone(self), Arc::clone(inbox));
         tokio::spawn(async move {
-            inbox.take(&session, delivery, |status| answer(&session, status)).await;
+            let respond = Arc::clone(&session);
+            inbox.take(&session, delivery, Box::new(move |status| answer(&respond, status))).await;
             drop(permit);
         });
     }
 }
 
-/// A request whose answer is waited for. Dropping it forgets the wait, not the request.
+/// A waiting request. Dropping it ends the wait, not the request.
 struct Waiting<'a> {
     session: &'a Session,
     sequence: u32,
     order: u64,
-    told: oneshot::Receiver<Result<Reply, Fault>>,
+    told: oneshot::Receiver<Result<Reply, RequestError>>,
 }
 
 impl Drop for Waiting<'_> {

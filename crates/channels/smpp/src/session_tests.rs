@@ -44,8 +44,8 @@ async fn what_was_not_taken_by_the_writer_was_not_sent() {
     });
     tokio::task::yield_now().await;
     session.end("gone");
-    assert_eq!(asking.await.unwrap(), Err(Fault::NotSent("gone".into())));
-    assert_eq!(session.enquire().await, Err(Fault::NotSent("gone".into())));
+    assert_eq!(asking.await.unwrap(), Err(RequestError::NotSent("gone".into())));
+    assert_eq!(session.enquire().await, Err(RequestError::NotSent("gone".into())));
     assert!(session.window.acquire().await.is_err());
 }
 
@@ -59,7 +59,7 @@ async fn what_was_written_is_lost_with_its_answer() {
     });
     assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK);
     drop(far);
-    assert_eq!(asking.await.unwrap(), Err(Fault::Lost("the SMSC hung up".into())));
+    assert_eq!(asking.await.unwrap(), Err(RequestError::NoResponse("the SMSC hung up".into())));
     assert_eq!(running.await.unwrap(), "the SMSC hung up");
 }
 
@@ -67,7 +67,7 @@ async fn what_was_written_is_lost_with_its_answer() {
 async fn silence_is_a_lost_answer_and_forgotten() {
     let session = session();
     let (mut far, _running) = run(&session, 4096);
-    assert_eq!(session.enquire().await, Err(Fault::Lost("the SMSC did not answer within 30 s".into())));
+    assert_eq!(session.enquire().await, Err(RequestError::NoResponse("the SMSC did not answer within 30 s".into())));
     assert!(session.outbox.lock().waiting.is_empty());
     // An answer that comes too late disturbs nobody.
     let late = hear(&mut far).await;
@@ -90,8 +90,8 @@ async fn a_line_that_takes_nothing_is_given_up_and_the_rest_was_not_sent() {
         session.enquire().await
     };
     let (first, second) = tokio::join!(first, second);
-    assert!(matches!(first, Err(Fault::Lost(_))), "half of it was written: {first:?}");
-    assert!(matches!(second, Err(Fault::NotSent(_))), "{second:?}");
+    assert!(matches!(first, Err(RequestError::NoResponse(_))), "half of it was written: {first:?}");
+    assert!(matches!(second, Err(RequestError::NotSent(_))), "{second:?}");
     assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
 }
 
@@ -153,7 +153,7 @@ async fn sequence_numbers_begin_again_at_one() {
     assert_eq!(seen, [0x7FFF_FFFF, 1]);
 }
 
-fn answer(session: &Session) -> Option<Handed> {
+fn answer(session: &Session) -> Option<QueuedResponse> {
     session.answer(|out| wire::bare(out, Header { id: id::DELIVER_SM | id::ANSWER, status: 0, sequence: 1 }))
 }
 
@@ -204,7 +204,7 @@ fn what_is_said_not_to_be_sent_never_is() {
             }
             (session.unanswered(0), writer.join().unwrap())
         });
-        assert_eq!(matches!(fault, Fault::Lost(_)), written, "in round {round}");
+        assert_eq!(matches!(fault, RequestError::NoResponse(_)), written, "in round {round}");
     }
 }
 

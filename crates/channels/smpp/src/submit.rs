@@ -10,7 +10,7 @@ use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::sms::Encoding;
 
 use crate::config::{Config, Validity};
-use crate::session::{Fault, Reply};
+use crate::session::{Reply, RequestError};
 use crate::wire::{Address, Body, Envelope, id};
 use crate::{address, parts, status};
 
@@ -100,14 +100,14 @@ pub(crate) enum Taken {
 }
 
 /// Reads the answer to a submit_sm.
-pub(crate) fn judge(reply: Result<Reply, Fault>) -> Taken {
+pub(crate) fn judge(reply: Result<Reply, RequestError>) -> Taken {
     match reply {
         Ok(Reply { id, status: status::OK, message_id }) if id == id::SUBMIT_SM | id::ANSWER => Taken::Yes(message_id),
         Ok(Reply { id: id::GENERIC_NACK, status, .. }) if status != status::OK => Taken::No(status::verdict(status)),
         Ok(Reply { id, status, .. }) if id == id::SUBMIT_SM | id::ANSWER => Taken::No(status::verdict(status)),
         Ok(_) => Taken::Unclear("the SMSC answered something else".to_owned()),
-        Err(Fault::NotSent(why)) => Taken::NotSent(why),
-        Err(Fault::Lost(why)) => Taken::Unclear(why),
+        Err(RequestError::NotSent(why)) => Taken::NotSent(why),
+        Err(RequestError::NoResponse(why)) => Taken::Unclear(why),
     }
 }
 
@@ -161,8 +161,8 @@ mod tests {
         {
             assert!(matches!(strange, Taken::Unclear(_)), "{strange:?}");
         }
-        assert_eq!(judge(Err(Fault::NotSent("x".into()))), Taken::NotSent("x".into()));
-        assert_eq!(judge(Err(Fault::Lost("x".into()))), Taken::Unclear("x".into()));
+        assert_eq!(judge(Err(RequestError::NotSent("x".into()))), Taken::NotSent("x".into()));
+        assert_eq!(judge(Err(RequestError::NoResponse("x".into()))), Taken::Unclear("x".into()));
     }
 
     #[test]

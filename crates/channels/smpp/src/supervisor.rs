@@ -14,8 +14,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
 use crate::config::Config;
-use crate::inbound::Inbox;
-use crate::session::{Fault, Line, Session};
+use crate::session::{Inbox, Line, RequestError, Session};
 use crate::status;
 use crate::wire::{self, id};
 
@@ -59,14 +58,14 @@ impl Role {
 
 /// Why a session is down.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct SessionDown {
     /// The class.
     pub(crate) code: FailureCode,
     /// What is wrong, and what to do.
     pub(crate) text: String,
 }
 
-impl Trouble {
+impl SessionDown {
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { code: FailureCode::Undeliverable, text: text.into() }
     }
@@ -80,7 +79,7 @@ impl Trouble {
 #[derive(Clone, Debug)]
 struct Slot {
     role: Role,
-    state: Result<Arc<Session>, Trouble>,
+    state: Result<Arc<Session>, SessionDown>,
     /// Whether it was tried to the end.
     tried: bool,
 }
@@ -100,7 +99,7 @@ impl Board {
         let roles: &[Role] = if config.paired { &[Role::Send, Role::Receive] } else { &[Role::Both] };
         let slots = (0..config.binds).flat_map(|_| roles).map(|role| Slot {
             role: *role,
-            state: Err(Trouble::new("it is not open yet")),
+            state: Err(SessionDown::new("it is not open yet")),
             tried: false,
         });
         Self(slots.collect())
@@ -117,7 +116,7 @@ impl Board {
         self.roomiest().is_some() || self.0.iter().all(|slot| slot.tried || !slot.sends())
     }
 
-    fn troubles(&self) -> impl Iterator<Item = (&Slot, &Trouble)> {
+    fn troubles(&self) -> impl Iterator<Item = (&Slot, &SessionDown)> {
         self.0.iter().filter_map(|slot| Some((slot, slot.state.as_ref().err()?)))
     }
 
@@ -131,17 +130,16 @@ impl Board {
 
 /// What a bind needs, and how the binds stand.
 pub(crate) struct Link {
-    /// The settings.
     pub(crate) config: Config,
-    inbox: Arc<Inbox>,
+    inbox: Arc<dyn Inbox>,
     ids: Ids,
     board: watch::Sender<Board>,
 }
 
 impl Link {
-    pub(crate) fn new(config: Config, inbox: Inbox, ids: Ids) -> Self {
+    pub(crate) fn new(config: Config, inbox: Arc<dyn Inbox>, ids: Ids) -> Self {
         let board = watch::Sender::new(Board::new(&config));
-        Self { config, inbox: Arc::new(inbox), ids, board }
+        Self { config, inbox, ids, board }
     }
 
     /// The session to send by, or why there is none. Waits for sessions that were never tried yet, within the time of an answer.
@@ -154,7 +152,7 @@ impl Link {
         timeout(self.config.timeout, board.wait_for(Board::is_settled)).await.ok();
         let board = board.borrow();
         let trouble = || board.troubles().find(|(slot, _)| slot.sends()).map(|(_, trouble)| trouble.verdict());
-        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| Trouble::new("no session sends").verdict()))
+        board.roomiest().ok_or_else(|| trouble().unwrap_or_else(|| SessionDown::new("no session sends").verdict()))
     }
 
     /// The session with the most room, if one is up.
@@ -176,7 +174,7 @@ impl Link {
         while slots.join_next().await.is_some() {}
     }
 
-    fn set(&self, index: usize, state: Result<Arc<Session>, Trouble>) {
+    fn set(&self, index: usize, state: Result<Arc<Session>, SessionDown>) {
         self.board.send_modify(|board| {
             let slot = &mut board.0[index];
             (slot.state, slot.tried) = (state, true);
@@ -200,7 +198,7 @@ impl Link {
                 break;
             }
         }
-        self.set(index, Err(Trouble::new("the sessions with the SMSC are closed")));
+        self.set(index, Err(SessionDown::new("the sessions with the SMSC are closed")));
     }
 
     /// Half to all of `pause`, so that not all sessions of all nodes come back at once.
@@ -210,7 +208,7 @@ impl Link {
     }
 
     /// One life of a session; `None` if it was asked to end.
-    async fn live(&self, index: usize, role: Role, stop: &mut Stop) -> Option<Trouble> {
+    async fn live(&self, index: usize, role: Role, stop: &mut Stop) -> Option<SessionDown> {
         let line = match stop.or(connect(&self.config)).await? {
             Ok(line) => line,
             Err(trouble) => return Some(trouble),
@@ -234,15 +232,15 @@ impl Link {
                 session.end(&trouble.text);
                 return Some(trouble);
             }
-            (Ok(()), Some(why)) => return Some(Trouble::new(self.broke(&why))),
+            (Ok(()), Some(why)) => return Some(SessionDown::new(self.broke(&why))),
             (Ok(()), None) => {}
         }
         self.set(index, Ok(Arc::clone(&session)));
         tokio::select! {
-            why = &mut running => return Some(Trouble::new(self.broke(&why))),
+            why = &mut running => return Some(SessionDown::new(self.broke(&why))),
             () = stop.asked() => {}
         }
-        self.set(index, Err(Trouble::new("the sessions with the SMSC are being closed")));
+        self.set(index, Err(SessionDown::new("the sessions with the SMSC are being closed")));
         tokio::select! {
             _ = &mut running => {}
             () = session.unbind(self.config.window) => {}
@@ -256,7 +254,7 @@ impl Link {
     }
 
     /// Binds once, and unbinds.
-    pub(crate) async fn attempt(&self) -> Result<(), Trouble> {
+    pub(crate) async fn attempt(&self) -> Result<(), SessionDown> {
         let role = self.board.borrow().0[0].role;
         let line = connect(&self.config).await?;
         let session = Arc::new(Session::new(1, self.config.timeout));
@@ -273,7 +271,7 @@ impl Link {
 }
 
 /// How long to wait after `trouble`; `wait` is for ordinary trouble, and grows.
-fn pause(trouble: &Trouble, wait: &mut Duration) -> Duration {
+fn pause(trouble: &SessionDown, wait: &mut Duration) -> Duration {
     if trouble.code == FailureCode::CredentialsInvalid {
         return REFUSED_WAIT;
     }
@@ -283,9 +281,9 @@ fn pause(trouble: &Trouble, wait: &mut Duration) -> Duration {
 }
 
 /// Connects to the first address that answers, and starts TLS.
-async fn connect(config: &Config) -> Result<Box<dyn Line>, Trouble> {
+async fn connect(config: &Config) -> Result<Box<dyn Line>, SessionDown> {
     let place = format!("{}:{}", config.host, config.port);
-    let unreachable = |why: &dyn std::fmt::Display| Trouble::new(format!("cannot reach the SMSC {place}: {why}"));
+    let unreachable = |why: &dyn std::fmt::Display| SessionDown::new(format!("cannot reach the SMSC {place}: {why}"));
     let addresses = config.net.resolve(config.trusted, &config.host, config.port).await.map_err(|error| unreachable(&error))?;
     let limit = config.timeout.min(CONNECT);
     let mut last = unreachable(&"the name has no address");
@@ -293,7 +291,7 @@ async fn connect(config: &Config) -> Result<Box<dyn Line>, Trouble> {
         match timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
                 stream.set_nodelay(true).map_err(|error| unreachable(&error))?;
-                return encrypt(config, stream).await.map_err(|why| Trouble::new(format!("TLS with the SMSC {place} failed: {why}")));
+                return encrypt(config, stream).await.map_err(|why| SessionDown::new(format!("TLS with the SMSC {place} failed: {why}")));
             }
             Ok(Err(error)) => last = unreachable(&error),
             Err(_) => last = unreachable(&format!("no connection within {} s", limit.as_secs())),
@@ -312,24 +310,26 @@ async fn encrypt(config: &Config, stream: TcpStream) -> Result<Box<dyn Line>, St
     }
 }
 
-async fn bind(config: &Config, session: &Session, role: Role) -> Result<(), Trouble> {
+async fn bind(config: &Config, session: &Session, role: Role) -> Result<(), SessionDown> {
     let reply = session.request(|out, sequence| wire::bind(out, role.command(), sequence, &config.login())).await;
     let place = format!("{}:{}", config.host, config.port);
     match reply {
         Ok(reply) if reply.status == status::OK && reply.id == role.command() | id::ANSWER => Ok(()),
-        Ok(reply) if reply.status == status::OK => Err(Trouble::new(format!("the SMSC {place} answers a bind with something else"))),
+        Ok(reply) if reply.status == status::OK => Err(SessionDown::new(format!("the SMSC {place} answers a bind with something else"))),
         Ok(reply) => {
             let why = status::explain(reply.status);
             let what_to_do = "correct system_id, password and system_type, and ask how many sessions the account may have";
             Err(match status::refuses_login(reply.status) {
-                true => Trouble {
+                true => SessionDown {
                     code: FailureCode::CredentialsInvalid,
                     text: format!("the SMSC {place} refuses the login of {}: {why}; {what_to_do}", config.system_id),
                 },
-                false => Trouble::new(format!("the SMSC {place} refuses the bind as {}: {why}", role.name())),
+                false => SessionDown::new(format!("the SMSC {place} refuses the bind as {}: {why}", role.name())),
             })
         }
-        Err(Fault::NotSent(why) | Fault::Lost(why)) => Err(Trouble::new(format!("the SMSC {place} does not answer the bind: {why}"))),
+        Err(RequestError::NotSent(why) | RequestError::NoResponse(why)) => {
+            Err(SessionDown::new(format!("the SMSC {place} does not answer the bind: {why}")))
+        }
     }
 }
 
@@ -340,10 +340,10 @@ mod tests {
     #[test]
     fn waits_grow_and_a_refused_login_waits_for_a_person() {
         let mut wait = FIRST_WAIT;
-        let refused = Trouble { code: FailureCode::CredentialsInvalid, text: String::new() };
-        let mut seconds = |trouble: &Trouble| pause(trouble, &mut wait).as_secs();
+        let refused = SessionDown { code: FailureCode::CredentialsInvalid, text: String::new() };
+        let mut seconds = |trouble: &SessionDown| pause(trouble, &mut wait).as_secs();
         assert_eq!(seconds(&refused), 300);
-        let waits: Vec<_> = (0..8).map(|_| seconds(&Trouble::new("gone"))).collect();
+        let waits: Vec<_> = (0..8).map(|_| seconds(&SessionDown::new("gone"))).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
     }
 }

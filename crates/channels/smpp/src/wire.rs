@@ -113,9 +113,7 @@ pub(crate) fn taken(out: &mut Vec<u8>, header: Header) {
 /// Who binds (§4.1).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Login<'a> {
-    /// User name.
     pub(crate) system_id: &'a str,
-    /// Password.
     pub(crate) password: &'a str,
     /// Kind of system; mostly empty.
     pub(crate) system_type: &'a str,

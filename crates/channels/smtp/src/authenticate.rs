@@ -26,7 +26,7 @@ use nuncio_domain::authentication::{AuthenticationResult as Is, FromResult};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::reported;
+use crate::reported::{self, is_within, rank};
 
 /// Longest time for one mail, DNS included.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -166,14 +166,6 @@ fn choose_signatures(signatures: &mut Vec<Header<'_, Signature>>, domain: &str) 
     signatures.truncate(SIGNATURES);
 }
 
-/// Whether `domain` is `of`, or a subdomain of it: whoever has a domain answers for those below it, and not the other way round.
-pub(crate) fn is_within(domain: &str, of: &str) -> bool {
-    let (domain, of) = (domain.trim_end_matches('.'), of.trim_end_matches('.'));
-    let Some(start) = domain.len().checked_sub(of.len()) else { return false };
-    let ends = domain.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(of));
-    ends && of.contains('.') && (start == 0 || domain.as_bytes()[start - 1] == b'.')
-}
-
 fn judge(domain: &str, mail_from: &str, spf: &SpfOutput, dkim: &[DkimOutput<'_>], dmarc: &DmarcOutput) -> Checked {
     let signed = |output: &DkimOutput<'_>| {
         *output.result() == DkimResult::Pass && output.signature().is_some_and(|signature| is_within(domain, &signature.d))
@@ -193,18 +185,6 @@ fn judge(domain: &str, mail_from: &str, spf: &SpfOutput, dkim: &[DkimOutput<'_>]
     let is_rejected = authentication.dmarc == Is::Fail && dmarc.policy() == Policy::Reject;
     let from = if is_authenticated { FromResult::Authenticated } else { FromResult::Unauthenticated };
     Checked { authentication: Authentication { from, ..authentication }, is_rejected }
-}
-
-/// Of several signatures, the best one speaks for the mail.
-pub(crate) const fn rank(result: Is) -> u8 {
-    match result {
-        Is::Pass => 0,
-        Is::TempError => 1,
-        Is::Fail | Is::SoftFail => 2,
-        Is::PermError => 3,
-        Is::Neutral => 4,
-        Is::None => 5,
-    }
 }
 
 const fn of_spf(result: SpfResult) -> Is {

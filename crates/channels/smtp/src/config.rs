@@ -1,4 +1,4 @@
-//! The settings of a relay: their description, and what becomes of them.
+//! Settings of a relay.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,11 +12,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::dkim::Signer;
-use crate::message::parse_mailbox;
-
-const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
-    Field { name, kind, secret: false, required: false, help }
-}
+use crate::message::{Sender, parse_mailbox};
 
 const fn secret(name: &'static str, help: &'static str) -> Field {
     Field { name, kind: FieldKind::Text, secret: true, required: false, help }
@@ -24,37 +20,41 @@ const fn secret(name: &'static str, help: &'static str) -> Field {
 
 /// Every setting and secret of kind `smtp`.
 pub(crate) static FIELDS: &[Field] = &[
-    Field { required: true, ..setting("host", FieldKind::Text, "name or address of the relay, such as smtp.example.org") },
-    setting("port", FieldKind::Integer(1, 65_535), "TCP port; default 587, or 465 with tls=implicit, or 25 with tls=none"),
-    setting(
+    Field::required("host", FieldKind::Text, "name or address of the relay, such as smtp.example.org"),
+    Field::optional("port", FieldKind::Integer(1, 65_535), "TCP port; default 587, or 465 with tls=implicit, or 25 with tls=none"),
+    Field::optional(
         "tls",
         FieldKind::OneOf(&["required", "implicit", "opportunistic", "none"]),
         "required (STARTTLS or nothing; the default), implicit (TLS from the first byte), opportunistic (STARTTLS if offered), none",
     ),
-    setting("tls_ca", FieldKind::Text, "PEM certificates to trust besides those of the system, for a relay with a private authority"),
-    setting(
+    Field::optional(
+        "tls_ca",
+        FieldKind::Text,
+        "PEM certificates to trust in addition to those of the system, for a relay with a private authority",
+    ),
+    Field::optional(
         "relays",
         FieldKind::Text,
         "more relays, as host or host:port with commas between; each is used while those before it fail, with the same tls and login",
     ),
-    Field { required: true, ..setting("from", FieldKind::Text, "sender, such as Acme <hello@example.org> or hello@example.org") },
-    setting("username", FieldKind::Text, "login name; needs the secret password"),
+    Field::required("from", FieldKind::Text, "sender, such as Acme <hello@example.org> or hello@example.org"),
+    Field::optional("username", FieldKind::Text, "login name; needs the secret password"),
     secret("password", "login password; needs username"),
-    setting("connections", FieldKind::Integer(1, 100), "most connections, and mails under way, at once; default 8"),
-    setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for each step of a conversation; default 60"),
-    setting("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
-    setting(
+    Field::optional("connections", FieldKind::Integer(1, 100), "most connections, and mails under way, at once; default 8"),
+    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for each step of a conversation; default 60"),
+    Field::optional("helo_name", FieldKind::Text, "name to greet the relay with; default the address of this machine in brackets"),
+    Field::optional(
         "bounce_domain",
         FieldKind::Text,
         "domain whose mail comes to this server ([email] listen): mails are sent from an address of it that names the attempt, so that bounces are known",
     ),
-    setting(
+    Field::optional(
         "list_unsubscribe",
         FieldKind::OneOf(&["broadcasts", "always", "never"]),
         "which mails offer one-click unsubscribing in their head: those of broadcasts (the default), all, or none; needs server.public_url with https",
     ),
-    setting("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
-    setting("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key stands at SELECTOR._domainkey.DOMAIN"),
+    Field::optional("dkim_domain", FieldKind::Text, "domain that signs; with dkim_selector and dkim_key every mail is signed"),
+    Field::optional("dkim_selector", FieldKind::Text, "selector of the key in DNS: the public key stands at SELECTOR._domainkey.DOMAIN"),
     secret(
         "dkim_key",
         "private key: RSA of 2048 to 4096 bits (PEM, PKCS#1 or PKCS#8) or Ed25519 (PEM PKCS#8, or the base64 of its 32 bytes)",
@@ -74,30 +74,17 @@ pub(crate) enum Tls {
     None,
 }
 
-/// Who the mails are from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Sender {
-    /// Display name.
-    pub(crate) name: Option<String>,
-    /// Address, its domain in ASCII.
-    pub(crate) address: String,
-}
-
 /// User name and password.
 #[derive(Clone, Debug)]
 pub(crate) struct Login {
-    /// User name.
     pub(crate) username: String,
-    /// Password.
     pub(crate) password: Redacted<String>,
 }
 
 /// One relay.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Relay {
-    /// Host as given.
     pub(crate) host: String,
-    /// Port.
     pub(crate) port: u16,
     /// Whose certificate is expected.
     pub(crate) name: ServerName<'static>,
@@ -124,7 +111,6 @@ pub(crate) enum Offer {
 pub(crate) struct Config {
     /// The relays, in the order of preference; at least one.
     pub(crate) relays: Vec<Relay>,
-    /// Protection.
     pub(crate) tls: Tls,
     /// Whom to trust; absent with `tls=none`.
     pub(crate) trust: Option<Arc<ClientConfig>>,
@@ -132,21 +118,17 @@ pub(crate) struct Config {
     pub(crate) bounce_domain: Option<String>,
     /// Which mails offer to unsubscribe.
     pub(crate) offer: Offer,
-    /// Sender.
     pub(crate) from: Sender,
     /// Login, if the relay wants one.
     pub(crate) login: Option<Login>,
-    /// Most connections.
     pub(crate) connections: usize,
     /// Longest wait for a step.
     pub(crate) timeout: Duration,
     /// Name for EHLO.
     pub(crate) helo: Option<String>,
-    /// DKIM.
     pub(crate) dkim: Option<Signer>,
-    /// The way out.
     pub(crate) net: Network,
-    /// Whether it may lead into the operator's own network.
+    /// Whether the provider may be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
@@ -162,7 +144,7 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Reads the settings of `account`, or tells all their faults. Reads the system's certificates, unless TLS is off.
+    /// Reads the settings of `account`, or returns all their errors. Reads the system's certificates, unless TLS is off.
     pub(crate) fn read(account: &Account, net: &Network) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let tls = match settings.text("tls") {
@@ -183,18 +165,14 @@ impl Config {
             Some("never") => Offer::Never,
             _ => Offer::Broadcasts,
         };
-        let connections = number(&settings, "connections", 8);
-        let timeout = Duration::from_secs(number(&settings, "timeout_seconds", 60));
+        let connections = settings.number("connections", 8);
+        let timeout = Duration::from_secs(settings.number("timeout_seconds", 60));
         settings.finish()?;
         // Without a sender there was a fault, which has been told.
         let Some(from) = from else { return Err(Vec::new()) };
         let (net, trusted) = (net.clone(), account.trusted);
         Ok(Self { relays, tls, trust, bounce_domain, offer, from, login, connections, timeout, helo, dkim, net, trusted })
     }
-}
-
-fn number<T: TryFrom<i64>>(settings: &Settings<'_>, name: &str, default: T) -> T {
-    settings.integer(name).and_then(|n| T::try_from(n).ok()).unwrap_or(default)
 }
 
 /// `host` with `port`, and then `relays`.
@@ -204,22 +182,22 @@ fn relays(settings: &mut Settings<'_>, tls: Tls) -> Vec<Relay> {
         Tls::None => 25,
         Tls::Required | Tls::Opportunistic => 587,
     };
-    let port = number(settings, "port", default_port);
-    let first = settings.text("host").map(|host| ("settings.host", host, port));
+    let port = settings.number("port", default_port);
+    let first = settings.text("host").map(|host| ("host", host, port));
     let more = settings.text("relays").unwrap_or_default().split(',').map(str::trim).filter(|text| !text.is_empty());
     let more = more.map(|text| match text.rsplit_once(':') {
         // The last colon of an IPv6 address without brackets stands before no port.
-        Some((host, port)) if !host.contains(':') || host.ends_with(']') => ("settings.relays", host, port.parse().unwrap_or(0)),
-        _ => ("settings.relays", text, default_port),
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => ("relays", host, port.parse().unwrap_or(0)),
+        _ => ("relays", text, default_port),
     });
     let mut relays = Vec::new();
-    for (path, host, port) in first.into_iter().chain(more).collect::<Vec<_>>() {
+    for (setting, host, port) in first.into_iter().chain(more).collect::<Vec<_>>() {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         match ServerName::try_from(host.to_owned()) {
             Ok(name) if port > 0 => relays.push(Relay { host: host.to_owned(), port, name }),
-            Ok(_) if path == "settings.host" => {} // the port's own fault was told
-            Ok(_) => settings.fault(path, format!("the port of {host:?} is wrong; must be a whole number from 1 to 65535")),
-            Err(_) => settings.fault(path, format!("{host:?} is neither a host name nor an IP address")),
+            Ok(_) if setting == "host" => {} // the port's own fault was told
+            Ok(_) => settings.error(setting, format!("the port of {host:?} is wrong; must be a whole number from 1 to 65535")),
+            Err(_) => settings.error(setting, format!("{host:?} is not a host name or an IP address")),
         }
     }
     relays
@@ -233,21 +211,20 @@ fn trust(settings: &mut Settings<'_>, tls: Tls) -> Option<Arc<ClientConfig>> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(pem) = settings.text("tls_ca") {
         match private_roots(pem, &mut roots) {
-            Ok(0) => settings.fault("settings.tls_ca", "holds no certificate; must be PEM with -----BEGIN CERTIFICATE-----"),
+            Ok(0) => settings.error("tls_ca", "holds no certificate; must be PEM with -----BEGIN CERTIFICATE-----"),
             Ok(_) => {}
-            Err(error) => settings.fault("settings.tls_ca", format!("cannot be read: {error}")),
+            Err(error) => settings.error("tls_ca", format!("cannot be read: {error}")),
         }
     }
     if roots.is_empty() {
-        settings
-            .fault("settings.tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
+        settings.error("tls", "no root certificates were found on this machine: install its ca-certificates package, or give tls_ca");
     }
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider())).with_safe_default_protocol_versions();
     match builder {
         Ok(builder) => Some(Arc::new(builder.with_root_certificates(roots).with_no_client_auth())),
         Err(error) => {
-            settings.fault("settings.tls", error.to_string());
+            settings.error("tls", error.to_string());
             None
         }
     }
@@ -266,10 +243,7 @@ fn sender(settings: &mut Settings<'_>) -> Option<Sender> {
     let text = settings.text("from")?;
     let sender = parse_mailbox(text);
     if sender.is_none() {
-        settings.fault(
-            "settings.from",
-            format!("{text:?} is wrong; must be an address, such as hello@example.org or Acme <hello@example.org>"),
-        );
+        settings.error("from", format!("{text:?} is wrong; must be an address, such as hello@example.org or Acme <hello@example.org>"));
     }
     sender
 }
@@ -278,20 +252,20 @@ fn login(settings: &mut Settings<'_>, tls: Tls) -> Option<Login> {
     match (settings.text("username"), settings.text("password")) {
         (None, None) => None,
         (Some(_), None) => {
-            settings.fault("secrets.password", "is missing; username needs it");
+            settings.error("password", "is missing; username needs it");
             None
         }
         (None, Some(_)) => {
-            settings.fault("settings.username", "is missing; password needs it");
+            settings.error("username", "is missing; password needs it");
             None
         }
         (Some(username), Some(password)) => {
             if tls == Tls::Opportunistic {
                 // Whoever sits on the line can hide STARTTLS and be told the password.
-                settings.fault("settings.tls", "opportunistic does not protect a password; use required or implicit");
+                settings.error("tls", "opportunistic does not protect a password; use required or implicit");
             }
             if username.contains('\0') || password.contains('\0') {
-                settings.fault("settings.username", "username and password must not contain NUL"); // it separates them in AUTH PLAIN (RFC 4616)
+                settings.error("username", "username and password must not contain NUL"); // it separates them in AUTH PLAIN (RFC 4616)
             }
             Some(Login { username: username.to_owned(), password: Redacted::new(password.to_owned()) })
         }
@@ -301,7 +275,7 @@ fn login(settings: &mut Settings<'_>, tls: Tls) -> Option<Login> {
 fn helo(settings: &mut Settings<'_>) -> Option<String> {
     let name = settings.text("helo_name")?;
     if name.len() > 255 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_[]:".contains(&b)) {
-        settings.fault("settings.helo_name", format!("{name:?} is wrong; must be a host name, or an address in brackets"));
+        settings.error("helo_name", format!("{name:?} is wrong; must be a host name, or an address in brackets"));
     }
     Some(name.to_owned())
 }
@@ -310,18 +284,18 @@ fn dkim(settings: &mut Settings<'_>) -> Option<Signer> {
     let parts = (settings.text("dkim_domain"), settings.text("dkim_selector"), settings.text("dkim_key"));
     let (Some(_), Some(selector), Some(key)) = parts else {
         if parts != (None, None, None) {
-            settings.fault("settings.dkim_domain", "dkim_domain, dkim_selector and the secret dkim_key must be given together");
+            settings.error("dkim_domain", "dkim_domain, dkim_selector and the secret dkim_key must be given together");
         }
         return None;
     };
     let ascii = domain(settings, "dkim_domain");
     if !is_dns_name(selector) {
-        settings.fault("settings.dkim_selector", format!("{selector:?} is wrong; must be letters, digits, dots and hyphens"));
+        settings.error("dkim_selector", format!("{selector:?} is wrong; must be letters, digits, dots and hyphens"));
     }
     match Signer::new(ascii.as_deref().unwrap_or_default(), selector, key) {
         Ok(signer) => Some(signer),
         Err(fault) => {
-            settings.fault("secrets.dkim_key", fault);
+            settings.error("dkim_key", fault);
             None
         }
     }
@@ -332,7 +306,7 @@ fn domain(settings: &mut Settings<'_>, setting: &str) -> Option<String> {
     let text = settings.text(setting)?;
     let ascii = idna::domain_to_ascii(text).ok().filter(|d| is_dns_name(d));
     if ascii.is_none() {
-        settings.fault(&format!("settings.{setting}"), format!("{text:?} is no domain"));
+        settings.error(setting, format!("{text:?} is not a domain"));
     }
     ascii
 }

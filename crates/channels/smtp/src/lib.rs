@@ -70,7 +70,7 @@ pub struct SmtpFactory {
 }
 
 impl SmtpFactory {
-    /// A factory whose adapters leave by `net`. What their mails bring back is recognised by `tokens`.
+    /// A factory whose adapters use `net`. What their mails bring back is recognised by `tokens`.
     pub const fn new(net: Network, tokens: Tokens) -> Self {
         Self { net, tokens }
     }

@@ -7,8 +7,9 @@ use mail_parser::{Message, MimeHeaders as _, PartType};
 use nuncio_channel::Media;
 use nuncio_domain::{Authentication, MessageId, Timestamp};
 
+use crate::parts::{self, clean, own};
+use crate::report::{self, Report};
 pub use crate::report::{Complaint, Delivery, Fate};
-use crate::{parts, report};
 
 /// Attachments that are kept of a letter.
 const ATTACHMENTS: usize = 100;
@@ -64,7 +65,11 @@ impl Mail {
     pub fn read(from: &str, bytes: &[u8]) -> Option<Self> {
         let message = parts::parse(bytes)?;
         if let Some(report) = report::read(&message) {
-            return Some(report);
+            return Some(match report {
+                Report::Deliveries(deliveries) => Self::Report(deliveries),
+                Report::Complaint(complaint) => Self::Complaint(complaint),
+                Report::Other => Self::Automatic,
+            });
         }
         if is_automatic(&message) {
             return Some(Self::Automatic);
@@ -152,16 +157,6 @@ fn answered(message: &Message<'_>) -> Option<MessageId> {
         value.as_text_list().unwrap_or_default().iter().filter_map(|id| own(id)).collect()
     };
     ids(message.in_reply_to()).pop().or_else(|| ids(message.references()).pop())
-}
-
-/// Our message of a `Message-ID`.
-pub(crate) fn own(message_id: &str) -> Option<MessageId> {
-    message_id.trim().trim_start_matches('<').split_once('@')?.0.parse().ok()
-}
-
-/// What no database takes is left out, and what is too much.
-pub(crate) fn clean(text: &str, most: usize) -> String {
-    text.chars().filter(|c| *c != '\0').take(most).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use nuncio_channel::{ResolvedAttachment, SendRequest};
 use nuncio_domain::Timestamp;
 use nuncio_domain::message::{Failure, FailureCode};
 
-use crate::config::Sender;
 use crate::degrade;
 use crate::dkim::Signer;
 
@@ -38,6 +37,15 @@ pub(crate) fn wire_address(text: &str) -> Option<String> {
     }
     let domain = if address.domain().is_ascii() { address.domain().to_owned() } else { idna::domain_to_ascii(address.domain()).ok()? };
     Some(format!("{}@{domain}", address.user()))
+}
+
+/// Who the mails are from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Sender {
+    /// Display name.
+    pub(crate) name: Option<String>,
+    /// Address, its domain in ASCII.
+    pub(crate) address: String,
 }
 
 /// Writes the mail of `request` with `more` fields in its head, signed if there is a `signer`. The error is final: no later attempt can do

@@ -11,6 +11,7 @@ use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders as _};
+use nuncio_domain::MessageId;
 
 /// Fields named `Content-Type` of a mail that is read. Each can nest a level deeper.
 pub(crate) const NESTED: usize = 500;
@@ -104,4 +105,14 @@ pub(crate) fn text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
     let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
     let decode = charset.and_then(|charset| charset_decoder(charset.as_bytes()));
     decode.map_or_else(|| String::from_utf8_lossy(&bytes).into_owned(), |decode| decode(&bytes))
+}
+
+/// The message of ours that a `Message-ID` names.
+pub(crate) fn own(message_id: &str) -> Option<MessageId> {
+    message_id.trim().trim_start_matches('<').split_once('@')?.0.parse().ok()
+}
+
+/// The first `most` characters, without NUL, which databases cannot store.
+pub(crate) fn clean(text: &str, most: usize) -> String {
+    text.chars().filter(|c| *c != '\0').take(most).collect()
 }

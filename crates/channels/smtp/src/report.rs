@@ -4,8 +4,7 @@ use mail_parser::{Message, MessagePart, MimeHeaders as _, PartType};
 use nuncio_domain::MessageId;
 use nuncio_domain::message::{Failure, FailureCode};
 
-use crate::mail::{Mail, clean, own};
-use crate::parts::content;
+use crate::parts::{clean, content, own};
 
 /// Longest text of a report that is kept in a failure, in characters.
 const TEXT: usize = 500;
@@ -32,7 +31,6 @@ pub enum Fate {
     Delayed,
     /// It did not arrive.
     Failed {
-        /// Why.
         failure: Failure,
         /// Whether there is no such mailbox, so that no later mail can arrive either.
         hard: bool,
@@ -48,10 +46,20 @@ pub struct Complaint {
     pub message: Option<MessageId>,
 }
 
+/// A report about emails of ours.
+pub(crate) enum Report {
+    /// Of delivery, with one entry for each recipient.
+    Deliveries(Vec<Delivery>),
+    /// Of a complaint.
+    Complaint(Complaint),
+    /// Of something else.
+    Other,
+}
+
 type Fields = Vec<(String, String)>;
 
 /// The report that a mail is, if it is one.
-pub(crate) fn read(message: &Message<'_>) -> Option<Mail> {
+pub(crate) fn read(message: &Message<'_>) -> Option<Report> {
     let of = |kind: &str| message.parts.iter().find(|part| is(part, "message", kind));
     if let Some(part) = of("feedback-report") {
         return Some(complaint(message, part));
@@ -59,7 +67,7 @@ pub(crate) fn read(message: &Message<'_>) -> Option<Mail> {
     let part = of("delivery-status").or_else(|| of("global-delivery-status"))?;
     let entries = groups(&String::from_utf8_lossy(&content(message, part)));
     let deliveries: Vec<Delivery> = entries.into_iter().filter_map(|(fields, raw)| delivery(&fields, &raw)).take(ENTRIES).collect();
-    Some(if deliveries.is_empty() { Mail::Automatic } else { Mail::Report(deliveries) })
+    Some(if deliveries.is_empty() { Report::Other } else { Report::Deliveries(deliveries) })
 }
 
 fn is(part: &MessagePart<'_>, main: &str, sub: &str) -> bool {
@@ -135,11 +143,11 @@ fn meaning(status: Option<[u16; 3]>) -> (FailureCode, bool) {
 /// The kinds of feedback that are complaints of people. `not-spam` says the opposite, `auth-failure` is about our DNS.
 const COMPLAINTS: &[&str] = &["abuse", "fraud", "virus", "other", "miscategorized", "opt-out", "opt-out-list"];
 
-fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Mail {
+fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Report {
     let fields: Fields = groups(&String::from_utf8_lossy(&content(message, report))).into_iter().flat_map(|(fields, _)| fields).collect();
     let kind = get(&fields, "feedback-type").unwrap_or("abuse").to_ascii_lowercase();
     if !COMPLAINTS.contains(&kind.as_str()) {
-        return Mail::Automatic;
+        return Report::Other;
     }
     let mut complaint = Complaint::default();
     complaint.return_paths.extend(get(&fields, "original-mail-from").map(bare));
@@ -154,7 +162,7 @@ fn complaint(message: &Message<'_>, report: &MessagePart<'_>) -> Mail {
             complaint.message = complaint.message.or_else(|| get(head, "message-id").and_then(own));
         }
     }
-    Mail::Complaint(complaint)
+    Report::Complaint(complaint)
 }
 
 fn bare(address: &str) -> String {

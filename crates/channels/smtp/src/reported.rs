@@ -4,8 +4,6 @@ use mail_auth::AuthenticatedMessage;
 use nuncio_domain::Authentication;
 use nuncio_domain::authentication::{AuthenticationResult as Is, FromResult};
 
-use crate::authenticate::{is_within, rank};
-
 /// One `method=result` with its properties.
 #[derive(Debug, PartialEq)]
 struct Entry {
@@ -111,6 +109,26 @@ fn split(value: &str) -> Vec<Vec<String>> {
     }
     end(&mut word, &mut parts);
     parts
+}
+
+/// Whether `domain` is `of` or a subdomain of it: the owner of a domain is responsible for its subdomains, not the reverse.
+pub(crate) fn is_within(domain: &str, of: &str) -> bool {
+    let (domain, of) = (domain.trim_end_matches('.'), of.trim_end_matches('.'));
+    let Some(start) = domain.len().checked_sub(of.len()) else { return false };
+    let ends = domain.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(of));
+    ends && of.contains('.') && (start == 0 || domain.as_bytes()[start - 1] == b'.')
+}
+
+/// Orders results, best first: of several signatures, the best one counts.
+pub(crate) const fn rank(result: Is) -> u8 {
+    match result {
+        Is::Pass => 0,
+        Is::TempError => 1,
+        Is::Fail | Is::SoftFail => 2,
+        Is::PermError => 3,
+        Is::Neutral => 4,
+        Is::None => 5,
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The settings of a bot: their description, and what becomes of them.
+//! Settings of a bot.
 
 use std::time::Duration;
 
@@ -12,95 +12,74 @@ const DEFAULT_BASE_URL: &str = "https://api.telegram.org";
 
 /// Every setting and secret of kind `telegram`.
 pub(crate) static FIELDS: &[Field] = &[
-    Field {
-        name: "token",
-        kind: FieldKind::Text,
-        secret: true,
-        required: true,
-        help: "the bot's token as BotFather gave it, such as 123456789:AAF...",
-    },
-    setting(
+    Field::secret("token", "the bot's token from BotFather, such as 123456789:AAF..."),
+    Field::optional(
         "receive",
         FieldKind::OneOf(&["polling", "webhook", "off"]),
-        "how messages to the bot come in: polling (the server asks; the default), webhook (Telegram calls), off (the bot only sends)",
+        "how messages to the bot are received: polling (the server asks; the default), webhook (Telegram posts them), off (the bot only sends)",
     ),
-    setting("base_url", FieldKind::Text, "where the Bot API is; default https://api.telegram.org"),
-    setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for an answer; default 60"),
+    Field::optional("base_url", FieldKind::Text, "URL of the Bot API; default https://api.telegram.org"),
+    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 60"),
 ];
 
-const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
-    Field { name, kind, secret: false, required: false, help }
-}
-
-/// How messages to the bot come in.
+/// How messages to the bot are received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Receive {
     /// By `getUpdates`.
     Polling,
-    /// By calls of Telegram.
+    /// By callbacks.
     Webhook,
-    /// Not at all.
     Off,
 }
 
 /// Checked settings.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The token.
     pub(crate) token: Redacted<String>,
     /// The bot's user id, with which its token begins.
     pub(crate) bot: i64,
-    /// How messages come in.
     pub(crate) receive: Receive,
-    /// Where the Bot API is, without a slash at its end.
+    /// Without a slash at its end.
     pub(crate) base_url: String,
-    /// Longest wait for an answer.
     pub(crate) timeout: Duration,
-    /// What Telegram proves itself with when it calls (`secret_token` of `setWebhook`). Made from the token, so that every node
-    /// knows it and nobody has to keep it.
+    /// The secret in Telegram's callbacks (`secret_token` of `setWebhook`). Derived from the token, so that every node knows it without
+    /// storing it.
     pub(crate) webhook_secret: Redacted<String>,
 }
 
 impl Config {
-    /// Reads the settings of `account`, or tells all their faults.
+    /// Reads the settings of `account`, or returns all their errors.
     pub(crate) fn read(account: &Account) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
         let token = settings.text("token").unwrap_or_default().to_owned();
         let bot = bot(&token);
         if bot.is_none() && !token.is_empty() {
             settings
-                .fault("secrets.token", "is no bot token: digits, a colon, then letters, digits, - and _; copy it whole from BotFather");
+                .error("token", "is not a bot token: digits, a colon, then letters, digits, - and _; copy the whole token from BotFather");
         }
-        let base_url = settings.text("base_url").unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/').to_owned();
-        if !is_base(&base_url) {
-            settings.fault("settings.base_url", "must be an http or https URL without user, query and fragment");
+        let base_url = settings.base_url("base_url", DEFAULT_BASE_URL);
+        if Url::parse(&base_url).is_ok_and(|url| !url.username().is_empty() || url.password().is_some()) {
+            settings.error("base_url", "must not contain a user or password");
         }
         let receive = match settings.text("receive") {
             Some("webhook") => Receive::Webhook,
             Some("off") => Receive::Off,
             _ => Receive::Polling,
         };
-        let timeout = Duration::from_secs(settings.integer("timeout_seconds").and_then(|n| u64::try_from(n).ok()).unwrap_or(60));
+        let timeout = settings.seconds("timeout_seconds", 60);
         settings.finish()?;
         let webhook_secret = Redacted::new(webhook_secret(&token, &account.id.to_string()));
-        // Without a bot there was a fault, which has been told.
+        // `finish` has returned the error of a token without a bot.
         let Some(bot) = bot else { return Err(Vec::new()) };
         Ok(Self { token: Redacted::new(token), bot, receive, base_url, timeout, webhook_secret })
     }
 }
 
-/// The user id in a token. Tokens of other characters could change the path that they stand in.
+/// The user id in a token. Other characters could change the path that contains the token.
 fn bot(token: &str) -> Option<i64> {
     let (id, key) = token.split_once(':')?;
     let good = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if good { id.parse().ok().filter(|id| *id > 0) } else { None }
-}
-
-fn is_base(url: &str) -> bool {
-    Url::parse(url).is_ok_and(|u| {
-        let plain = u.username().is_empty() && u.password().is_none() && u.query().is_none() && u.fragment().is_none();
-        plain && matches!(u.scheme(), "https" | "http") && u.has_host()
-    })
 }
 
 /// 64 hexadecimal digits, which `setWebhook` allows.
@@ -113,6 +92,10 @@ fn webhook_secret(token: &str, connection: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nuncio_channel::testing::account;
+    use nuncio_domain::Channel;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -124,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn bases() {
+    fn base_urls() {
         for (url, good) in [
             (DEFAULT_BASE_URL, true),
             ("http://127.0.0.1:8081", true),
@@ -133,9 +116,9 @@ mod tests {
             ("https://u:p@x.example", false),
             ("https://x.example/?a=1", false),
             ("x.example", false),
-            ("", false),
         ] {
-            assert_eq!(is_base(url), good, "{url}");
+            let account = account(Channel::Telegram, json!({"base_url": url}), json!({}), json!({"token": "1:a"}));
+            assert_eq!(Config::read(&account).is_ok(), good, "{url}");
         }
     }
 

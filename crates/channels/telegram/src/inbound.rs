@@ -1,55 +1,48 @@
-//! From what Telegram tells to events. Pure.
+//! Maps updates to events. Pure.
 
-use nuncio_channel::{Inbound, Media, OptedOut, ProviderEvent};
+use nuncio_channel::{Inbound, Media, Origin, ProviderEvent};
 use nuncio_domain::message::{Button, Card, Content};
-use nuncio_domain::{Channel, ConnectionId, MessageType, TenantId, Timestamp};
+use nuncio_domain::{MessageType, Timestamp};
 
 use crate::outbound::reference;
 use crate::wire::{self, CallbackQuery, Chat, Message, Reaction, Update, User};
 
-/// Whose updates they are.
+/// The bot that receives the updates.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub(crate) tenant: TenantId,
-    pub(crate) connection: ConnectionId,
+pub(crate) struct Bot {
+    pub(crate) origin: Origin,
     /// The bot's user id.
-    pub(crate) bot: i64,
+    pub(crate) id: i64,
 }
 
-/// What an update tells.
+/// What an update contains.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Heard {
-    /// At most one.
+pub(crate) struct Received {
     pub(crate) event: Option<ProviderEvent>,
-    /// The pressed button that turns until this id is answered.
+    /// The query of a pressed button, which shows progress until the query is answered.
     pub(crate) pressed: Option<String>,
 }
 
-impl Place {
-    /// Reads an update that came at `now`. Kinds that are not known, edited messages and service messages tell nothing.
-    pub(crate) fn hear(&self, update: Update, now: Timestamp) -> Heard {
+impl Bot {
+    /// Reads an update received at `now`. Unknown kinds, edited messages and service messages have no event.
+    pub(crate) fn read(&self, update: Update, now: Timestamp) -> Received {
         let pressed = update.callback_query.as_ref().map(|query| query.id.clone());
         let inbound = match update {
             Update { message: Some(message), .. } => self.message(message),
             Update { callback_query: Some(query), .. } => self.choice(query, now),
             Update { message_reaction: Some(reaction), update_id, .. } => self.reaction(&reaction, update_id),
             Update { my_chat_member: Some(member), .. } if member.new_chat_member.status == "kicked" => {
-                return Heard { event: Some(self.blocked(&member.chat)), pressed };
+                // The bot was blocked, or removed from a group.
+                return Received { event: Some(self.origin.opted_out(member.chat.id.to_string())), pressed };
             }
             _ => None,
         };
-        Heard { event: inbound.map(ProviderEvent::Inbound), pressed }
+        Received { event: inbound.map(ProviderEvent::Inbound), pressed }
     }
 
-    /// The bot was blocked, or thrown out of a group.
-    fn blocked(&self, chat: &Chat) -> ProviderEvent {
-        let Self { tenant, connection, .. } = *self;
-        ProviderEvent::OptedOut(OptedOut { tenant, connection, channel: Channel::Telegram, from: chat.id.to_string() })
-    }
-
-    /// A text in `chat`. Whoever writes in a group, it is the group that an answer goes to, so it counts as the sender.
+    /// A text in `chat`. In a group, replies go to the group, so the group counts as the sender.
     fn inbound(&self, chat: i64, id: String, text: String, at: Timestamp) -> Inbound {
-        Inbound::text((self.tenant, self.connection, Channel::Telegram), id, chat.to_string(), text, at)
+        Inbound::text(self.origin, id, chat.to_string(), text, at)
     }
 
     fn message(&self, mut message: Message) -> Option<Inbound> {
@@ -57,7 +50,7 @@ impl Place {
         let text = message.text.or(message.caption).unwrap_or_default();
         let chat = message.chat;
         let mut inbound = self.inbound(chat.id, reference(chat.id, message.message_id), text, seconds(message.date));
-        let of_ours = |m: &Message| m.from.as_ref().is_some_and(|from| from.id == self.bot);
+        let of_ours = |m: &Message| m.from.as_ref().is_some_and(|from| from.id == self.id);
         inbound.replies_to = message.reply_to_message.filter(|m| of_ours(m)).map(|m| reference(chat.id, m.message_id));
         inbound.profile_name = chat_name(&chat);
         inbound.message_type = message_type;

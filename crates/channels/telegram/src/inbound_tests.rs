@@ -1,4 +1,5 @@
 use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::{Channel, ConnectionId, TenantId};
 use serde_json::{Value, json};
 
 use super::*;
@@ -6,16 +7,17 @@ use super::*;
 const NOW: Timestamp = Timestamp::from_millis(1_795_255_200_000);
 const BOT: i64 = 123_456_789;
 
-fn place() -> Place {
-    Place { tenant: TenantId(3), connection: ConnectionId::from_uuid(uuid_v7(NOW, [7; 10])), bot: BOT }
+fn bot() -> Bot {
+    let connection = ConnectionId::from_uuid(uuid_v7(NOW, [7; 10]));
+    Bot { origin: Origin { tenant: TenantId(3), connection, channel: Channel::Telegram }, id: BOT }
 }
 
-fn hear(update: Value) -> Heard {
-    place().hear(serde_json::from_value(update).unwrap(), NOW)
+fn received(update: Value) -> Received {
+    bot().read(serde_json::from_value(update).unwrap(), NOW)
 }
 
 fn inbound(update: Value) -> Inbound {
-    match hear(update.clone()).event {
+    match received(update.clone()).event {
         Some(ProviderEvent::Inbound(inbound)) => inbound,
         other => panic!("{other:?} of {update}"),
     }
@@ -35,14 +37,14 @@ fn message(more: Value) -> Value {
 
 #[test]
 fn a_text_as_a_whole() {
-    let connection = place().connection;
+    let connection = bot().origin.connection;
     let text = "Hello *you*".to_owned();
     let mut wanted = Inbound::text((TenantId(3), connection, Channel::Telegram), "5:42".into(), "5".into(), text, NOW);
     wanted.at = Timestamp::from_millis(1_795_255_100_000);
     wanted.profile_name = Some("Ada Lovelace".into());
     let entities = json!([{"type": "bold", "offset": 6, "length": 5}]);
     let update = message(json!({"text": "Hello *you*", "entities": entities, "a_field_of_next_year": {"x": 1}}));
-    assert_eq!(hear(update), Heard { event: Some(ProviderEvent::Inbound(wanted)), pressed: None });
+    assert_eq!(received(update), Received { event: Some(ProviderEvent::Inbound(wanted)), pressed: None });
 }
 
 #[test]
@@ -123,7 +125,7 @@ fn pressed(data: Value, message: Value) -> Value {
 fn a_pressed_button_tells_its_title() {
     let keyboard = json!({"inline_keyboard": [[{"text": "Pay", "url": "https://x.example"}], [{"text": "Yes", "callback_data": "~0~ab"}]]});
     let ours = json!({"message_id": 41, "date": 1, "from": {"id": BOT}, "chat": {"id": 5, "first_name": "Ada"}, "text": "?", "reply_markup": keyboard});
-    let heard = hear(pressed("~0~ab".into(), ours.clone()));
+    let heard = received(pressed("~0~ab".into(), ours.clone()));
     assert_eq!(heard.pressed.as_deref(), Some("7701"));
     let Some(ProviderEvent::Inbound(inbound)) = heard.event else { panic!("{heard:?}") };
     let chosen = Content { buttons: Some(vec![Button { id: "~0~ab".into(), title: "Yes".into() }]), ..Content::default() };
@@ -133,12 +135,12 @@ fn a_pressed_button_tells_its_title() {
 
     // Old messages come without their content (InaccessibleMessage), and without a message at all: the id stands for the title.
     for (message, replies_to) in [(json!({"message_id": 41, "date": 0, "chat": {"id": 5}}), Some("5:41")), (Value::Null, None)] {
-        let Some(ProviderEvent::Inbound(inbound)) = hear(pressed("yes".into(), message)).event else { panic!() };
+        let Some(ProviderEvent::Inbound(inbound)) = received(pressed("yes".into(), message)).event else { panic!() };
         assert_eq!((inbound.from.as_str(), inbound.text.as_str(), inbound.replies_to.as_deref()), ("5", "yes", replies_to));
         assert_eq!(inbound.profile_name.as_deref(), Some("Ada"));
     }
     // A game has no data, but its button turns too.
-    assert_eq!(hear(pressed(Value::Null, ours)), Heard { event: None, pressed: Some("7701".into()) });
+    assert_eq!(received(pressed(Value::Null, ours)), Received { event: None, pressed: Some("7701".into()) });
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn reactions() {
             "user": {"id": 5, "is_bot": false, "first_name": "Ada"}, "old_reaction": old, "new_reaction": new,
         }});
         let Some(told) = told else {
-            assert_eq!(hear(update), Heard::default(), "{case}");
+            assert_eq!(received(update), Received::default(), "{case}");
             continue;
         };
         let inbound = inbound(update);
@@ -175,13 +177,13 @@ fn what_tells_nothing() {
     let dice = message(json!({"dice": {"emoji": "🎲", "value": 3}}));
     let unblocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "new_chat_member": {"status": "member"}}});
     for update in [edited, joined, dice, unblocked, json!({"update_id": 1}), json!({"update_id": 1, "next_years_kind": {}})] {
-        assert_eq!(hear(update.clone()), Heard::default(), "{update}");
+        assert_eq!(received(update.clone()), Received::default(), "{update}");
     }
 }
 
 #[test]
 fn who_blocks_the_bot_opts_out() {
     let blocked = json!({"update_id": 1, "my_chat_member": {"chat": {"id": 5}, "date": 1, "new_chat_member": {"status": "kicked"}}});
-    let Some(ProviderEvent::OptedOut(opted)) = hear(blocked).event else { panic!("no opt-out") };
+    let Some(ProviderEvent::OptedOut(opted)) = received(blocked).event else { panic!("no opt-out") };
     assert_eq!((opted.channel, opted.from.as_str()), (nuncio_domain::Channel::Telegram, "5"));
 }

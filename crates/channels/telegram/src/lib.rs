@@ -1,27 +1,28 @@
-//! Telegram, by a bot: <https://core.telegram.org/bots/api>.
+//! Telegram bots: <https://core.telegram.org/bots/api>.
 //!
-//! A message is `accepted` when the Bot API answered it with its id; nothing more is ever told of it. What the Bot API refuses was not
-//! sent, and an answer that was lost after the call was written is [`Verdict::Unknown`]: the API has no key by which it would recognise
-//! a second call as the same. Messages to the bot come in by polling or by a webhook.
+//! A message is `accepted` when the Bot API returned its id; there are no receipts. What the Bot API refuses was not sent. A call without
+//! a response is [`Verdict::Unknown`]: the API has no idempotency key. Messages to the bot are received by polling or by a webhook.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Call as Posted, CallError, Capabilities, EventSink, Field, Receipts, ResolvedAttachment, SendRequest,
-    Services, Sessions, Stop, Told, Verdict,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, EventSink, Field, Origin, ParsedCallback, Receipts,
+    ResolvedAttachment, SendRequest, Services, Sessions, Stop, Verdict,
 };
-use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_channel_http::{attachment, unavailable};
+use nuncio_domain::message::Failure;
 use nuncio_domain::{Channel, FieldError, Ids, MessageType};
 use nuncio_net::{Client, FetchError, FetchLimits, Network};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::api::{Api, Call, Fault, File, Source};
+use crate::api::{Api, Call, File, Source};
 use crate::config::{Config, Receive};
-use crate::inbound::Place;
+use crate::inbound::Bot;
+use crate::map::RequestError;
 
 mod api;
 mod config;
@@ -31,13 +32,13 @@ mod outbound;
 mod receive;
 mod wire;
 
-/// Calls that are under way at once. Telegram takes about 30 messages a second: <https://core.telegram.org/bots/faq#broadcasting-to-users>.
+/// The window limits calls in flight. Telegram accepts about 30 messages a second: <https://core.telegram.org/bots/faq#broadcasting-to-users>.
 static CAPABILITIES: Capabilities = Capabilities { message_types: MessageType::ALL, receipts: Receipts::Never, window: 16 };
 
-/// The largest file that is fetched to be uploaded, in bytes. Telegram itself fetches no larger one, and a bot may download no larger one
+/// Largest file that is fetched for upload, in bytes. Telegram itself fetches no larger file, nor can a bot download one
 /// (<https://core.telegram.org/bots/api#sending-files>).
 const FETCHED: u64 = 20 * 1024 * 1024;
-/// Files that are held at once to be uploaded after they were fetched.
+/// Most fetched files held in memory at once.
 const FETCHES: usize = 2;
 
 /// Makes adapters of kind `telegram`.
@@ -47,7 +48,7 @@ pub struct TelegramFactory {
 }
 
 impl TelegramFactory {
-    /// A factory whose adapters leave by `net`.
+    /// A factory whose adapters use `net`.
     pub const fn new(net: Network) -> Self {
         Self { net }
     }
@@ -76,7 +77,7 @@ impl AdapterFactory for TelegramFactory {
             api: Api::new(&config, self.net.client(account.trusted).clone()),
             guarded: self.net.client(false).clone(),
             fetches: Semaphore::new(FETCHES),
-            place: Place { tenant: account.tenant, connection: account.id, bot: config.bot },
+            bot: Bot { origin: Origin::of(account), id: config.bot },
             callback_url: services.callback_url(self.kind(), account.id),
             events: Arc::clone(&services.events),
             ids: services.ids.clone(),
@@ -91,10 +92,10 @@ impl AdapterFactory for TelegramFactory {
 struct Telegram {
     config: Config,
     api: Api,
-    /// The way to files of callers, whoever set the connection up.
+    /// To files at URLs that callers name: guarded even for a trusted account.
     guarded: Client,
     fetches: Semaphore,
-    place: Place,
+    bot: Bot,
     callback_url: String,
     events: Arc<dyn EventSink>,
     ids: Ids,
@@ -113,23 +114,28 @@ impl Adapter for Telegram {
             Err(failure) => return Verdict::Rejected { failure },
         };
         let chat = &request.message.to;
-        let mut refs = Vec::new();
-        for call in &calls {
-            match self.deliver(call).await {
-                Ok(answer) => match answer["message_id"].as_i64() {
+        let (mut refs, total) = (Vec::new(), calls.len());
+        for call in calls {
+            // The permit limits the files in memory, so it is held until the call has ended.
+            let (call, _permit) = match self.with_file(call).await {
+                Ok(ready) => ready,
+                Err(error) => return map::no_file(&error, refs, total),
+            };
+            match self.api.call::<Value>(&call).await {
+                Ok(result) => match result["message_id"].as_i64() {
                     Some(id) => refs.push(outbound::reference(chat, id)),
-                    // A reaction is no message and has no id.
-                    None if answer == Value::Bool(true) => {}
-                    None => return map::verdict(&Fault::Garbled { status: 200 }, chat, refs, calls.len()),
+                    // A reaction is not a message and has no id.
+                    None if result == Value::Bool(true) => {}
+                    None => return map::verdict(&RequestError::Unreadable { status: 200, retry_after: None }, chat, refs, total),
                 },
-                Err(fault) => return map::verdict(&fault, chat, refs, calls.len()),
+                Err(error) => return map::verdict(&error, chat, refs, total),
             }
         }
         Verdict::Accepted { refs, cost: None }
     }
 
     async fn check(&self) -> Result<String, String> {
-        let me: wire::User = self.api.call(&Call::new("getMe", json!({}))).await.map_err(|fault| map::explain(&fault))?;
+        let me: wire::User = self.api.call(&Call::new("getMe", json!({}))).await.map_err(|error| map::explain(&error))?;
         let name = me.username.map_or(me.first_name, |name| format!("@{name}"));
         Ok(format!("logged in as {name} (bot {}); {}", me.id, self.how_it_receives().await?))
     }
@@ -154,7 +160,7 @@ impl Adapter for Telegram {
         self.trouble.lock().clone()
     }
 
-    fn callback(&self, call: &Posted<'_>) -> Result<Told, CallError> {
+    fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         match self.config.receive {
             Receive::Webhook => self.posted(call),
             Receive::Polling | Receive::Off => Err(CallError::NotCalled),
@@ -162,43 +168,32 @@ impl Adapter for Telegram {
     }
 
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
-        let unavailable = |why: String| Failure::own(FailureCode::AttachmentUnavailable, why);
         let call = Call::new("getFile", json!({"file_id": reference}));
-        let file: wire::File = self.api.call(&call).await.map_err(|fault| unavailable(map::explain(&fault)))?;
+        let file: wire::File = self.api.call(&call).await.map_err(|error| unavailable(map::explain(&error)))?;
         let most = u64::try_from(most).unwrap_or(u64::MAX);
         if let Some(size) = file.file_size.filter(|size| *size > most) {
-            return Err(unavailable(format!("the file has {size} bytes; at most {most} are taken")));
+            return Err(unavailable(format!("the file has {size} bytes; the limit is {most}")));
         }
-        let Some(path) = file.file_path else { return Err(unavailable("Telegram does not say where the file is".to_owned())) };
-        let fetched = self.api.download(&path, most).await.map_err(|error| unavailable(error.to_string()))?;
-        Ok(ResolvedAttachment {
-            filename: path.rsplit('/').next().unwrap_or_default().to_owned(),
-            content_type: fetched.content_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
-            content_id: None,
-            bytes: fetched.bytes,
-        })
+        let path = file.file_path.ok_or_else(|| unavailable("Telegram does not say where the file is"))?;
+        let fetched = self.api.download(&path, most).await.map_err(unavailable)?;
+        Ok(attachment(&path, fetched.content_type, fetched.bytes))
     }
 }
 
 impl Telegram {
-    /// Makes a call after fetching what it uploads.
-    async fn deliver(&self, call: &Call<'_>) -> Result<Value, Fault> {
-        let Some(File { source: Source::Url(url), .. }) = &call.file else { return self.api.call(call).await };
-        let _held = self.fetches.acquire().await;
+    /// Fetches the file that the call uploads, if it is at a URL.
+    async fn with_file<'a>(&self, mut call: Call<'a>) -> Result<(Call<'a>, Option<SemaphorePermit<'_>>), FetchError> {
+        let Some(File { source: Source::Url(url), .. }) = &call.file else { return Ok((call, None)) };
+        let permit = self.fetches.acquire().await.ok();
         let limits = FetchLimits { max_bytes: FETCHED, timeout: self.config.timeout };
-        let fetched = self
-            .guarded
-            .fetch(url, limits)
-            .await
-            .map_err(|error: FetchError| Fault::NoFile { why: error.to_string(), later: error.is_transient() })?;
-        let mut call = call.clone();
+        let fetched = self.guarded.fetch(url, limits).await?;
         if let Some(file) = &mut call.file {
             if file.content_type.is_empty() {
                 file.content_type = Cow::Owned(fetched.content_type.unwrap_or_default());
             }
             file.source = Source::Bytes(Cow::Owned(fetched.bytes));
         }
-        self.api.call(&call).await
+        Ok((call, permit))
     }
 
     fn set_trouble(&self, trouble: Option<String>) {
@@ -207,20 +202,20 @@ impl Telegram {
 
     async fn how_it_receives(&self) -> Result<String, String> {
         match self.config.receive {
-            Receive::Off => Ok("it only sends".to_owned()),
-            Receive::Polling => Ok("it asks for messages".to_owned()),
+            Receive::Off => Ok("it receives no messages".to_owned()),
+            Receive::Polling => Ok("it polls for messages".to_owned()),
             Receive::Webhook if !self.callback_url.starts_with("https://") => Err(format!(
-                "Telegram calls https addresses only, and this server's is {}: set server.public_url, or receive=polling",
+                "Telegram requires an https webhook, and this server's URL is {}: set server.public_url, or receive=polling",
                 self.callback_url
             )),
             Receive::Webhook => {
-                let info = self.webhook_info().await.map_err(|fault| map::explain(&fault))?;
+                let info = self.webhook_info().await.map_err(|error| map::explain(&error))?;
                 match receive::recent_error(&info, self.ids.clock.now()) {
                     Some(error) if info.url == self.callback_url => {
                         Err(format!("Telegram cannot deliver to {}: {error}", self.callback_url))
                     }
-                    _ if info.url == self.callback_url => Ok(format!("Telegram calls {}", self.callback_url)),
-                    _ => Ok(format!("Telegram will be asked to call {}", self.callback_url)),
+                    _ if info.url == self.callback_url => Ok(format!("Telegram posts messages to {}", self.callback_url)),
+                    _ => Ok(format!("Telegram will be asked to post messages to {}", self.callback_url)),
                 }
             }
         }

@@ -1,95 +1,80 @@
-//! From what the Bot API answers to what became of a message. Pure.
+//! Maps the Bot API's errors to verdicts. Pure.
 //!
 //! Telegram documents no list of errors; the texts are those of its open server,
 //! <https://github.com/tdlib/telegram-bot-api/blob/master/telegram-bot-api/Client.cpp>, and of the API behind it,
 //! <https://core.telegram.org/api/errors>.
 
+use std::time::Duration;
+
 use nuncio_channel::{Scope, Verdict};
+use nuncio_channel_http::{Disposition, Refusal, plain};
 use nuncio_domain::message::{Failure, FailureCode};
+use nuncio_net::FetchError;
 
-use crate::api::{Fault, Refusal};
+/// Why a request failed; a refusal says what it means.
+pub(crate) type RequestError = nuncio_channel_http::RequestError<Disposition>;
 
-/// Longest text that is kept of an answer, in characters.
-const TEXT: usize = 500;
+/// An error of the Bot API. `code` follows HTTP; `moved_to` is the new id of a group that became a supergroup.
+pub(crate) fn refusal(code: u16, description: &str, retry_after: Option<Duration>, moved_to: Option<i64>) -> Refusal<Disposition> {
+    let disposition = classify(code, description, moved_to);
+    let text = plain(&format!("{description}{}", advice(code, disposition, moved_to)), "");
+    Refusal { status: code, code: code.to_string(), text, retry_after, details: disposition }
+}
 
-/// The verdict on a message to `chat` whose part after those in `refs` came to nothing; `parts` in all.
-pub(crate) fn verdict(fault: &Fault, chat: &str, refs: Vec<String>, parts: usize) -> Verdict {
+/// The verdict on a message to `chat` of `total` requests, of which one failed after those in `refs`.
+pub(crate) fn verdict(error: &RequestError, chat: &str, refs: Vec<String>, total: usize) -> Verdict {
     if !refs.is_empty() {
-        let text = format!("{} of {parts} parts were sent; then: {}", refs.len(), explain(fault));
-        let provider_code = provider_code(fault);
-        return Verdict::Unknown { failure: Failure { code: FailureCode::UnknownOutcome, provider_code, message: text }, refs };
+        return error.partly_sent(refs, total);
     }
-    let failure = |code| Failure { code, provider_code: provider_code(fault), message: explain(fault) };
-    match fault {
-        Fault::Unsent(_) => deferred(Scope::Connection, failure(FailureCode::Undeliverable)),
-        Fault::Lost(_) => Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome), refs },
-        // No Bot API answers so, and what refuses has not taken the message.
-        Fault::Garbled { status: 400..=499 } => deferred(Scope::Connection, failure(FailureCode::ProviderRejected)),
-        Fault::Garbled { .. } => Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome), refs },
-        Fault::NoFile { later: true, .. } => deferred(Scope::Message, failure(FailureCode::AttachmentUnavailable)),
-        Fault::NoFile { later: false, .. } => Verdict::Rejected { failure: failure(FailureCode::AttachmentUnavailable) },
-        Fault::Refused(refusal) => match class(refusal) {
-            Class::Account(code) => deferred(Scope::Connection, failure(code)),
-            Class::Later => deferred(Scope::Message, failure(FailureCode::Undeliverable)),
-            Class::Unsure => Verdict::Unknown { failure: failure(FailureCode::UnknownOutcome), refs },
-            Class::Slower => {
-                // A group has a limit of its own; that of a bot is met by many chats at once.
-                let scope = if chat.starts_with('-') { Scope::Message } else { Scope::Connection };
-                Verdict::Deferred { retry_after: refusal.retry_after, failure: failure(FailureCode::RateLimited), scope }
-            }
-            Class::Never(code) => Verdict::Rejected { failure: failure(code) },
-        },
+    match error {
+        // It is not a Bot API, and it did not accept the request.
+        RequestError::Unreadable { status: 400..=499, .. } => {
+            error.verdict_of(Disposition::Defer(Scope::Connection, FailureCode::ProviderRejected))
+        }
+        RequestError::Unreadable { .. } => error.verdict_of(Disposition::Unknown),
+        // Each group has its own limit; the bot's limit concerns all chats.
+        RequestError::Refused(refusal) if refusal.details == Disposition::RATE_LIMITED && chat.starts_with('-') => {
+            error.verdict_of(Disposition::Defer(Scope::Message, FailureCode::RateLimited))
+        }
+        _ => error.verdict(|refusal| Some(refusal.details)),
     }
 }
 
-fn deferred(scope: Scope, failure: Failure) -> Verdict {
-    Verdict::Deferred { retry_after: None, failure, scope }
-}
-
-fn provider_code(fault: &Fault) -> Option<String> {
-    match fault {
-        Fault::Refused(refusal) => Some(refusal.code.to_string()),
-        Fault::Garbled { status } => Some(status.to_string()),
-        Fault::Unsent(_) | Fault::Lost(_) | Fault::NoFile { .. } => None,
+/// The same for a file to be sent that could not be fetched.
+pub(crate) fn no_file(error: &FetchError, refs: Vec<String>, total: usize) -> Verdict {
+    let message = format!("the file could not be fetched: {error}");
+    if !refs.is_empty() {
+        let message = format!("{} of {total} parts were sent; then: {message}", refs.len());
+        return Verdict::Unknown { failure: Failure::own(FailureCode::UnknownOutcome, message), refs };
     }
+    let failure = Failure::own(FailureCode::AttachmentUnavailable, message);
+    if error.is_transient() {
+        return Verdict::Deferred { retry_after: None, failure, scope: Scope::Message };
+    }
+    Verdict::Rejected { failure }
 }
 
-/// What a refusal means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Class {
-    /// The bot cannot send at all.
-    Account(FailureCode),
-    /// Telegram has trouble of its own.
-    Later,
-    /// Nobody can tell whether it was carried out.
-    Unsure,
-    /// Too much at once.
-    Slower,
-    /// This message cannot be sent.
-    Never(FailureCode),
-}
-
-fn class(refusal: &Refusal) -> Class {
-    use FailureCode::{BlockedByRecipient, ContentRejected, CredentialsInvalid, InvalidRecipient, ProviderRejected, Undeliverable};
-    let text = refusal.description.to_ascii_lowercase();
+fn classify(code: u16, description: &str, moved_to: Option<i64>) -> Disposition {
+    use FailureCode::{BlockedByRecipient, ContentRejected, InvalidRecipient, ProviderRejected, Undeliverable};
+    let text = description.to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    match refusal.code {
-        // An older server behind `base_url` does not know the method; else the path, which is the token, is not known.
-        404 if says(&["method"]) => Class::Never(ProviderRejected),
-        401 | 404 => Class::Account(CredentialsInvalid),
-        429 => Class::Slower,
-        500 => Class::Later,
-        // What stands before the Bot API says that no answer came from it, not that it did nothing.
-        502 | 504 => Class::Unsure,
-        501..=599 => Class::Account(Undeliverable),
-        403 if says(&["deactivated", "to bots", "to the bot"]) => Class::Never(InvalidRecipient),
-        403 if says(&["blocked", "kicked", "not a member"]) => Class::Never(BlockedByRecipient),
-        403 if says(&["initiate"]) => Class::Never(Undeliverable),
-        400 if refusal.moved_to.is_some() || says(INVALID_CHAT) => Class::Never(InvalidRecipient),
-        400 if says(NO_RIGHT) => Class::Never(ProviderRejected),
-        400 if says(NO_MEDIA) => Class::Never(FailureCode::AttachmentUnavailable),
-        400 | 413 => Class::Never(ContentRejected),
-        _ => Class::Never(ProviderRejected),
+    match code {
+        // An older server at `base_url` does not know the method. Otherwise the path is unknown, which contains the token.
+        404 if says(&["method"]) => Disposition::Reject(ProviderRejected),
+        401 | 404 => Disposition::BAD_CREDENTIALS,
+        429 => Disposition::RATE_LIMITED,
+        500 => Disposition::Defer(Scope::Message, Undeliverable),
+        // A proxy got no response from the Bot API, which may have acted on the request.
+        502 | 504 => Disposition::Unknown,
+        501..=599 => Disposition::Defer(Scope::Connection, Undeliverable),
+        403 if says(&["deactivated", "to bots", "to the bot"]) => Disposition::Reject(InvalidRecipient),
+        403 if says(&["blocked", "kicked", "not a member"]) => Disposition::Reject(BlockedByRecipient),
+        403 if says(&["initiate"]) => Disposition::Reject(Undeliverable),
+        400 if moved_to.is_some() || says(INVALID_CHAT) => Disposition::Reject(InvalidRecipient),
+        400 if says(NO_RIGHT) => Disposition::Reject(ProviderRejected),
+        400 if says(NO_MEDIA) => Disposition::Reject(FailureCode::AttachmentUnavailable),
+        400 | 413 => Disposition::Reject(ContentRejected),
+        _ => Disposition::Reject(ProviderRejected),
     }
 }
 
@@ -104,54 +89,43 @@ const INVALID_CHAT: &[&str] = &[
 ];
 const NO_RIGHT: &[&str] =
     &["not enough rights", "have no rights", "need administrator rights", "chat_write_forbidden", "_forbidden", "chat_restricted"];
-/// What Telegram says of a URL that it could not fetch or does not take: <https://core.telegram.org/bots/api#sending-files>.
+/// Errors about a URL that Telegram could not fetch or does not accept: <https://core.telegram.org/bots/api#sending-files>.
 const NO_MEDIA: &[&str] = &["http url content", "web page content", "webpage_", "wrong file identifier", "wrong remote file"];
 
-/// What went wrong, in plain words, with what to do where that is known.
-pub(crate) fn explain(fault: &Fault) -> String {
-    let text = match fault {
-        Fault::Unsent(why) => format!("Telegram cannot be reached ({why}); check base_url, DNS and firewalls"),
-        Fault::Lost(why) => format!("no whole answer came from Telegram ({why})"),
-        Fault::Garbled { status } => format!("what answered (status {status}) does not speak the Bot API; check base_url"),
-        Fault::NoFile { why, .. } => format!("the file could not be fetched: {why}"),
-        Fault::Refused(refusal) => format!("{}{}", refusal.description, advice(refusal)),
-    };
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
-}
-
-fn advice(refusal: &Refusal) -> String {
-    if let Some(id) = refusal.moved_to {
-        return format!("; the group's chat id is {id} now");
+/// What to do, where that is known.
+fn advice(code: u16, disposition: Disposition, moved_to: Option<i64>) -> String {
+    if let Some(id) = moved_to {
+        return format!("; the group's chat id is now {id}");
     }
-    let text = match (refusal.code, class(refusal)) {
-        (_, Class::Account(FailureCode::CredentialsInvalid)) => "; Telegram does not know the token: copy it from BotFather again",
-        (403, Class::Never(FailureCode::Undeliverable)) | (400, Class::Never(FailureCode::InvalidRecipient)) => {
-            "; a bot can write only to who wrote to it first, or to a group that it is in"
+    let text = match (code, disposition) {
+        (_, Disposition::BAD_CREDENTIALS) => "; Telegram does not know the token: copy it from BotFather again",
+        (403, Disposition::Reject(FailureCode::Undeliverable)) | (400, Disposition::Reject(FailureCode::InvalidRecipient)) => {
+            "; a bot can write only to people who wrote to it first, and to groups that it is in"
         }
-        (409, _) => "; another program receives the messages of this bot: stop it, or give this connection a bot of its own",
+        (409, _) => "; another program receives this bot's messages: stop it, or use a separate bot for this connection",
         _ => "",
     };
     text.to_owned()
 }
 
+/// An error with what to do, for the operator.
+pub(crate) fn explain(error: &RequestError) -> String {
+    match error {
+        RequestError::Unreachable(_) => error.with_advice("check base_url, DNS and firewalls"),
+        RequestError::Unreadable { .. } => error.with_advice("check base_url, which must be a Bot API"),
+        RequestError::NoResponse(_) => error.to_string(),
+        RequestError::Refused(refusal) => refusal.text.clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use nuncio_channel::testing::outcome;
 
     use super::*;
 
-    fn refused(code: u16, description: &str) -> Fault {
-        Fault::Refused(Refusal { code, description: description.into(), retry_after: None, moved_to: None })
-    }
-
-    fn short(verdict: &Verdict) -> (&'static str, FailureCode) {
-        match verdict {
-            Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
-            Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
-            Verdict::Rejected { failure } => ("rejected", failure.code),
-            Verdict::Unknown { failure, .. } => ("unknown", failure.code),
-            Verdict::Accepted { .. } => panic!("accepted"),
-        }
+    fn refused(code: u16, description: &str) -> RequestError {
+        RequestError::Refused(refusal(code, description, None, None))
     }
 
     #[test]
@@ -190,62 +164,52 @@ mod tests {
             (504, "Gateway Timeout", "unknown", FailureCode::UnknownOutcome),
             (418, "I'm a teapot", "rejected", ProviderRejected),
         ] {
-            assert_eq!(short(&verdict(&refused(code, text), "5", Vec::new(), 1)), (what, failure), "{code} {text}");
+            assert_eq!(outcome(&verdict(&refused(code, text), "5", Vec::new(), 1)), (what, failure), "{code} {text}");
         }
     }
 
     #[test]
-    fn other_faults() {
-        for (fault, what, code) in [
-            (Fault::Unsent("x".into()), "connection", FailureCode::Undeliverable),
-            (Fault::Lost("x".into()), "unknown", FailureCode::UnknownOutcome),
-            (Fault::Garbled { status: 200 }, "unknown", FailureCode::UnknownOutcome),
-            (Fault::Garbled { status: 504 }, "unknown", FailureCode::UnknownOutcome),
-            (Fault::Garbled { status: 404 }, "connection", FailureCode::ProviderRejected),
-            (Fault::NoFile { why: "x".into(), later: true }, "message", FailureCode::AttachmentUnavailable),
-            (Fault::NoFile { why: "x".into(), later: false }, "rejected", FailureCode::AttachmentUnavailable),
+    fn other_errors() {
+        let unreadable = |status| RequestError::Unreadable { status, retry_after: None };
+        for (error, what, code) in [
+            (RequestError::Unreachable("x".into()), "connection", FailureCode::Undeliverable),
+            (RequestError::NoResponse("x".into()), "unknown", FailureCode::UnknownOutcome),
+            (unreadable(200), "unknown", FailureCode::UnknownOutcome),
+            (unreadable(504), "unknown", FailureCode::UnknownOutcome),
+            (unreadable(404), "connection", FailureCode::ProviderRejected),
         ] {
-            assert_eq!(short(&verdict(&fault, "5", Vec::new(), 1)), (what, code), "{fault:?}");
+            assert_eq!(outcome(&verdict(&error, "5", Vec::new(), 1)), (what, code), "{error:?}");
+        }
+        for (error, what) in [(FetchError::Timeout, "message"), (FetchError::Status(404), "rejected")] {
+            assert_eq!(outcome(&no_file(&error, Vec::new(), 1)), (what, FailureCode::AttachmentUnavailable));
+            assert_eq!(outcome(&no_file(&error, vec!["5:1".into()], 2)), ("unknown", FailureCode::UnknownOutcome));
         }
     }
 
     #[test]
     fn a_delay_is_passed_on_and_a_group_slows_down_alone() {
-        let fault = Fault::Refused(Refusal {
-            code: 429,
-            description: "Too Many Requests: retry after 31".into(),
-            retry_after: Some(Duration::from_secs(31)),
-            moved_to: None,
-        });
+        let error = refusal(429, "Too Many Requests: retry after 31", Some(Duration::from_secs(31)), None);
+        let error = RequestError::Refused(error);
         for (chat, wanted) in [("5", Scope::Connection), ("-1005", Scope::Message)] {
-            let Verdict::Deferred { retry_after, scope, .. } = verdict(&fault, chat, Vec::new(), 1) else { panic!() };
+            let Verdict::Deferred { retry_after, scope, .. } = verdict(&error, chat, Vec::new(), 1) else { panic!() };
             assert_eq!((retry_after, scope), (Some(Duration::from_secs(31)), wanted));
         }
     }
 
     #[test]
-    fn nobody_can_tell_of_a_message_that_is_half_sent() {
+    fn a_message_sent_in_part_is_unknown() {
         let sent = vec!["5:1".to_owned()];
         let verdict = verdict(&refused(403, "Forbidden: bot was blocked by the user"), "5", sent.clone(), 3);
         let Verdict::Unknown { failure, refs } = verdict else { panic!("{verdict:?}") };
         assert_eq!((failure.code, failure.provider_code.as_deref(), refs), (FailureCode::UnknownOutcome, Some("403"), sent));
-        assert_eq!(failure.message, "1 of 3 parts were sent; then: Forbidden: bot was blocked by the user");
+        assert_eq!(failure.message, "1 of 3 parts were sent; then: the provider returned code 403: Forbidden: bot was blocked by the user");
     }
 
     #[test]
-    fn what_to_do_is_said() {
-        let moved = Refusal {
-            code: 400,
-            description: "Bad Request: group chat was upgraded to a supergroup chat".into(),
-            retry_after: None,
-            moved_to: Some(-1005),
-        };
-        assert_eq!(
-            explain(&Fault::Refused(moved)),
-            "Bad Request: group chat was upgraded to a supergroup chat; the group's chat id is -1005 now"
-        );
+    fn advice_is_given() {
+        let moved = refusal(400, "Bad Request: group chat was upgraded to a supergroup chat", None, Some(-1005));
+        assert_eq!(moved.text, "Bad Request: group chat was upgraded to a supergroup chat; the group's chat id is now -1005");
         assert!(explain(&refused(400, "Bad Request: chat not found")).contains("wrote to it first"));
         assert!(explain(&refused(401, "Unauthorized")).contains("BotFather"));
-        assert_eq!(explain(&refused(400, &format!("a\n{}", "é".repeat(900)))).chars().count(), TEXT);
     }
 }

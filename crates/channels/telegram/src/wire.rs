@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 /// Every answer: <https://core.telegram.org/bots/api#making-requests>.
 #[derive(Deserialize, Debug)]
-pub(crate) struct Answer<T> {
+pub(crate) struct ApiResponse<T> {
     pub(crate) ok: bool,
     pub(crate) result: Option<T>,
     pub(crate) error_code: Option<u16>,

@@ -1,4 +1,4 @@
-//! What the provider calls: statuses, by the address that went out with the message, and messages. Proof first. Pure.
+//! Reads callbacks: statuses, at the URL sent with the message, and inbound messages. Checks the signature first. Pure.
 //!
 //! Sources: <https://www.twilio.com/docs/usage/webhooks/webhooks-security>, <https://www.twilio.com/docs/messaging/guides/webhook-request>,
 //! <https://www.twilio.com/docs/messaging/guides/track-outbound-message-status>
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
-use nuncio_channel::{Answer, Call, CallError, Inbound, Media, OptedOut, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent};
+use nuncio_domain::MessageType;
 use nuncio_domain::address::sms_sender;
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, MessageType};
 use sha1::Sha1;
 use url::{Url, form_urlencoded};
 
@@ -20,42 +20,45 @@ use crate::config::Config;
 use crate::map;
 
 const SIGNATURE: &str = "x-twilio-signature";
-/// Most media of a message; Twilio carries ten.
+/// Most media read of a message; Twilio's limit is ten.
 const MEDIA: usize = 16;
 
-/// Reads one call.
-pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
+/// Reads one callback.
+pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     let posted = if call.method == "POST" { call.body } else { b"" };
-    let parameters = Parameters(form_urlencoded::parse(posted).collect());
+    let parameters = Parameters::parse(posted);
     prove(config, call, &parameters)?;
     match call.rest {
-        "status" => Ok(Told { events: status(config, call, &parameters), ..Told::default() }),
-        "" if config.channel == Channel::Voice => Ok(Told { events: Vec::new(), answer: xml("<Response><Reject/></Response>") }),
+        "status" => Ok(ParsedCallback { events: status(config, call, &parameters), ..ParsedCallback::default() }),
+        "" if config.is_voice() => Ok(ParsedCallback { events: Vec::new(), reply: xml("<Response><Reject/></Response>") }),
         "" => {
-            // By GET everything stands in the address, which is signed as a whole.
-            let queried = Parameters(form_urlencoded::parse(call.query.as_bytes()).collect());
-            let parameters = if call.method == "POST" { parameters } else { queried };
-            Ok(Told { events: inbound(config, call, &parameters)?, answer: xml("<Response/>") })
+            // With GET, the parameters are in the URL, which is signed as a whole.
+            let parameters = if call.method == "POST" { parameters } else { Parameters::parse(call.query.as_bytes()) };
+            Ok(ParsedCallback { events: inbound(config, call, &parameters)?, reply: xml("<Response/>") })
         }
-        _ => Err(CallError::Malformed("the provider was given no such address".to_owned())),
+        _ => Err(CallError::Malformed("the provider was not given this URL".to_owned())),
     }
 }
 
-/// Nothing is to be done by the provider, or one thing.
-fn xml(body: &str) -> Answer {
-    Answer { content_type: "text/xml", body: body.to_owned() }
+/// TwiML: what the provider is to do next.
+fn xml(body: &str) -> CallbackReply {
+    CallbackReply { content_type: "text/xml", body: body.to_owned() }
 }
 
 struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl Parameters<'_> {
+impl<'a> Parameters<'a> {
+    fn parse(form: &'a [u8]) -> Self {
+        Self(form_urlencoded::parse(form).collect())
+    }
+
     fn get(&self, name: &str) -> &str {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 }
 
-/// The signature is of the address and the parameters, in the order of their names.
-fn prove(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Result<(), CallError> {
+/// The signature covers the URL and the parameters, sorted by name.
+fn prove(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Result<(), CallError> {
     let unproved = |what: &str| CallError::Unproved(what.to_owned());
     let header = call.headers.get(SIGNATURE).and_then(|value| value.to_str().ok());
     let header = header.ok_or_else(|| unproved("the header X-Twilio-Signature is missing"))?;
@@ -64,18 +67,17 @@ fn prove(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Resul
     sorted.sort_unstable();
     sorted.dedup();
     let key = Hmac::<Sha1>::new_from_slice(config.auth_token.expose().as_bytes()).map_err(|_| unproved("there is no auth_token"))?;
-    let fits = addresses(call.url).iter().any(|address| {
+    let matches = addresses(call.url).iter().any(|address| {
         let mac = key.clone().chain_update(address);
         let mac = sorted.iter().fold(mac, |mac, (name, value)| mac.chain_update(name.as_bytes()).chain_update(value.as_bytes()));
         // Compares in constant time.
         mac.verify_slice(&given).is_ok()
     });
-    let why =
-        "X-Twilio-Signature does not fit; is auth_token that of the account that calls, and the server's public address the one called?";
-    if fits { Ok(()) } else { Err(unproved(why)) }
+    let why = "X-Twilio-Signature does not match; check that auth_token belongs to the calling account and that server.public_url is the URL called";
+    if matches { Ok(()) } else { Err(unproved(why)) }
 }
 
-/// The address as it was called, and with its port written or not: providers differ in which of them they sign.
+/// The URL as called, and the same with or without its port: providers differ in which one they sign.
 fn addresses(url: &str) -> Vec<String> {
     let mut all = vec![url.to_owned()];
     let Some((scheme, host)) = url.split_once("://").map(|(scheme, rest)| (scheme, rest.split('/').next().unwrap_or_default())) else {
@@ -90,38 +92,31 @@ fn addresses(url: &str) -> Vec<String> {
     all
 }
 
-fn status(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Vec<ProviderEvent> {
-    let voice = config.channel == Channel::Voice;
+fn status(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Vec<ProviderEvent> {
+    let voice = config.is_voice();
     let (sid, status) = if voice { ("CallSid", "CallStatus") } else { ("MessageSid", "MessageStatus") };
     let (sid, status, error) = (parameters.get(sid), parameters.get(status), parameters.get("ErrorCode"));
     let sip = parameters.get("SipResponseCode");
     let kind = if voice { map::call_status(status, sip) } else { map::message_status(status, error, parameters.get("ErrorMessage")) };
     let Some(kind) = kind else { return Vec::new() };
-    let named = Parameters(form_urlencoded::parse(call.query.as_bytes()).collect());
-    let (tenant, connection) = (config.tenant, config.connection);
-    let target = match (named.get("m").parse(), named.get("a").parse()) {
-        (Ok(message), Ok(attempt)) => ReceiptTarget::Attempt { tenant, message, attempt: Some(attempt), connection },
-        _ => ReceiptTarget::Reference { tenant, connection, reference: sid.to_owned() },
+    let ours = Parameters::parse(call.query.as_bytes());
+    let target = match (ours.get("m").parse(), ours.get("a").parse()) {
+        (Ok(message), Ok(attempt)) => config.origin.attempt(message, attempt),
+        _ => config.origin.reference(sid.to_owned()),
     };
-    let stopped = matches!(&kind, ReceiptKind::Failed(Failure { code: FailureCode::RecipientSuppressed, .. }));
+    let opted_out = matches!(&kind, ReceiptKind::Failed(Failure { code: FailureCode::RecipientSuppressed, .. }));
     let raw = Some(format!("{sid} {status} {error}{sip}").trim_end().to_owned());
     let receipt = ProviderEvent::Receipt { target, kind, at: call.now, raw };
-    let opted = stopped.then(|| ProviderEvent::OptedOut(opted_out(config, parameters.get("To").to_owned())));
-    std::iter::once(receipt).chain(opted).collect()
+    let opted_out = opted_out.then(|| config.origin.opted_out(parameters.get("To").to_owned()));
+    std::iter::once(receipt).chain(opted_out).collect()
 }
 
-/// Who told the provider to stop.
-pub(crate) fn opted_out(config: &Config, from: String) -> OptedOut {
-    OptedOut { tenant: config.tenant, connection: config.connection, channel: config.channel, from }
-}
-
-fn inbound(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Result<Vec<ProviderEvent>, CallError> {
+fn inbound(config: &Config, call: &CallbackRequest<'_>, parameters: &Parameters<'_>) -> Result<Vec<ProviderEvent>, CallError> {
     let (sid, from) = (parameters.get("MessageSid"), sms_sender(parameters.get("From"), None));
     if sid.is_empty() || from.is_empty() {
         return Err(CallError::Malformed("MessageSid or From is missing".to_owned()));
     }
-    let place = (config.tenant, config.connection, config.channel);
-    let mut inbound = Inbound::text(place, sid.to_owned(), from.clone(), parameters.get("Body").to_owned(), call.now);
+    let mut inbound = Inbound::text(config.origin, sid.to_owned(), from.clone(), parameters.get("Body").to_owned(), call.now);
     inbound.to = Some(sms_sender(parameters.get("To"), None)).filter(|to| !to.is_empty());
     inbound.profile_name = Some(parameters.get("ProfileName").to_owned()).filter(|name| !name.is_empty());
     let count = parameters.get("NumMedia").parse().unwrap_or(0).min(MEDIA);
@@ -134,9 +129,9 @@ fn inbound(config: &Config, call: &Call<'_>, parameters: &Parameters<'_>) -> Res
             _ => MessageType::Document,
         };
     }
-    // The provider has answered already, and will not let our own confirmation through: it must be known before the words are.
-    let opted = (parameters.get("OptOutType") == "STOP").then(|| ProviderEvent::OptedOut(opted_out(config, from)));
-    Ok(opted.into_iter().chain([ProviderEvent::Inbound(inbound)]).collect())
+    // The provider has confirmed the opt-out and would block our own confirmation: record the opt-out before the message.
+    let opted_out = (parameters.get("OptOutType") == "STOP").then(|| config.origin.opted_out(from));
+    Ok(opted_out.into_iter().chain([ProviderEvent::Inbound(inbound)]).collect())
 }
 
 fn media(parameters: &Parameters<'_>, number: usize) -> Option<Media> {

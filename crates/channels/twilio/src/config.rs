@@ -1,127 +1,95 @@
-//! The settings of a Twilio account: their description, and what becomes of them.
+//! Settings of a Twilio account.
 
 use std::time::Duration;
 
-use nuncio_channel::{Account, Field, FieldKind, Services, Settings};
-use nuncio_domain::{Channel, ConnectionId, FieldError, Redacted, TenantId};
-use url::Url;
+use nuncio_channel::{Account, Field, FieldKind, Origin, Services, Settings};
+use nuncio_domain::{Channel, FieldError, Redacted};
 
-/// Where Twilio is.
 const BASE_URL: &str = "https://api.twilio.com";
-
-const fn setting(name: &'static str, kind: FieldKind, help: &'static str) -> Field {
-    Field { name, kind, secret: false, required: false, help }
-}
 
 /// Every setting and secret of kind `twilio`.
 pub(crate) static FIELDS: &[Field] = &[
-    Field { required: true, ..setting("account_sid", FieldKind::Text, "Account SID, from the console's first page; begins with AC") },
-    setting("base_url", FieldKind::Text, "where the API is, for another provider of its shape; default https://api.twilio.com"),
-    setting("from", FieldKind::Text, "sender of all messages and calls: a number, a short code or a name; default the sender's own number"),
-    setting("messaging_service_sid", FieldKind::Text, "messaging service that chooses the number; begins with MG. Not for calls"),
-    setting("mms", FieldKind::Flag, "whether media go as MMS instead of as links; default false. Not for calls"),
-    setting("voice", FieldKind::Text, "voice of calls, such as Polly.Lucia; default the provider's for the language"),
-    setting("repeat", FieldKind::Integer(1, 10), "how often a call says what it says; default 1"),
-    setting("ring_seconds", FieldKind::Integer(5, 600), "how long a call rings before nobody answered; default 60"),
-    setting("window", FieldKind::Integer(1, 500), "most messages or calls being handed over at once; default 20"),
-    setting("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for an answer; default 30"),
-    Field {
-        name: "auth_token",
-        kind: FieldKind::Text,
-        secret: true,
-        required: true,
-        help: "the account's Auth Token; also proves that a callback comes from Twilio",
-    },
+    Field::required("account_sid", FieldKind::Text, "Account SID, from the console's first page; begins with AC"),
+    Field::optional(
+        "base_url",
+        FieldKind::Text,
+        "URL of the API, for another provider with a compatible API; default https://api.twilio.com",
+    ),
+    Field::optional(
+        "from",
+        FieldKind::Text,
+        "sender of all messages and calls: a number, a short code or a name; default the sender's own number",
+    ),
+    Field::optional("messaging_service_sid", FieldKind::Text, "messaging service that chooses the number; begins with MG. Not for calls"),
+    Field::optional("mms", FieldKind::Flag, "whether media are sent as MMS instead of as links; default false. Not for calls"),
+    Field::optional("voice", FieldKind::Text, "voice of calls, such as Polly.Lucia; default the provider's for the language"),
+    Field::optional("repeat", FieldKind::Integer(1, 10), "how many times a call says the message; default 1"),
+    Field::optional("ring_seconds", FieldKind::Integer(5, 600), "how long a call rings before it counts as not answered; default 60"),
+    Field::optional("window", FieldKind::Integer(1, 500), "most messages or calls submitted at once; default 20"),
+    Field::optional("timeout_seconds", FieldKind::Integer(1, 300), "longest wait for a response; default 30"),
+    Field::secret("auth_token", "the account's Auth Token; also verifies that a callback comes from Twilio"),
 ];
 
 /// Checked settings.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// The connection.
-    pub(crate) connection: ConnectionId,
-    /// Its world.
-    pub(crate) tenant: TenantId,
-    /// What it carries.
-    pub(crate) channel: Channel,
-    /// The account.
+    pub(crate) origin: Origin,
     pub(crate) account_sid: String,
-    /// The password.
     pub(crate) auth_token: Redacted<String>,
-    /// Where the API is, without a slash at the end.
+    /// Without a slash at its end.
     pub(crate) base_url: String,
-    /// Where it calls back.
     pub(crate) callback_url: String,
-    /// Fixed sender.
+    /// Sender of all messages.
     pub(crate) from: Option<String>,
-    /// What chooses the sender.
     pub(crate) messaging_service_sid: Option<String>,
-    /// Whether media go as MMS.
     pub(crate) mms: bool,
-    /// Voice of calls.
     pub(crate) voice: Option<String>,
-    /// How often a call says it.
-    pub(crate) repeat: u32,
-    /// How long it rings, in seconds.
+    pub(crate) repeat: usize,
     pub(crate) ring_seconds: u32,
-    /// Most attempts at once.
     pub(crate) window: usize,
-    /// Longest wait for an answer.
     pub(crate) timeout: Duration,
-    /// Whether it may lead into the operator's own network.
+    /// Whether the API may be in the operator's own network.
     pub(crate) trusted: bool,
 }
 
 impl Config {
-    /// Reads the settings of `account`, or tells all their faults.
+    /// Reads the settings of `account`, or returns all their errors.
     pub(crate) fn read(account: &Account, services: &Services) -> Result<Self, Vec<FieldError>> {
         let mut settings = Settings::new(FIELDS, account);
-        let account_sid = sid(&mut settings, "account_sid").unwrap_or_default();
-        let messaging_service_sid = sid(&mut settings, "messaging_service_sid");
-        let base_url = base_url(&mut settings);
-        let text = |name| settings.text(name).map(str::to_owned);
-        let number = |name, default| settings.integer(name).and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
         let config = Self {
-            connection: account.id,
-            tenant: account.tenant,
-            channel: account.channel,
-            account_sid,
-            auth_token: Redacted::new(text("auth_token").unwrap_or_default()),
-            base_url,
+            origin: Origin::of(account),
+            account_sid: sid(&mut settings, "account_sid").unwrap_or_default(),
+            auth_token: settings.secret("auth_token"),
+            base_url: settings.base_url("base_url", BASE_URL),
             callback_url: services.callback_url(crate::KIND, account.id),
-            from: text("from"),
-            messaging_service_sid,
+            from: settings.string("from"),
+            messaging_service_sid: sid(&mut settings, "messaging_service_sid"),
             mms: settings.flag("mms").unwrap_or(false),
-            voice: text("voice"),
-            repeat: number("repeat", 1),
-            ring_seconds: number("ring_seconds", 60),
-            window: number("window", 20) as usize,
-            timeout: Duration::from_secs(number("timeout_seconds", 30).into()),
+            voice: settings.string("voice"),
+            repeat: settings.number("repeat", 1),
+            ring_seconds: settings.number("ring_seconds", 60),
+            window: settings.number("window", 20),
+            timeout: settings.seconds("timeout_seconds", 30),
             trusted: account.trusted,
         };
         settings.finish().map(|()| config)
     }
 
-    /// The address of one of the account's lists, such as `Messages`.
-    pub(crate) fn list(&self, name: &str) -> String {
-        format!("{}/2010-04-01/Accounts/{}/{name}.json", self.base_url, self.account_sid)
+    pub(crate) fn is_voice(&self) -> bool {
+        self.origin.channel == Channel::Voice
+    }
+
+    /// The URL of one of the account's resources, such as `/Messages`; `""` is the account itself.
+    pub(crate) fn url(&self, resource: &str) -> String {
+        format!("{}/2010-04-01/Accounts/{}{resource}.json", self.base_url, self.account_sid)
     }
 }
 
-/// Becomes part of a path. Providers of this shape have other ids than Twilio.
+/// An id that becomes part of a path. Compatible providers have ids of other shapes than Twilio's.
 fn sid(settings: &mut Settings<'_>, name: &str) -> Option<String> {
-    let sid = settings.text(name)?;
+    let sid = settings.string(name)?;
     if !sid.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-        settings
-            .fault(&format!("settings.{name}"), format!("{sid:?} is wrong; must be letters, digits and dashes, as the console shows it"));
+        settings.error(name, format!("{sid:?} is wrong; must be letters, digits and dashes, as the console shows it"));
     }
-    Some(sid.to_owned())
-}
-
-fn base_url(settings: &mut Settings<'_>) -> String {
-    let base = settings.text("base_url").unwrap_or(BASE_URL).trim_end_matches('/');
-    let plain = |url: Url| matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none();
-    if !Url::parse(base).is_ok_and(plain) {
-        settings.fault("settings.base_url", format!("must be an address such as {BASE_URL}"));
-    }
-    base.to_owned()
+    Some(sid)
 }

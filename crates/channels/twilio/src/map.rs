@@ -1,212 +1,121 @@
-//! From what the provider answers and reports to verdicts and failures. Pure.
+//! Maps the provider's responses and reports to verdicts and receipts. Pure.
 //!
 //! Codes: <https://www.twilio.com/docs/api/errors>
 
-use std::fmt;
-use std::time::Duration;
-
 use nuncio_channel::{Scope, Verdict};
+use nuncio_channel_http::{Disposition, Refusal, plain, retry_after};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_net::header::{HeaderMap, RETRY_AFTER};
-use nuncio_net::{FetchError, Response};
+use nuncio_net::Response;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Most characters of a text that people read.
-const TEXT: usize = 500;
+/// Why a request failed; a refusal has Twilio's error code.
+pub(crate) type RequestError = nuncio_channel_http::RequestError<u32>;
 
-/// Why a call came to nothing. The texts hold no secrets.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
-    /// The request never left.
-    Unreachable(String),
-    /// The request was written, and no answer came.
-    Lost(String),
-    /// The answer cannot be read.
-    Garbled {
-        /// HTTP status.
-        status: u16,
-        /// When to come back, if it says.
-        retry_after: Option<Duration>,
-    },
-    /// An error as the API tells it.
-    Refused {
-        /// HTTP status.
-        status: u16,
-        /// What decides.
-        code: u32,
-        /// What happened.
-        text: String,
-        /// When to come back, if it says.
-        retry_after: Option<Duration>,
-    },
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable(why) => write!(f, "the provider cannot be reached: {why}"),
-            Self::Lost(why) => write!(f, "the provider gave no answer: {why}"),
-            Self::Garbled { status, .. } => write!(f, "the provider answered {status} with something that cannot be read"),
-            Self::Refused { code, text, .. } => write!(f, "the provider says (code {code}): {text}"),
-        }
-    }
-}
-
-/// A call that failed in the network.
-pub(crate) fn fault(error: &FetchError) -> Fault {
-    if error.may_have_left() { Fault::Lost(error.to_string()) } else { Fault::Unreachable(error.to_string()) }
-}
-
-/// Reads an answer.
-pub(crate) fn read(answer: &Response, token: &str) -> Result<Value, Fault> {
+/// Reads a response.
+pub(crate) fn read(response: &Response, token: &str) -> Result<Value, RequestError> {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct Error {
         code: u32,
         #[serde(default)]
         message: String,
     }
-    let (status, retry_after) = (answer.status.as_u16(), retry_after(&answer.headers));
-    if answer.status.is_success() {
-        let value = serde_json::from_slice(&answer.body).ok().filter(Value::is_object);
-        return value.ok_or(Fault::Garbled { status, retry_after });
+    if response.status.is_success() {
+        let value = serde_json::from_slice(&response.body).ok().filter(Value::is_object);
+        return value.ok_or_else(|| RequestError::unreadable(response));
     }
-    match serde_json::from_slice::<Refusal>(&answer.body) {
-        Ok(Refusal { code, message }) => Err(Fault::Refused { status, code, text: plain(&message, token), retry_after }),
-        Err(_) => Err(Fault::Garbled { status, retry_after }),
+    let Ok(Error { code, message }) = serde_json::from_slice(&response.body) else { return Err(RequestError::unreadable(response)) };
+    Err(RequestError::Refused(Refusal {
+        status: response.status.as_u16(),
+        code: code.to_string(),
+        text: words(code, &message, token),
+        retry_after: retry_after(&response.headers),
+        details: code,
+    }))
+}
+
+/// The provider's text, or what is known of the code.
+fn words(code: u32, text: &str, token: &str) -> String {
+    match (plain(text, token), known(code)) {
+        (text, Some((_, words))) if text.is_empty() => words.to_owned(),
+        (text, None) if text.is_empty() => format!("see https://www.twilio.com/docs/api/errors/{code}"),
+        (text, _) => text,
     }
 }
 
-/// On one line, not too long, and without the token.
-fn plain(text: &str, token: &str) -> String {
-    let text = if token.is_empty() { text.to_owned() } else { text.replace(token, "***") };
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
-}
-
-/// `Retry-After` in seconds (RFC 9110 §10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    (seconds > 0).then_some(Duration::from_secs(seconds))
-}
-
-/// What to do about an error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Class {
-    /// Come back later.
-    Later(Scope, FailureCode),
-    /// Do not come back.
-    Never(FailureCode),
-}
-
-/// The account's own fault: nothing goes out until somebody corrects it.
-const STOP: Class = Class::Later(Scope::Connection, FailureCode::CredentialsInvalid);
-
-/// What an error is about, and what it says in words, for callbacks that only name its number.
-const fn known(code: u32) -> Option<(Class, &'static str)> {
+/// What an error code means, and its text where the provider sends only the code.
+const fn known(code: u32) -> Option<(Disposition, &'static str)> {
     use FailureCode as Code;
     Some(match code {
-        10_001 | 20_005 | 30_002 => (STOP, "the account is not active"),
-        20_003 | 20_006 | 20_404 => (STOP, "the account_sid or the auth_token is wrong, or may not do this"),
-        10_004 => (Class::Later(Scope::Connection, Code::RateLimited), "too many calls at once"),
-        14_107 | 20_429 | 30_022 | 51_002 => (Class::Later(Scope::Connection, Code::RateLimited), "more than the account may send"),
-        21_611 | 30_001 => (Class::Later(Scope::Connection, Code::RateLimited), "the sender's queue is full"),
-        20_503 => (Class::Later(Scope::Connection, Code::Undeliverable), "the provider has trouble of its own"),
-        13_223 | 13_224 | 21_211 | 21_217 | 21_421 => (Class::Never(Code::InvalidRecipient), "the number is not valid"),
-        21_614 => (Class::Never(Code::InvalidRecipient), "the number is no mobile phone"),
-        30_005 => (Class::Never(Code::InvalidRecipient), "the number is unknown, or not in use any more"),
-        21_610 => (Class::Never(Code::RecipientSuppressed), "the recipient told the provider to stop"),
-        30_004 => (Class::Never(Code::BlockedByRecipient), "the recipient cannot or does not want to receive messages"),
-        30_003 => (Class::Never(Code::Undeliverable), "the phone is off, out of reach, or cannot receive messages"),
-        30_006 => (Class::Never(Code::Undeliverable), "the number is a landline, or its carrier cannot be reached"),
-        21_612 => (Class::Never(Code::Undeliverable), "the sender cannot reach this recipient"),
-        30_008 | 30_009 | 30_010 | 30_410 => (Class::Never(Code::Undeliverable), "it was lost on the way, for a reason that is not known"),
-        30_036 => (Class::Never(Code::Expired), "its validity ended before it could be delivered"),
-        21_617 | 21_605 => (Class::Never(Code::ContentRejected), "the text is too long"),
-        21_602 | 21_619 => (Class::Never(Code::ContentRejected), "there is nothing to send"),
-        30_007 => (Class::Never(Code::ContentRejected), "it was taken for spam"),
-        12_100 | 12_200 | 13_512 => (Class::Never(Code::ContentRejected), "the TwiML was refused"),
+        10_001 | 20_005 | 30_002 => (Disposition::BAD_CREDENTIALS, "the account is not active"),
+        20_003 | 20_006 | 20_404 => {
+            (Disposition::BAD_CREDENTIALS, "the account_sid or the auth_token is wrong, or lacks permission for this")
+        }
+        10_004 => (Disposition::RATE_LIMITED, "too many calls at once"),
+        14_107 | 20_429 | 30_022 | 51_002 => (Disposition::RATE_LIMITED, "the account exceeds its sending limit"),
+        21_611 | 30_001 => (Disposition::RATE_LIMITED, "the sender's queue is full"),
+        20_503 => (Disposition::Defer(Scope::Connection, Code::Undeliverable), "the provider is unavailable"),
+        13_223 | 13_224 | 21_211 | 21_217 | 21_421 => (Disposition::Reject(Code::InvalidRecipient), "the number is not valid"),
+        21_614 => (Disposition::Reject(Code::InvalidRecipient), "the number is not a mobile phone"),
+        30_005 => (Disposition::Reject(Code::InvalidRecipient), "the number is unknown, or no longer in use"),
+        21_610 => (Disposition::Reject(Code::RecipientSuppressed), "the recipient opted out at the provider"),
+        30_004 => (Disposition::Reject(Code::BlockedByRecipient), "the recipient cannot or does not want to receive messages"),
+        30_003 => (Disposition::Reject(Code::Undeliverable), "the phone is off, out of reach, or cannot receive messages"),
+        30_006 => (Disposition::Reject(Code::Undeliverable), "the number is a landline, or its carrier cannot be reached"),
+        21_612 => (Disposition::Reject(Code::Undeliverable), "the sender cannot reach this recipient"),
+        30_008 | 30_009 | 30_010 | 30_410 => (Disposition::Reject(Code::Undeliverable), "it was not delivered, for an unknown reason"),
+        30_036 => (Disposition::Reject(Code::Expired), "its validity ended before it could be delivered"),
+        21_617 | 21_605 => (Disposition::Reject(Code::ContentRejected), "the text is too long"),
+        21_602 | 21_619 => (Disposition::Reject(Code::ContentRejected), "there is nothing to send"),
+        30_007 => (Disposition::Reject(Code::ContentRejected), "it was filtered as spam"),
+        12_100 | 12_200 | 13_512 => (Disposition::Reject(Code::ContentRejected), "the TwiML was refused"),
         11_751 | 21_620 | 21_623 | 30_019 => {
-            (Class::Never(Code::AttachmentUnavailable), "the media could not be fetched, or are too large")
+            (Disposition::Reject(Code::AttachmentUnavailable), "the media could not be fetched, or are too large")
         }
         13_227 | 21_215 | 21_408 => {
-            (Class::Never(Code::ProviderRejected), "this country is not permitted: see geo permissions in the console")
+            (Disposition::Reject(Code::ProviderRejected), "this country is not permitted: see geo permissions in the console")
         }
-        21_608 | 21_219 => (Class::Never(Code::ProviderRejected), "a trial account reaches verified numbers only"),
-        21_210 | 21_212 | 21_603 | 21_606 | 21_659 | 21_660 => (Class::Never(Code::ProviderRejected), "the sender is not the account's"),
-        21_703 | 21_705 => (Class::Never(Code::ProviderRejected), "the messaging service has no sender, or does not exist"),
-        30_032 | 30_034 | 30_035 => (Class::Never(Code::ProviderRejected), "the sender is not registered with the carriers"),
+        21_608 | 21_219 => (Disposition::Reject(Code::ProviderRejected), "a trial account can reach verified numbers only"),
+        21_210 | 21_212 | 21_603 | 21_606 | 21_659 | 21_660 => {
+            (Disposition::Reject(Code::ProviderRejected), "the sender does not belong to the account")
+        }
+        21_703 | 21_705 => (Disposition::Reject(Code::ProviderRejected), "the messaging service has no sender, or does not exist"),
+        30_032 | 30_034 | 30_035 => (Disposition::Reject(Code::ProviderRejected), "the sender is not registered with the carriers"),
         _ => return None,
     })
 }
 
-/// What to do about an answer; `None` when the call may have been carried out.
-const fn judge(status: u16, code: Option<u32>) -> Option<Class> {
-    if let Some(code) = code
-        && let Some((class, _)) = known(code)
-    {
-        return Some(class);
-    }
-    match status {
-        401 | 403 => Some(STOP),
-        429 => Some(Class::Later(Scope::Connection, FailureCode::RateLimited)),
-        503 | 300..=399 | 404 | 405 => Some(Class::Later(Scope::Connection, FailureCode::Undeliverable)),
-        408 => Some(Class::Later(Scope::Message, FailureCode::Undeliverable)),
-        400..=499 => Some(Class::Never(FailureCode::ProviderRejected)),
-        _ => None,
-    }
+fn classify(refusal: &Refusal<u32>) -> Option<Disposition> {
+    known(refusal.details).map(|(disposition, _)| disposition)
 }
 
-/// What became of a message, by the answer to it.
-pub(crate) fn sent(answer: Result<Value, Fault>) -> Verdict {
-    let fault = match answer {
-        Ok(answer) => match answer.get("sid").and_then(Value::as_str).filter(|sid| !sid.is_empty()) {
+/// The verdict on a message, by the response to it.
+pub(crate) fn sent(response: Result<Value, RequestError>) -> Verdict {
+    let error = match response {
+        Ok(message) => match message.get("sid").and_then(Value::as_str).filter(|sid| !sid.is_empty()) {
             Some(sid) => return Verdict::Accepted { refs: vec![sid.to_owned()], cost: None },
-            None => Fault::Garbled { status: 201, retry_after: None },
+            None => RequestError::Unreadable { status: 201, retry_after: None },
         },
-        Err(fault) => fault,
+        Err(error) => error,
     };
-    let own = |code| Failure::own(code, fault.to_string());
-    let (class, retry_after) = match &fault {
-        Fault::Unreachable(_) => (Some(Class::Later(Scope::Connection, FailureCode::Undeliverable)), None),
-        Fault::Lost(_) => (None, None),
-        Fault::Garbled { status, retry_after } => (judge(*status, None), *retry_after),
-        Fault::Refused { status, code, retry_after, .. } => (judge(*status, Some(*code)), *retry_after),
-    };
-    let told = |failure_code| match &fault {
-        Fault::Refused { code, text, .. } => failure(failure_code, *code, text),
-        _ => own(failure_code),
-    };
-    match class {
-        Some(Class::Later(scope, code)) => Verdict::Deferred { retry_after, failure: told(code), scope },
-        Some(Class::Never(code)) => Verdict::Rejected { failure: told(code) },
-        None => Verdict::Unknown { failure: own(FailureCode::UnknownOutcome), refs: Vec::new() },
-    }
+    error.verdict(classify)
 }
 
-fn failure(code: FailureCode, number: u32, text: &str) -> Failure {
-    let message = match (text.trim(), known(number)) {
-        ("", Some((_, words))) => words.to_owned(),
-        ("", None) => format!("see https://www.twilio.com/docs/api/errors/{number}"),
-        (text, _) => text.to_owned(),
-    };
-    Failure { code, provider_code: Some(number.to_string()), message }
-}
-
-/// What a check found wrong, and what to do.
-pub(crate) fn advice(fault: &Fault) -> String {
-    let todo = match fault {
-        Fault::Refused { status, code, .. } if judge(*status, Some(*code)) == Some(STOP) => {
+/// A failed check, with advice for the operator.
+pub(crate) fn advice(error: &RequestError) -> String {
+    let refused = |refusal| classify(refusal).unwrap_or_else(|| Disposition::of_status(refusal.status));
+    error.with_advice(match error {
+        RequestError::Refused(refusal) if refused(refusal) == Disposition::BAD_CREDENTIALS => {
             "check account_sid and auth_token against the first page of the provider's console, and that the account is active"
         }
-        Fault::Unreachable(_) | Fault::Garbled { .. } => "check base_url, account_sid, and the way out of this machine",
-        Fault::Lost(_) => "try again; if it stays so, check the way out of this machine",
-        Fault::Refused { .. } => "look the code up at https://www.twilio.com/docs/api/errors",
-    };
-    format!("{fault}. What to do: {todo}")
+        RequestError::Unreachable(_) | RequestError::Unreadable { .. } => "check base_url, account_sid and this machine's network access",
+        RequestError::NoResponse(_) => "try again; if it keeps failing, check this machine's network access",
+        RequestError::Refused(_) => "look the code up at https://www.twilio.com/docs/api/errors",
+    })
 }
 
-/// What the status of a message says; `None` for one that is not known.
+/// Maps the status of a message to a receipt; `None` for an unknown status.
 pub(crate) fn message_status(status: &str, error: &str, text: &str) -> Option<ReceiptKind> {
     match status {
         "accepted" | "scheduled" | "queued" | "sending" | "sent" => Some(ReceiptKind::Sent),
@@ -215,11 +124,8 @@ pub(crate) fn message_status(status: &str, error: &str, text: &str) -> Option<Re
         "canceled" => Some(ReceiptKind::Failed(reported(FailureCode::ProviderRejected, status, "it was cancelled at the provider"))),
         "undelivered" | "failed" => Some(ReceiptKind::Failed(match error.parse() {
             Ok(number) => {
-                let code = match known(number) {
-                    Some((Class::Later(_, code) | Class::Never(code), _)) => code,
-                    None => FailureCode::Undeliverable,
-                };
-                failure(code, number, &plain(text, ""))
+                let code = known(number).map_or(FailureCode::Undeliverable, |(disposition, _)| disposition.failure_code());
+                Failure { code, provider_code: Some(error.to_owned()), message: words(number, text, "") }
             }
             Err(_) => reported(FailureCode::Undeliverable, status, "the provider gives no reason"),
         })),
@@ -227,17 +133,17 @@ pub(crate) fn message_status(status: &str, error: &str, text: &str) -> Option<Re
     }
 }
 
-/// What the status of a call says, and the answer of the other side (SIP, RFC 3261 §21); `None` for one that is not known.
+/// Maps the status of a call and the SIP response of the called side (RFC 3261 §21) to a receipt; `None` for an unknown status.
 pub(crate) fn call_status(status: &str, sip: &str) -> Option<ReceiptKind> {
     let failed = |code, what| Some(ReceiptKind::Failed(reported(code, status, what)));
     match (status, sip) {
         ("queued" | "initiated" | "ringing" | "in-progress", _) => Some(ReceiptKind::Sent),
         ("completed", _) => Some(ReceiptKind::Delivered),
         ("busy", _) => failed(FailureCode::Undeliverable, "the line was busy"),
-        ("no-answer", _) => failed(FailureCode::Undeliverable, "nobody answered"),
+        ("no-answer", _) => failed(FailureCode::Undeliverable, "there was no answer"),
         ("canceled", _) => failed(FailureCode::ProviderRejected, "the call was cancelled at the provider"),
         ("failed", "404" | "410" | "484" | "604") => failed(FailureCode::InvalidRecipient, "the number does not exist"),
-        ("failed", _) => failed(FailureCode::Undeliverable, "the call could not be put through"),
+        ("failed", _) => failed(FailureCode::Undeliverable, "the call could not be connected"),
         _ => None,
     }
 }

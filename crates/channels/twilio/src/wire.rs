@@ -1,36 +1,36 @@
-//! What goes to the provider. Pure.
+//! Builds requests to the provider. Pure.
 //!
 //! Sources: <https://www.twilio.com/docs/messaging/api/message-resource#create-a-message-resource>,
 //! <https://www.twilio.com/docs/voice/api/call-resource#create-a-call-resource>, <https://www.twilio.com/docs/voice/twiml/say>
 
 use nuncio_channel::{SendRequest, sms};
 use nuncio_domain::message::{Failure, FailureCode, Message};
-use nuncio_domain::{Channel, MessageType, speech};
+use nuncio_domain::{MessageType, speech};
 use url::form_urlencoded::Serializer;
 
 use crate::SPOKEN;
 use crate::config::Config;
 
-/// Longest time that a message may wait at the provider, in seconds; what is to be kept longer is kept that long without asking.
+/// The provider's longest validity period, which is also its default, in seconds.
 const VALIDITY: u64 = 36_000;
 /// Longest TwiML in a request, in characters.
 const TWIML: usize = 4_000;
 
-/// The list that an attempt is added to, and what is said there.
+/// The resource that an attempt creates, and the form that creates it.
 pub(crate) fn form(config: &Config, request: &SendRequest<'_>) -> Result<(&'static str, String), Failure> {
     let message = request.message;
     let mut form = Serializer::new(String::new());
     form.append_pair("To", &message.to);
     form.append_pair("StatusCallback", &format!("{}/status?m={}&a={}", config.callback_url, message.id, request.attempt));
-    if config.channel == Channel::Voice {
+    if config.is_voice() {
         form.append_pair("From", config.from.as_ref().unwrap_or(&message.from));
         form.append_pair("Twiml", &twiml(config, message)?);
         form.append_pair("Timeout", &config.ring_seconds.to_string());
         form.extend_pairs(["ringing", "answered", "completed"].map(|event| ("StatusCallbackEvent", event)));
-        return Ok(("Calls", form.finish()));
+        return Ok(("/Calls", form.finish()));
     }
     match (&config.from, &config.messaging_service_sid) {
-        // A service chooses the number, unless one of its own is named.
+        // The service chooses the number, unless `From` names one of its numbers.
         (from, Some(service)) => {
             form.append_pair("MessagingServiceSid", service);
             form.extend_pairs(from.iter().map(|from| ("From", from)));
@@ -52,17 +52,17 @@ pub(crate) fn form(config: &Config, request: &SendRequest<'_>) -> Result<(&'stat
     if left < VALIDITY {
         form.append_pair("ValidityPeriod", &left.max(1).to_string());
     }
-    Ok(("Messages", form.finish()))
+    Ok(("/Messages", form.finish()))
 }
 
-/// The address of what goes as MMS.
+/// The URL of media to be sent as MMS.
 fn media<'a>(config: &Config, message: &'a Message) -> Option<&'a str> {
     use MessageType::{Audio, Document, Image, Video};
     let goes = config.mms && matches!(message.message_type, Image | Video | Audio | Document);
     message.request.content.as_ref().filter(|_| goes)?.media_url.as_deref()
 }
 
-/// What a call says.
+/// The script of a call.
 fn twiml(config: &Config, message: &Message) -> Result<String, Failure> {
     let refused = |what: String| Err(Failure::own(FailureCode::ContentRejected, what));
     if !SPOKEN.contains(&message.message_type) {
@@ -83,16 +83,18 @@ fn twiml(config: &Config, message: &Message) -> Result<String, Failure> {
     if said.is_empty() {
         return refused("there is nothing to say".to_owned());
     }
-    let again = vec![said.as_str(); config.repeat as usize].join("<Pause length=\"1\"/>");
+    let again = vec![said.as_str(); config.repeat].join("<Pause length=\"1\"/>");
     let twiml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response>{again}</Response>");
     let length = twiml.chars().count();
     if length > TWIML {
-        return refused(format!("the call takes {length} characters of TwiML, the provider takes {TWIML}; shorten it, or lower repeat"));
+        return refused(format!(
+            "the call needs {length} characters of TwiML, but the provider allows {TWIML}; shorten the text or lower repeat"
+        ));
     }
     Ok(twiml)
 }
 
-/// Characters that XML 1.0 (§2.2, §2.4) cannot hold as they are: some escaped, others left out.
+/// Escapes text for XML 1.0 (§2.4) and drops characters that XML cannot represent (§2.2).
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stay_words() {
+    fn text_is_escaped() {
         assert_eq!(escaped("a<b>&\"c\" 'd'\u{1}\u{fffe}é\n\r\u{1F600}"), "a&lt;b&gt;&amp;&quot;c&quot; 'd'é\n\u{1F600}");
     }
 }

@@ -1,8 +1,8 @@
-//! What Meta posts: proof first, then statuses and messages. Pure.
+//! Reads callbacks: checks the signature, then reads statuses and messages. Pure.
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api/webhooks/payload-examples>
 
-use nuncio_channel::{Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, ParsedCallback, ProviderEvent};
 use nuncio_channel_meta::{GraphError, proved};
 use nuncio_domain::Timestamp;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 use crate::config::Config;
 use crate::{inbound, map, wire};
 
-/// Reads one call.
-pub(crate) fn read(config: &Config, call: &Call<'_>) -> Result<Told, CallError> {
+/// Reads one callback.
+pub(crate) fn read(config: &Config, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
     match proved(&config.secrets, call)? {
-        Some(answered) => Ok(answered),
-        None => Ok(Told { events: events(config, call)?, answer: Answer::default() }),
+        Some(verification) => Ok(verification),
+        None => Ok(ParsedCallback { events: events(config, call)?, reply: CallbackReply::default() }),
     }
 }
 
@@ -60,17 +60,17 @@ struct Metadata {
     display_phone_number: String,
 }
 
-fn events(config: &Config, call: &Call<'_>) -> Result<Vec<ProviderEvent>, CallError> {
+fn events(config: &Config, call: &CallbackRequest<'_>) -> Result<Vec<ProviderEvent>, CallError> {
     let envelope: Envelope<'_> =
         serde_json::from_slice(call.body).map_err(|error| CallError::Malformed(format!("the body cannot be read: {error}")))?;
     let changes = envelope.entry.into_iter().flat_map(|entry| entry.changes);
     let values = changes.filter(|change| change.field == "messages").filter_map(|change| serde_json::from_str(change.value.get()).ok());
-    // All numbers of an app may post to one address.
+    // All numbers of an app can share one callback URL.
     let ours = values.filter(|value: &Messages<'_>| value.metadata.phone_number_id == config.phone_number_id);
-    Ok(ours.flat_map(|value| told(config, call.now, &value)).collect())
+    Ok(ours.flat_map(|value| events_of(config, call.now, &value)).collect())
 }
 
-fn told(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
+fn events_of(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEvent> {
     let people: Vec<inbound::Person> = value.contacts.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
     let to = written_to(&value.metadata.display_phone_number);
     let receipts = value.statuses.iter().filter_map(|raw| receipt(config, now, raw));
@@ -79,7 +79,7 @@ fn told(config: &Config, now: Timestamp, value: &Messages<'_>) -> Vec<ProviderEv
     receipts.chain(messages.map(ProviderEvent::Inbound)).collect()
 }
 
-/// The number that people wrote to, which comes as it is shown: `15550783881`, or `+1 555-078-3881`.
+/// The number that people wrote to, from its display form: `15550783881` or `+1 555-078-3881`.
 fn written_to(shown: &str) -> Option<String> {
     let digits: String = shown.chars().filter(char::is_ascii_digit).collect();
     (!digits.is_empty()).then(|| format!("+{digits}"))
@@ -102,26 +102,19 @@ fn receipt(config: &Config, now: Timestamp, raw: &RawValue) -> Option<ProviderEv
     let kind = match status.status.as_str() {
         "sent" => ReceiptKind::Sent,
         "delivered" => ReceiptKind::Delivered,
-        // Of a voice message it says `played`.
+        // For a voice message, `played`.
         "read" | "played" => ReceiptKind::Read,
-        "failed" => ReceiptKind::Failed(match status.errors.first() {
+        "failed" => ReceiptKind::Failed(match status.errors.into_iter().next() {
             Some(error) => map::failed(error),
             None => Failure::own(FailureCode::Undeliverable, "WhatsApp gives no reason"),
         }),
         _ => return None,
     };
     let target = match wire::read_callback_data(&status.biz_opaque_callback_data) {
-        Some((message, attempt)) => {
-            ReceiptTarget::Attempt { tenant: config.tenant, message, attempt: Some(attempt), connection: config.connection }
-        }
-        None => ReceiptTarget::Reference { tenant: config.tenant, connection: config.connection, reference: status.id },
+        Some((message, attempt)) => config.origin.attempt(message, attempt),
+        None => config.origin.reference(status.id),
     };
-    Some(ProviderEvent::Receipt { target, kind, at: at(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
-}
-
-/// Reads Unix seconds, which are written as text.
-pub(crate) fn at(seconds: &str, now: Timestamp) -> Timestamp {
-    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
+    Some(ProviderEvent::Receipt { target, kind, at: inbound::at(&status.timestamp, now), raw: Some(raw.get().to_owned()) })
 }
 
 /// The ids of the messages among `events`.

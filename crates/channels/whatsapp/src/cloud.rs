@@ -9,9 +9,7 @@ use crate::config::Config;
 
 /// The way to Meta, and the account's ids there.
 pub(crate) struct Cloud {
-    /// Calls.
     pub(crate) graph: Graph,
-    /// Settings.
     pub(crate) config: Config,
 }
 

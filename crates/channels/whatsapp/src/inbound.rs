@@ -4,10 +4,9 @@
 
 use nuncio_channel::{Inbound, Media};
 use nuncio_domain::message::{Button, Card, Content, Row, Section};
-use nuncio_domain::{Channel, MessageType, Timestamp};
+use nuncio_domain::{MessageType, Timestamp};
 use serde::Deserialize;
 
-use crate::callback::at;
 use crate::config::Config;
 
 /// Who writes, as the app shows them.
@@ -148,9 +147,8 @@ pub(crate) fn read(config: &Config, now: Timestamp, json: &str, people: &[Person
     if !digits || head.id.is_empty() || NOTICES.contains(&head.kind.as_str()) {
         return None;
     }
-    let place = (config.tenant, config.connection, Channel::Whatsapp);
     let person = people.iter().find(|person| person.wa_id == head.from);
-    let mut inbound = Inbound::text(place, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
+    let mut inbound = Inbound::text(config.origin, head.id, format!("+{}", head.from), String::new(), at(&head.timestamp, now));
     inbound.profile_name = person.and_then(|person| person.profile.name.clone()).filter(|name| !name.is_empty());
     inbound.replies_to = head.context.and_then(|context| context.id);
     // Of what cannot be read it is told that there was a message: it opens the conversation all the same.
@@ -225,4 +223,9 @@ fn cards(contacts: Vec<Contact>) -> (MessageType, Content) {
 fn react(reaction: Reaction) -> (MessageType, Content) {
     let Reaction { message_id, emoji } = reaction;
     (MessageType::Reaction, Content { react_to_message_id: Some(message_id), emoji: Some(emoji), ..Content::default() })
+}
+
+/// Reads Unix seconds written as text; `now` if they cannot be read.
+pub(crate) fn at(seconds: &str, now: Timestamp) -> Timestamp {
+    seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map_or(now, Timestamp::from_millis)
 }

@@ -1,8 +1,7 @@
-//! WhatsApp by Meta's Cloud API.
+//! WhatsApp through Meta's Cloud API.
 //!
-//! One message is one call. Meta took it when the call was answered with an id; what becomes of it then comes as statuses, which carry
-//! our own name of the attempt along (`biz_opaque_callback_data`). The Cloud API does not look for duplicates: a call whose answer was
-//! lost is [`Verdict::Unknown`].
+//! A message is one request. Meta has accepted it when the response has an id; statuses then return our name of the attempt
+//! (`biz_opaque_callback_data`). The Cloud API does not detect duplicates: a request without a response is [`Verdict::Unknown`].
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/cloud-api>
 
@@ -10,11 +9,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Call, CallError, Capabilities, Field, ProfileApi, Receipts, ResolvedAttachment, SendRequest,
-    Services, Sessions, Stop, TemplateApi, Told, Verdict,
+    Account, Adapter, AdapterFactory, CallError, CallbackRequest, Capabilities, Field, ParsedCallback, ProfileApi, Receipts,
+    ResolvedAttachment, SendRequest, Services, Sessions, Stop, TemplateApi, Verdict,
 };
 use nuncio_domain::message::{Failure, FailureCode};
-use nuncio_domain::{Channel, Entropy, FieldError, MessageType};
+use nuncio_domain::{Channel, FieldError, MessageType};
 use nuncio_net::Network;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
@@ -34,7 +33,7 @@ mod template;
 mod templates;
 mod wire;
 
-/// Inbound messages that may wait to be marked as read; of more than that the rest stays unmarked.
+/// Most inbound messages waiting to be marked as read; beyond that, messages stay unmarked.
 const UNMARKED: usize = 1_024;
 
 /// Makes adapters of kind `whatsapp_cloud`.
@@ -44,7 +43,7 @@ pub struct WhatsappFactory {
 }
 
 impl WhatsappFactory {
-    /// A factory whose adapters leave by `net`.
+    /// A factory whose adapters use `net`.
     pub const fn new(net: Network) -> Self {
         Self { net }
     }
@@ -73,7 +72,6 @@ impl AdapterFactory for WhatsappFactory {
         Ok(Arc::new(Whatsapp {
             capabilities: Capabilities { message_types: MessageType::ALL, receipts: Receipts::ByAttempt, window: config.window },
             callback_url: services.callback_url(self.kind(), account.id),
-            entropy: Arc::clone(&services.ids.entropy),
             templates: Templates::new(&self.net, config.clone()),
             cloud: Cloud::new(&self.net, config),
             mark,
@@ -88,7 +86,6 @@ struct Whatsapp {
     templates: Templates,
     capabilities: Capabilities,
     callback_url: String,
-    entropy: Arc<dyn Entropy>,
     /// Ids of messages to be marked as read, from callbacks to the session.
     mark: mpsc::Sender<String>,
     marks: Mutex<mpsc::Receiver<String>>,
@@ -104,9 +101,9 @@ impl Adapter for Whatsapp {
         let uploaded = match to_upload(request) {
             Err(failure) => return Verdict::Rejected { failure },
             Ok(None) => None,
-            Ok(Some(file)) => match self.cloud.upload_media(file, &*self.entropy).await {
+            Ok(Some(file)) => match self.cloud.upload_media(file).await {
                 Ok(id) => Some(id),
-                Err(fault) => return map::not_uploaded(&fault),
+                Err(error) => return map::not_uploaded(&error),
             },
         };
         match wire::message(request, uploaded.as_deref()) {
@@ -117,10 +114,10 @@ impl Adapter for Whatsapp {
 
     async fn check(&self) -> Result<String, String> {
         let path = format!("{}?fields=display_phone_number,verified_name,quality_rating", self.cloud.config.phone_number_id);
-        let number = self.cloud.graph.get(&path).await.map_err(|fault| map::advice(&fault))?;
-        let text = |name: &str| number.get(name).and_then(Value::as_str).unwrap_or("not told").to_owned();
+        let number = self.cloud.graph.get(&path).await.map_err(|error| map::advice(&error))?;
+        let text = |name: &str| number.get(name).and_then(Value::as_str).unwrap_or("unknown").to_owned();
         Ok(format!(
-            "the number is {} ({}), quality {}; receipts and messages are expected at {}",
+            "the number is {} ({}), quality {}; callbacks are expected at {}",
             text("display_phone_number"),
             text("verified_name"),
             text("quality_rating"),
@@ -128,7 +125,7 @@ impl Adapter for Whatsapp {
         ))
     }
 
-    /// Marking as read is all that there is to do.
+    /// A session only marks messages as read.
     fn sessions(&self) -> Sessions {
         if self.cloud.config.mark_read { Sessions::EveryNode } else { Sessions::None }
     }
@@ -137,17 +134,17 @@ impl Adapter for Whatsapp {
         let mut marks = self.marks.lock().await;
         while let Some(Some(id)) = stop.or(marks.recv()).await {
             let body = json!({"messaging_product": "whatsapp", "status": "read", "message_id": id});
-            // It is a courtesy: should it fail, the next message marks this one, too.
+            // A failure does no harm: marking the next message marks this one, too.
             let _ = stop.or(self.cloud.graph.post(&self.messages_path(), body)).await;
         }
     }
 
-    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
-        let told = callback::read(&self.cloud.config, call)?;
+    fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
+        let parsed = callback::read(&self.cloud.config, call)?;
         if self.cloud.config.mark_read {
-            callback::inbound_ids(&told.events).for_each(|id| drop(self.mark.try_send(id.to_owned())));
+            callback::inbound_ids(&parsed.events).for_each(|id| drop(self.mark.try_send(id.to_owned())));
         }
-        Ok(told)
+        Ok(parsed)
     }
 
     async fn fetch_media(&self, reference: &str, most: usize) -> Result<ResolvedAttachment, Failure> {
@@ -169,7 +166,7 @@ impl Whatsapp {
     }
 }
 
-/// The attachment that is the media of the message. WhatsApp carries one file with a message, and none beside other things.
+/// The attachment that is the media of the message. A WhatsApp message carries at most one file, and nothing else with it.
 fn to_upload<'a>(request: &SendRequest<'a>) -> Result<Option<&'a ResolvedAttachment>, Failure> {
     let refused = |what: &str| Err(Failure::own(FailureCode::ContentRejected, what));
     let content = request.message.request.content.as_deref();
@@ -177,7 +174,7 @@ fn to_upload<'a>(request: &SendRequest<'a>) -> Result<Option<&'a ResolvedAttachm
     match request.attachments {
         [] => Ok(None),
         [file] if wire::media_name(request.message.message_type).is_some() && !has_media => Ok(Some(file)),
-        [_] => refused("WhatsApp carries an attachment as the media of a message only: as image, video, audio, document or sticker"),
+        [_] => refused("WhatsApp carries an attachment only as the media of an image, video, audio, document or sticker message"),
         _ => refused("WhatsApp carries one file with a message"),
     }
 }

@@ -18,9 +18,9 @@ const NO_PAYMENT: i64 = 141_006;
 impl ProfileApi for Cloud {
     async fn get(&self, known: &BusinessAccount) -> Result<BusinessAccount, ProfileError> {
         let path = format!("{}?fields=display_phone_number,health_status", self.config.phone_number_id);
-        let number = self.graph.get(&path).await.map_err(|fault| profile_error(&fault))?;
+        let number = self.graph.get(&path).await.map_err(|error| profile_error(&error))?;
         let fields = "about,address,description,email,profile_picture_url,websites,vertical";
-        let answer = self.graph.get(&format!("{}?fields={fields}", self.profile_path())).await.map_err(|fault| profile_error(&fault))?;
+        let answer = self.graph.get(&format!("{}?fields={fields}", self.profile_path())).await.map_err(|error| profile_error(&error))?;
         let (setup_status, method_status) = payment(&number).unwrap_or((known.setup_status, known.method_status));
         Ok(BusinessAccount {
             phone_number_id: self.config.phone_number_id.clone(),
@@ -32,18 +32,18 @@ impl ProfileApi for Cloud {
     }
 
     async fn update(&self, known: &BusinessAccount, change: &ProfileChange) -> Result<BusinessAccount, ProfileError> {
-        self.graph.post(&self.profile_path(), body(change)).await.map_err(|fault| profile_error(&fault))?;
+        self.graph.post(&self.profile_path(), body(change)).await.map_err(|error| profile_error(&error))?;
         self.get(known).await
     }
 
     async fn set_picture(&self, known: &BusinessAccount, picture: &Picture) -> Result<BusinessAccount, ProfileError> {
-        let lacking = || ProfileError::Refused("the connection's setting app_id is missing, by which pictures are uploaded".to_owned());
+        let lacking = || ProfileError::Refused("pictures need the connection's setting app_id".to_owned());
         let app = self.config.app_id.as_deref().ok_or_else(lacking)?;
         let name = if picture.mime_type == "image/png" { "picture.png" } else { "picture.jpg" };
         let handle =
-            self.upload_handle(app, name, picture.mime_type, picture.bytes.clone()).await.map_err(|fault| profile_error(&fault))?;
+            self.upload_handle(app, name, picture.mime_type, picture.bytes.clone()).await.map_err(|error| profile_error(&error))?;
         let body = json!({"messaging_product": "whatsapp", "profile_picture_handle": handle});
-        self.graph.post(&self.profile_path(), body).await.map_err(|fault| profile_error(&fault))?;
+        self.graph.post(&self.profile_path(), body).await.map_err(|error| profile_error(&error))?;
         self.get(known).await
     }
 }
@@ -67,12 +67,12 @@ fn profile(value: &Value) -> BusinessProfile {
         email: text(value, "email"),
         profile_picture_url: text(value, "profile_picture_url"),
         websites: websites.filter_map(Value::as_str).map(str::to_owned).collect(),
-        // A kind of business that Meta adds later is not said here.
+        // Unknown values, such as those that Meta adds later, become the default.
         vertical: value.get("vertical").and_then(|v| serde_json::from_value::<Vertical>(v.clone()).ok()).unwrap_or_default(),
     }
 }
 
-/// What the account's health says of payment: templates are blocked by a faulty means of payment. `None` when it says nothing.
+/// The payment state in the account's health: a faulty payment method blocks templates. `None` when health is missing.
 fn payment(number: &Value) -> Option<(SetupStatus, MethodStatus)> {
     let entities = number.pointer("/health_status/entities")?.as_array()?;
     let mut errors = entities.iter().filter_map(|entity| entity.get("errors")?.as_array()).flatten();

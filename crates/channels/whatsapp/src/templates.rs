@@ -1,4 +1,4 @@
-//! Templates: handing them in, and asking about them.
+//! Submits templates and asks for their status.
 //!
 //! Source: <https://developers.facebook.com/docs/whatsapp/business-management-api/message-templates>
 
@@ -6,7 +6,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use nuncio_channel::TemplateApi;
-use nuncio_channel_meta::Fault;
+use nuncio_channel_http::{Refusal, RequestError};
 use nuncio_domain::message::{Failure, FailureCode};
 use nuncio_domain::template::{Decision, HeaderType, Template};
 use nuncio_net::{Client, FetchLimits, Network};
@@ -17,13 +17,13 @@ use crate::cloud::Cloud;
 use crate::config::Config;
 use crate::{map, template};
 
-/// Largest example of a header with media, in bytes: what Meta takes of a document.
+/// Largest example of a media header, in bytes: Meta's limit for documents.
 const EXAMPLE_BYTES: u64 = 100 << 20;
 
 /// The templates of a business account.
 pub(crate) struct Templates {
     cloud: Cloud,
-    /// Examples lie where callers say: they are fetched the guarded way, whoever set the account up.
+    /// To examples, at URLs that callers name: guarded even for a trusted account.
     guarded: Client,
 }
 
@@ -33,11 +33,7 @@ impl fmt::Debug for Templates {
     }
 }
 
-fn failure(fault: &Fault) -> Failure {
-    map::failure(fault)
-}
-
-/// A template as Meta tells of it.
+/// A template as Meta reports it.
 struct Found {
     id: String,
     decision: Decision,
@@ -50,19 +46,18 @@ impl Templates {
     }
 
     fn path(&self) -> Result<String, Failure> {
-        let lacking =
-            || Failure::own(FailureCode::ProviderRejected, "the connection's setting waba_id is missing, by which templates are kept");
+        let lacking = || Failure::own(FailureCode::ProviderRejected, "templates need the connection's setting waba_id");
         self.cloud.config.waba_id.as_ref().map(|waba| format!("{waba}/message_templates")).ok_or_else(lacking)
     }
 
-    /// Looks for the template by name and language. Meta finds by a part of the name, too.
+    /// Looks for the template by name and language. Meta also finds templates whose name only contains it.
     async fn find(&self, template: &Template) -> Result<Option<Found>, Failure> {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("name", template.submitted_name())
             .append_pair("fields", "id,name,language,status,rejected_reason")
             .append_pair("limit", "200")
             .finish();
-        let answer = self.cloud.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|fault| failure(&fault))?;
+        let answer = self.cloud.graph.get(&format!("{}?{query}", self.path()?)).await.map_err(|error| map::failure(&error))?;
         let all = answer.get("data").and_then(Value::as_array).into_iter().flatten();
         let language = template::language(&template.language);
         let same = |found: &&Value| text(found, "name") == template.submitted_name() && text(found, "language") == language;
@@ -75,8 +70,7 @@ impl Templates {
             (Some(kind), Some(url)) if kind != HeaderType::Text => (kind, url),
             _ => return Ok(None),
         };
-        let lacking =
-            || Failure::own(FailureCode::ProviderRejected, "the connection's setting app_id is missing, by which examples are uploaded");
+        let lacking = || Failure::own(FailureCode::ProviderRejected, "examples need the connection's setting app_id");
         let app = self.cloud.config.app_id.as_deref().ok_or_else(lacking)?;
         let limits = FetchLimits { max_bytes: EXAMPLE_BYTES, timeout: self.cloud.config.access.timeout };
         let file = self.guarded.fetch(url, limits).await.map_err(|error| {
@@ -89,7 +83,7 @@ impl Templates {
             HeaderType::Document | HeaderType::Text => ("example.pdf", "application/pdf"),
         };
         let content_type = file.content_type.as_deref().and_then(|t| t.split(';').next()).map_or(usual, str::trim);
-        let handle = self.cloud.upload_handle(app, name, content_type, file.bytes).await.map_err(|fault| failure(&fault))?;
+        let handle = self.cloud.upload_handle(app, name, content_type, file.bytes).await.map_err(|error| map::failure(&error))?;
         Ok(Some(handle))
     }
 }
@@ -101,25 +95,25 @@ impl TemplateApi for Templates {
         let example = self.example(template).await?;
         let refusal = match self.cloud.graph.post(&path, template::submission(template, example.as_deref())).await {
             Ok(answer) if !text(&answer, "id").is_empty() => return Ok(text(&answer, "id").to_owned()),
-            Ok(_) => Fault::Garbled { status: 200, retry_after: None },
-            Err(fault) => fault,
+            Ok(_) => map::NO_ID,
+            Err(error) => error,
         };
-        // Perhaps it is there already, because an earlier answer was lost.
-        if let Fault::Refused { status: 400, .. } = refusal
+        // It may exist already, if an earlier response was lost.
+        if let RequestError::Refused(Refusal { status: 400, .. }) = refusal
             && let Ok(Some(found)) = self.find(template).await
         {
             return Ok(found.id);
         }
-        Err(failure(&refusal))
+        Err(map::failure(&refusal))
     }
 
     async fn status(&self, template: &Template) -> Result<Decision, Failure> {
         match &template.content.provider_id {
             Some(id) if id.bytes().all(|b| b.is_ascii_digit()) => {
                 let answer = self.cloud.graph.get(&format!("{id}?fields=status,rejected_reason")).await;
-                Ok(decision(&answer.map_err(|fault| failure(&fault))?))
+                Ok(decision(&answer.map_err(|error| map::failure(&error))?))
             }
-            // The answer to handing it in was lost.
+            // The response to the submission was lost.
             _ => Ok(self.find(template).await?.map_or(Decision::Pending, |found| found.decision)),
         }
     }

@@ -1,10 +1,10 @@
 //! What providers post.
 
 use http::HeaderMap;
-pub use nuncio_channel::Answer as ProviderAnswer;
+pub use nuncio_channel::CallbackReply as ProviderAnswer;
 use std::sync::Arc;
 
-use nuncio_channel::{Adapter, Call, CallError};
+use nuncio_channel::{Adapter, CallError, CallbackRequest};
 use nuncio_domain::{ConnectionId, Error, ErrorCode, Result};
 
 use super::ProviderEvents;
@@ -58,7 +58,7 @@ impl ProviderEvents<'_> {
         let url = format!("{}{}", self.inner.services.public_url, called.path_and_query);
         let Called { method, rest, headers, body, .. } = called;
         let query = called.path_and_query.split_once('?').map_or("", |(_, query)| query);
-        let call = Call { method, url: &url, rest, query, headers, body, now: self.ids().clock.now() };
+        let call = CallbackRequest { method, url: &url, rest, query, headers, body, now: self.ids().clock.now() };
         let told = adapter.callback(&call).map_err(|error| {
             tracing::warn!(connection = %id, %error, "a call of a provider was refused");
             match error {
@@ -71,6 +71,6 @@ impl ProviderEvents<'_> {
             let recorded = self.inner.services.events.record(event).await;
             recorded.map_err(|_| Error::unavailable("what was told could not be written; tell it again"))?;
         }
-        Ok(told.answer)
+        Ok(told.reply)
     }
 }

@@ -1,6 +1,7 @@
 //! Instagram through the whole server, both directions, with a Graph API that follows a script.
 
-use nuncio_channel_meta::scripted::{Api, Reply, SECRET, Seen, TOKEN, WORD, sign};
+use nuncio_channel::scripted::{Reply, Scripted, Seen};
+use nuncio_channel_meta::scripted::{SECRET, TOKEN, WORD, sign};
 use nuncio_domain::Channel;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
@@ -9,8 +10,8 @@ const ACCOUNT: &str = "17841405309211844";
 const ADA: &str = "1254459154682919";
 
 /// Takes each message under an id that says what it is.
-async fn graph() -> Api {
-    Api::start(Value::to_string, |seen: &Seen| {
+async fn graph() -> Scripted {
+    Scripted::start(|seen: &Seen| {
         let kind = if seen.json()["message"].get("text").is_some() { "text" } else { "media" };
         Reply::json(200, &json!({"recipient_id": ADA, "message_id": format!("mid-{kind}")}))
     })

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nuncio_channel::{
-    Account, Adapter, AdapterFactory, Answer, Call, CallError, Capabilities, Field, Inbound, InboundPart, Media, ProviderEvent,
-    ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop, Told, Verdict,
+    Account, Adapter, AdapterFactory, CallError, CallbackReply, CallbackRequest, Capabilities, Field, Inbound, InboundPart, Media,
+    ParsedCallback, ProviderEvent, ReceiptTarget, Receipts, Registry, ResolvedAttachment, SendRequest, Services, Sessions, Settings, Stop,
+    Verdict,
 };
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::Failure;
@@ -89,12 +90,15 @@ impl Adapter for Account1 {
         self.line.0.trouble.lock().expect("no panic").clone()
     }
 
-    fn callback(&self, call: &Call<'_>) -> Result<Told, CallError> {
+    fn callback(&self, call: &CallbackRequest<'_>) -> Result<ParsedCallback, CallError> {
         if call.headers.get("x-proof").is_none_or(|proof| proof != "good") {
             return Err(CallError::Unproved("the header X-Proof is missing or wrong".to_owned()));
         }
         if call.method == "GET" {
-            return Ok(Told { answer: Answer { content_type: "text/plain", body: call.query.to_owned() }, ..Told::default() });
+            return Ok(ParsedCallback {
+                reply: CallbackReply { content_type: "text/plain", body: call.query.to_owned() },
+                ..ParsedCallback::default()
+            });
         }
         let told: Value = serde_json::from_slice(call.body).map_err(|error| CallError::Malformed(error.to_string()))?;
         let (tenant, connection) = (self.account.tenant, self.account.id);
@@ -124,7 +128,7 @@ impl Adapter for Account1 {
             let target = ReceiptTarget::Reference { tenant, connection, reference: text("ref") };
             ProviderEvent::Receipt { target, kind: ReceiptKind::Delivered, at: call.now, raw: Some(told.to_string()) }
         };
-        Ok(Told { events: vec![event], answer: Answer { content_type: "", body: call.url.to_owned() } })
+        Ok(ParsedCallback { events: vec![event], reply: CallbackReply { content_type: "", body: call.url.to_owned() } })
     }
 
     async fn fetch_media(&self, reference: &str, _: usize) -> Result<ResolvedAttachment, Failure> {

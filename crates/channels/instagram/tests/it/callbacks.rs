@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use nuncio_channel::contract::arbitrary;
-use nuncio_channel::{Adapter, Answer, Call, CallError, Inbound, Media, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
 use nuncio_channel_meta::scripted::{Reply, WORD, sign};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
@@ -17,17 +17,17 @@ use crate::support::{ACCOUNT, ADA, offline, open, start};
 const NOW: Timestamp = Timestamp::from_millis(1_749_416_400_000);
 const AT: i64 = 1_749_416_383_123;
 
-fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<Told, CallError> {
+fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<ParsedCallback, CallError> {
     let headers = signature.map(|text| (HeaderName::from_static("x-hub-signature-256"), HeaderValue::from_str(text).unwrap()));
     let headers = HeaderMap::from_iter(headers);
-    adapter.callback(&Call { method, url: "https://nuncio.example/", rest: "", query, headers: &headers, body, now: NOW })
+    adapter.callback(&CallbackRequest { method, url: "https://nuncio.example/", rest: "", query, headers: &headers, body, now: NOW })
 }
 
 static ADAPTER: LazyLock<Arc<dyn Adapter>> = LazyLock::new(offline);
 
 fn post(body: &[u8]) -> Result<Vec<ProviderEvent>, CallError> {
     let told = call(&ADAPTER, "POST", "", Some(&sign(body)), body)?;
-    assert_eq!(told.answer, Answer::default());
+    assert_eq!(told.reply, CallbackReply::default());
     Ok(told.events)
 }
 
@@ -66,7 +66,7 @@ fn meta_tries_the_address() {
     let adapter = offline();
     let query = format!("hub.mode=subscribe&hub.verify_token={WORD}&hub.challenge=1158201444");
     let told = call(&adapter, "GET", &query, None, b"").unwrap();
-    assert_eq!(told, Told { events: Vec::new(), answer: Answer { content_type: "text/plain", body: "1158201444".into() } });
+    assert_eq!(told, ParsedCallback { events: Vec::new(), reply: CallbackReply { content_type: "text/plain", body: "1158201444".into() } });
     let wrong = call(&adapter, "GET", "hub.mode=subscribe&hub.verify_token=x&hub.challenge=1", None, b"");
     assert!(matches!(wrong, Err(CallError::Unproved(_))));
     assert!(matches!(call(&adapter, "GET", &format!("hub.verify_token={WORD}"), None, b""), Err(CallError::Malformed(_))));

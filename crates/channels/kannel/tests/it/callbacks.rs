@@ -1,7 +1,7 @@
 //! What the gateway calls: proof, receipts, messages, and what is none of them.
 
 use http::{HeaderMap, HeaderValue};
-use nuncio_channel::{Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{CallError, CallbackReply, CallbackRequest, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{Channel, TenantId, Timestamp};
@@ -19,12 +19,12 @@ async fn receipts_find_their_attempt() {
     let (adapter, message) = (offline(), draft("x"));
     let address = dlr_url(&message).await;
     for _ in ["first", "duplicate"] {
-        let Told { events, answer } = get(&adapter, "dlr", &filled(&address, "1", "")).unwrap();
+        let ParsedCallback { events, reply } = get(&adapter, "dlr", &filled(&address, "1", "")).unwrap();
         let [ProviderEvent::Receipt { target, kind, at, raw }] = &events[..] else { panic!("{events:?}") };
         let ReceiptTarget::Attempt { tenant, message: told, attempt, .. } = target else { panic!("{target:?}") };
         assert_eq!((*tenant, *told, *attempt), (TenantId(3), message.id, Some(0)));
         assert_eq!((kind, *at), (&ReceiptKind::Delivered, Timestamp::from_millis(1_795_304_697_000)));
-        assert_eq!((raw.as_deref(), answer), (Some("type 1, answer "), Answer::default()));
+        assert_eq!((raw.as_deref(), reply), (Some("type 1, answer "), CallbackReply::default()));
     }
     let told = get(&adapter, "dlr", &filled(&address, "16", "NACK%2F0x0000000b%2FInvalid+Destination+Address")).unwrap();
     let [ProviderEvent::Receipt { kind: ReceiptKind::Failed(failure), .. }] = &told.events[..] else { panic!("{told:?}") };
@@ -59,7 +59,7 @@ async fn receipts_are_proved() {
     assert!(!text.contains(SECRET), "{text}");
 }
 
-fn inbound(told: &Told) -> &Inbound {
+fn inbound(told: &ParsedCallback) -> &Inbound {
     let [ProviderEvent::Inbound(inbound)] = &told.events[..] else { panic!("{told:?}") };
     inbound
 }
@@ -97,8 +97,15 @@ fn messages_come_by_post_url() {
         (http::HeaderName::from_static("x-kannel-coding"), HeaderValue::from_static("2")),
     ]);
     let query = format!("{}&id=7", key());
-    let call =
-        Call { method: "POST", url: "https://nuncio.example/", rest: "", query: &query, headers: &headers, body: b"\x04\x1f", now: NOW };
+    let call = CallbackRequest {
+        method: "POST",
+        url: "https://nuncio.example/",
+        rest: "",
+        query: &query,
+        headers: &headers,
+        body: b"\x04\x1f",
+        now: NOW,
+    };
     let told = adapter.callback(&call).unwrap();
     let read = inbound(&told);
     assert_eq!((read.from.as_str(), read.text.as_str(), read.provider_message_id.as_str()), ("+34600111222", "П", "7"));
@@ -108,6 +115,6 @@ proptest! {
     #[test]
     fn no_call_breaks_it(rest in "(dlr)?", query in "(key=a-word-of-our-own%2B16&)?[a-z=&%+0-9]*", body in proptest::collection::vec(any::<u8>(), 0..32)) {
         let headers = HeaderMap::new();
-        let _ = offline().callback(&Call { method: "POST", url: "https://nuncio.example/", rest: &rest, query: &query, headers: &headers, body: &body, now: NOW });
+        let _ = offline().callback(&CallbackRequest { method: "POST", url: "https://nuncio.example/", rest: &rest, query: &query, headers: &headers, body: &body, now: NOW });
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
-use nuncio_channel::{Account, Adapter, AdapterFactory as _, Call, Inbound, ProviderEvent, ReceiptTarget, Scope, Verdict};
+use nuncio_channel::testing::object;
+use nuncio_channel::{Account, Adapter, AdapterFactory as _, CallbackRequest, Inbound, ProviderEvent, ReceiptTarget, Scope, Verdict};
 use nuncio_domain::id::{Id as _, uuid_v7};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::{FailureCode, Message};
@@ -20,7 +21,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::{NOW, PASSWORD, SECRET, account, draft, factory, object, services_at};
+use crate::support::{NOW, PASSWORD, SECRET, account, draft, factory, services_at};
 
 /// Kannel asks an SMSC that it lost again after 10 s.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -167,7 +168,7 @@ fn called(adapter: &Arc<dyn Adapter>, seen: &Seen, tell: &mpsc::UnboundedSender<
         .iter()
         .filter_map(|(name, value)| Some((HeaderName::try_from(name).ok()?, HeaderValue::from_bytes(value.as_bytes()).ok()?)));
     let headers: HeaderMap = pairs.collect();
-    let call = Call { method: &seen.method, url: &seen.path, rest, query, headers: &headers, body: &seen.body, now: NOW };
+    let call = CallbackRequest { method: &seen.method, url: &seen.path, rest, query, headers: &headers, body: &seen.body, now: NOW };
     match adapter.callback(&call) {
         Ok(told) => {
             told.events.into_iter().for_each(|event| drop(tell.send(event)));

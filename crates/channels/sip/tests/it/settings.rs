@@ -19,7 +19,7 @@ fn faults_are_told() {
         (json!({ "domain": "a b" }), "settings.domain: \"a b\" is neither"),
         (json!({ "from": "+34 600" }), "settings.from: is wrong"),
         (json!({ "username": "a@b" }), "settings.username: is wrong"),
-        (json!({ "rtp_port_low": 20_000 }), "settings.rtp_port_low: is not known here"),
+        (json!({ "rtp_port_low": 20_000 }), "settings.rtp_port_low: is not a known name"),
         (json!({ "public_address": "sip.example.org" }), "settings.public_address: \"sip.example.org\" is not"),
         (json!({ "tts_command": " " }), "settings.tts_command: names no program"),
         (json!({ "transport": "tls", "tls_ca": "x" }), "settings.tls_ca: holds no certificate"),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use nuncio_channel::contract::request;
-use nuncio_channel::{Adapter, AdapterFactory as _, Call, ResolvedAttachment, SendRequest, Told, stop};
+use nuncio_channel::{Adapter, AdapterFactory as _, CallbackRequest, ParsedCallback, ResolvedAttachment, SendRequest, stop};
 use nuncio_domain::MessageType;
 use nuncio_domain::message::{Button, Card, Content, CtaHeaderType, FailureCode, Row, Section};
 use nuncio_net::{FetchLimits, GuardPolicy, Method, Network};
@@ -291,9 +291,9 @@ async fn post_office(listener: TcpListener, adapter: Arc<dyn Adapter>, events: A
         }
         let mut body = vec![0; headers["content-length"].to_str().unwrap().parse().unwrap()];
         stream.read_exact(&mut body).await.unwrap();
-        let call = Call { method: "POST", url: "", rest: "", query: "", headers: &headers, body: &body, now: NOW };
+        let call = CallbackRequest { method: "POST", url: "", rest: "", query: "", headers: &headers, body: &body, now: NOW };
         let (status, body) = match adapter.callback(&call) {
-            Ok(Told { events: told, answer }) => {
+            Ok(ParsedCallback { events: told, reply: answer }) => {
                 for event in told {
                     events.record(event).await.unwrap();
                 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use nuncio_channel::contract::arbitrary;
-use nuncio_channel::{Adapter, Answer, Call, CallError, ProviderEvent, Told, stop};
+use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, ParsedCallback, ProviderEvent, stop};
 use nuncio_domain::message::FailureCode;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -74,7 +74,7 @@ async fn what_could_not_be_written_is_asked_for_again() {
     let adapter = open(peer.address, json!({}), &events);
     running(&adapter, async {
         peer.wait_for("getUpdates", 2).await;
-        assert!(adapter.trouble().unwrap().contains("could not be written"));
+        assert!(adapter.trouble().unwrap().contains("could not be stored"));
         peer.wait_for("getUpdates", 4).await;
     })
     .await;
@@ -187,29 +187,37 @@ async fn called() -> (Arc<dyn Adapter>, String) {
     (adapter, asked["secret_token"].as_str().unwrap().to_owned())
 }
 
-fn post(adapter: &Arc<dyn Adapter>, secret: Option<&str>, body: &[u8]) -> Result<Told, CallError> {
+fn post(adapter: &Arc<dyn Adapter>, secret: Option<&str>, body: &[u8]) -> Result<ParsedCallback, CallError> {
     let mut headers = HeaderMap::new();
     if let Some(secret) = secret {
         headers.insert("X-Telegram-Bot-Api-Secret-Token", secret.parse().unwrap());
     }
-    adapter.callback(&Call { method: "POST", url: "https://nuncio.example/", rest: "", query: "", headers: &headers, body, now: NOW })
+    adapter.callback(&CallbackRequest {
+        method: "POST",
+        url: "https://nuncio.example/",
+        rest: "",
+        query: "",
+        headers: &headers,
+        body,
+        now: NOW,
+    })
 }
 
 #[tokio::test]
 async fn what_telegram_posts_is_read() {
     let (adapter, secret) = called().await;
     let told = post(&adapter, Some(&secret), text(10, "one").to_string().as_bytes()).unwrap();
-    assert_eq!(told.answer, Answer::default());
+    assert_eq!(told.reply, CallbackReply::default());
     let [ProviderEvent::Inbound(inbound)] = told.events.as_slice() else { panic!("{told:?}") };
     assert_eq!((inbound.provider_message_id.as_str(), inbound.text.as_str()), ("5:1010", "one"));
     assert_eq!(post(&adapter, Some(&secret), text(10, "one").to_string().as_bytes()), Ok(told), "told again, it is the same");
 
     let told = post(&adapter, Some(&secret), pressed(11).to_string().as_bytes()).unwrap();
-    let answer: Value = serde_json::from_str(&told.answer.body).unwrap();
-    assert_eq!((told.events.len(), told.answer.content_type), (1, "application/json"));
+    let answer: Value = serde_json::from_str(&told.reply.body).unwrap();
+    assert_eq!((told.events.len(), told.reply.content_type), (1, "application/json"));
     assert_eq!(answer, json!({"method": "answerCallbackQuery", "callback_query_id": "77"}));
 
-    assert_eq!(post(&adapter, Some(&secret), br#"{"update_id": 12, "kind_of_next_year": {"x": 1}}"#), Ok(Told::default()));
+    assert_eq!(post(&adapter, Some(&secret), br#"{"update_id": 12, "kind_of_next_year": {"x": 1}}"#), Ok(ParsedCallback::default()));
 }
 
 #[tokio::test]

@@ -53,11 +53,15 @@ async fn the_check_says_how_messages_come_in() {
     let mended =
         json!({"url": url, "pending_update_count": 0, "last_error_date": 1_795_250_000, "last_error_message": "Connection refused"});
     for (receive, info, wanted) in [
-        ("off", json!(null), Ok("logged in as @desk_bot (bot 123456789); it only sends".to_owned())),
-        ("polling", json!(null), Ok("logged in as @desk_bot (bot 123456789); it asks for messages".to_owned())),
-        ("webhook", json!({"url": url}), Ok(format!("logged in as @desk_bot (bot 123456789); Telegram calls {url}"))),
-        ("webhook", mended, Ok(format!("logged in as @desk_bot (bot 123456789); Telegram calls {url}"))),
-        ("webhook", json!({"url": ""}), Ok(format!("logged in as @desk_bot (bot 123456789); Telegram will be asked to call {url}"))),
+        ("off", json!(null), Ok("logged in as @desk_bot (bot 123456789); it receives no messages".to_owned())),
+        ("polling", json!(null), Ok("logged in as @desk_bot (bot 123456789); it polls for messages".to_owned())),
+        ("webhook", json!({"url": url}), Ok(format!("logged in as @desk_bot (bot 123456789); Telegram posts messages to {url}"))),
+        ("webhook", mended, Ok(format!("logged in as @desk_bot (bot 123456789); Telegram posts messages to {url}"))),
+        (
+            "webhook",
+            json!({"url": ""}),
+            Ok(format!("logged in as @desk_bot (bot 123456789); Telegram will be asked to post messages to {url}")),
+        ),
         ("webhook", broken, Err(format!("Telegram cannot deliver to {url}: Connection refused (3 waiting)"))),
     ] {
         assert_eq!(checked(json!({"receive": receive}), info.clone()).await, wanted, "{receive} {info}");

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use nuncio_channel::{Adapter, Answer, Call, CallError, Inbound, Media, ProviderEvent, ReceiptTarget, Told};
+use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, Inbound, Media, ParsedCallback, ProviderEvent, ReceiptTarget};
 use nuncio_domain::lifecycle::ReceiptKind;
 use nuncio_domain::message::FailureCode;
 use nuncio_domain::{Channel, MessageId, MessageType, TenantId};
@@ -19,14 +19,19 @@ use crate::support::{NOW, TOKEN, message, offline};
 pub(crate) const BASE: &str = "https://nuncio.example/providers/twilio/cnx_1";
 
 /// Calls as the provider does, with this signature.
-pub(crate) fn call(adapter: &Arc<dyn Adapter>, url: &str, parameters: &[(&str, &str)], signature: Option<&str>) -> Result<Told, CallError> {
+pub(crate) fn call(
+    adapter: &Arc<dyn Adapter>,
+    url: &str,
+    parameters: &[(&str, &str)],
+    signature: Option<&str>,
+) -> Result<ParsedCallback, CallError> {
     let body = Serializer::new(String::new()).extend_pairs(parameters).finish();
     let method = if parameters.is_empty() { "GET" } else { "POST" };
     let pairs = signature.map(|text| (HeaderName::from_static("x-twilio-signature"), HeaderValue::from_str(text).unwrap()));
     let headers = HeaderMap::from_iter(pairs);
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let rest = path.strip_prefix(BASE).unwrap_or_default().trim_start_matches('/');
-    adapter.callback(&Call { method, url, rest, query, headers: &headers, body: body.as_bytes(), now: NOW })
+    adapter.callback(&CallbackRequest { method, url, rest, query, headers: &headers, body: body.as_bytes(), now: NOW })
 }
 
 fn sign(url: &str, parameters: &[(&str, &str)]) -> String {
@@ -36,7 +41,7 @@ fn sign(url: &str, parameters: &[(&str, &str)]) -> String {
     STANDARD.encode(Hmac::<Sha1>::new_from_slice(TOKEN.as_bytes()).unwrap().chain_update(all).finalize().into_bytes())
 }
 
-fn told(adapter: &Arc<dyn Adapter>, url: &str, parameters: &[(&str, &str)]) -> Told {
+fn told(adapter: &Arc<dyn Adapter>, url: &str, parameters: &[(&str, &str)]) -> ParsedCallback {
     call(adapter, url, parameters, Some(&sign(url, parameters))).unwrap()
 }
 
@@ -53,12 +58,12 @@ fn statuses_find_their_attempt() {
     let adapter = offline(Channel::Sms);
     let delivered = [("MessageSid", "SM1"), ("MessageStatus", "delivered"), ("AccountSid", "AC1"), ("Future", "x")];
     for _ in ["first", "duplicate"] {
-        let Told { events, answer } = told(&adapter, &status_url(), &delivered);
+        let ParsedCallback { events, reply } = told(&adapter, &status_url(), &delivered);
         let [ProviderEvent::Receipt { target, kind, at, raw }] = &events[..] else { panic!("{events:?}") };
         let ReceiptTarget::Attempt { tenant, message, attempt, .. } = target else { panic!("{target:?}") };
         assert_eq!((*tenant, *message, *attempt), (TenantId(3), id(), Some(1)));
         assert_eq!((kind, *at, raw.as_deref()), (&ReceiptKind::Delivered, NOW, Some("SM1 delivered")));
-        assert_eq!(answer, Answer::default());
+        assert_eq!(reply, CallbackReply::default());
     }
     // Without our name, by the provider's.
     let by_sid = told(&adapter, &format!("{BASE}/status"), &delivered);
@@ -93,7 +98,7 @@ fn calls_tell_how_they_went() {
     let ReceiptKind::Failed(failure) = kind(&[("CallSid", "CA1"), ("CallStatus", "failed"), ("SipResponseCode", "404")]) else { panic!() };
     assert_eq!(failure.code, FailureCode::InvalidRecipient);
     // Who calls the number back is not kept waiting.
-    assert_eq!(told(&adapter, BASE, &[("CallSid", "CA2"), ("CallStatus", "ringing")]).answer.body, "<Response><Reject/></Response>");
+    assert_eq!(told(&adapter, BASE, &[("CallSid", "CA2"), ("CallStatus", "ringing")]).reply.body, "<Response><Reject/></Response>");
 }
 
 #[test]
@@ -125,8 +130,8 @@ fn callers_are_proved() {
 }
 
 fn read(parameters: &[(&str, &str)]) -> Vec<ProviderEvent> {
-    let Told { events, answer } = told(&offline(Channel::Sms), BASE, parameters);
-    assert_eq!((answer.content_type, &*answer.body), ("text/xml", "<Response/>"));
+    let ParsedCallback { events, reply } = told(&offline(Channel::Sms), BASE, parameters);
+    assert_eq!((reply.content_type, &*reply.body), ("text/xml", "<Response/>"));
     events
 }
 

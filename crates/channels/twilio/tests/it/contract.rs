@@ -1,19 +1,30 @@
 //! The adapter keeps the contract on every channel, in every mode that HTTP has.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Report, Rig, run_all};
-use nuncio_channel::scripted::{Reply, Scripted};
+use nuncio_channel::testing::services;
 use nuncio_channel::{Account, AdapterFactory, Services};
+use nuncio_channel_http::testing::{Provider, RETRY_AFTER, Reply, Seen};
 use nuncio_channel_twilio::TwilioFactory;
 use nuncio_domain::Channel;
 use serde_json::json;
 
-use crate::support::{Api, TOKEN, account, factory, refusal, services, taken, try_open};
+use crate::support::{TOKEN, account, factory, refusal, said, taken, try_open};
 
 #[derive(Debug)]
 struct Twilio(TwilioFactory, Channel);
+
+fn respond(mode: Mode, seen: &Seen) -> Reply {
+    match (mode, seen.method.as_str()) {
+        (Mode::BadCredentials, _) => refusal(401, 20_003, &format!("Authenticate: {TOKEN} is wrong")),
+        (_, "GET") => Reply::json(200, &json!({"friendly_name": "Acme", "status": "active"})),
+        (Mode::RejectsPermanently, _) => refusal(400, 21_211, "Invalid 'To' Phone Number"),
+        (Mode::Throttles, _) => refusal(429, 20_429, "Too Many Requests").with("Retry-After", RETRY_AFTER),
+        (Mode::FailsTemporarily, _) => refusal(503, 20_503, "Service Unavailable"),
+        (Mode::Garbage, _) => Reply::text(201, "<html>"),
+        _ => taken(),
+    }
+}
 
 #[async_trait]
 impl Harness for Twilio {
@@ -35,25 +46,9 @@ impl Harness for Twilio {
     }
 
     async fn rig(&self, mode: Mode) -> Option<Rig> {
-        let retry_after = (mode == Mode::Throttles).then_some(Duration::from_secs(17));
-        let api = Scripted::start(move |seen| match (mode, seen.method.as_str()) {
-            (Mode::BadCredentials, _) => refusal(401, 20_003, &format!("Authenticate: {TOKEN} is wrong")),
-            (_, "GET") => Reply::json(200, &json!({"friendly_name": "Acme", "status": "active"})),
-            (Mode::RejectsPermanently, _) => refusal(400, 21_211, "Invalid 'To' Phone Number"),
-            (Mode::Throttles, _) => refusal(429, 20_429, "Too Many Requests").with("Retry-After", "17"),
-            (Mode::FailsTemporarily, _) => refusal(503, 20_503, "Service Unavailable"),
-            (Mode::LosesAnswer, _) => Reply::HangUp,
-            (Mode::Garbage, _) => Reply::text(201, "<html>"),
-            _ => taken(),
-        });
-        let api = match mode {
-            // Over HTTP the message is written before anybody could fall silent.
-            Mode::AnswersNever => return None,
-            _ => api.await,
-        };
-        let base = if mode == Mode::Unreachable { "http://127.0.0.1:9".to_owned() } else { api.base() };
-        let adapter = try_open(&account(self.1, &base, json!({}))).unwrap();
-        Some(Rig { adapter, to: "+34600111333".to_owned(), retry_after, peer: Box::new(Api(api)) })
+        let identity = |seen: &Seen| if seen.method == "POST" { said(seen, "StatusCallback") } else { None };
+        let open = |base: &str| try_open(&account(self.1, base, json!({}))).unwrap();
+        Provider::rig(mode, "+34600111333", identity, move |seen| respond(mode, seen), open).await
     }
 }
 

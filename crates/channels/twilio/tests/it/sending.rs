@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use nuncio_channel::contract::request;
 use nuncio_channel::scripted::{Reply, Scripted, Seen};
+use nuncio_channel::testing::{Pushed, services, services_with};
 use nuncio_channel::{AdapterFactory as _, OptedOut, ProviderEvent, SendRequest, Verdict};
 use nuncio_channel_twilio::TwilioFactory;
 use nuncio_domain::message::{FailureCode, Message};
@@ -11,7 +12,7 @@ use nuncio_domain::{Channel, MessageType};
 use nuncio_net::{GuardPolicy, Network};
 use serde_json::{Value, json};
 
-use crate::support::{Pushed, SID, account, factory, form, message, open, refusal, said, services, services_with, taken};
+use crate::support::{SID, account, factory, form, message, open, refusal, said, taken};
 
 async fn sent(channel: Channel, message: &Message, settings: Value) -> Seen {
     let api = Scripted::start(|_| taken()).await;
@@ -107,7 +108,7 @@ async fn what_a_call_says() {
     assert_eq!(body(&sent(Channel::Voice, &place, json!({})).await), "<Say language=\"es-ES\">Here:\nPrado\nMadrid</Say>");
 
     let long = message(Channel::Voice, MessageType::Text, Some(&"a".repeat(3_999)), json!({}));
-    assert!(refused(&long, json!({})).await.contains("the provider takes 4000"));
+    assert!(refused(&long, json!({})).await.contains("the provider allows 4000"));
     assert!(refused(&message(Channel::Voice, MessageType::Text, Some(" "), json!({})), json!({})).await.contains("nothing to say"));
     refused(&message(Channel::Voice, MessageType::Image, Some("x"), json!({})), json!({})).await;
 }
@@ -133,7 +134,7 @@ async fn who_told_the_provider_to_stop_is_told_of() {
     let Verdict::Rejected { failure } = verdict else { panic!("{verdict:?}") };
     assert_eq!((failure.code, failure.provider_code.as_deref()), (FailureCode::RecipientSuppressed, Some("21610")));
     let opted = OptedOut { tenant: account.tenant, connection: account.id, channel: Channel::Sms, from: "+34600111333".into() };
-    assert_eq!(*sink.0.lock(), [ProviderEvent::OptedOut(opted)]);
+    assert_eq!(sink.events(), [ProviderEvent::OptedOut(opted)]);
 }
 
 #[tokio::test]
@@ -175,7 +176,7 @@ async fn media_are_fetched_from_where_they_lie() {
     assert_eq!(file.bytes, b"a file of the API itself");
     let elsewhere = adapter.fetch_media(&format!("{}/x", cdn.base()), 100).await.unwrap();
     assert_eq!((elsewhere.filename.as_str(), cdn.seen()[1].header("authorization")), ("x", None));
-    for (path, most, why) in [("Media/ME2", 10, "larger than the 10 bytes"), ("Media/ME1", 3, "longer than 3 bytes"), ("x", 10, "404")] {
+    for (path, most, why) in [("Media/ME2", 10, "larger than 10 bytes"), ("Media/ME1", 3, "longer than 3 bytes"), ("x", 10, "404")] {
         let failure = adapter.fetch_media(&format!("{}/{path}", api.base()), most).await.unwrap_err();
         assert!(failure.code == FailureCode::AttachmentUnavailable && failure.message.contains(why), "{failure:?}");
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use http::{HeaderMap, HeaderValue};
 use nuncio_channel::contract::arbitrary;
-use nuncio_channel::{Adapter, Answer, Call, CallError, Inbound, ProviderEvent, ReceiptTarget, Told, stop};
+use nuncio_channel::{Adapter, CallError, CallbackReply, CallbackRequest, Inbound, ParsedCallback, ProviderEvent, ReceiptTarget, stop};
 use nuncio_channel_meta::scripted::Reply;
 pub(crate) use nuncio_channel_meta::scripted::sign;
 use nuncio_domain::lifecycle::ReceiptKind;
@@ -17,20 +17,20 @@ use crate::support::{NUMBER, SECRET, WORD, message, offline, open_with, start};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_749_416_400_000);
 
-fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<Told, CallError> {
+fn call(adapter: &Arc<dyn Adapter>, method: &str, query: &str, signature: Option<&str>, body: &[u8]) -> Result<ParsedCallback, CallError> {
     let headers = signature.map(|text| (http::HeaderName::from_static("x-hub-signature-256"), HeaderValue::from_str(text).unwrap()));
     let headers = HeaderMap::from_iter(headers);
-    adapter.callback(&Call { method, url: "https://nuncio.example/", rest: "", query, headers: &headers, body, now: NOW })
+    adapter.callback(&CallbackRequest { method, url: "https://nuncio.example/", rest: "", query, headers: &headers, body, now: NOW })
 }
 
-pub(crate) fn post_signed(adapter: &Arc<dyn Adapter>, signature: &str, body: &[u8]) -> Result<Told, CallError> {
+pub(crate) fn post_signed(adapter: &Arc<dyn Adapter>, signature: &str, body: &[u8]) -> Result<ParsedCallback, CallError> {
     call(adapter, "POST", "", Some(signature), body)
 }
 
 fn post(adapter: &Arc<dyn Adapter>, body: &Value) -> Vec<ProviderEvent> {
     let body = body.to_string().into_bytes();
     let told = post_signed(adapter, &sign(&body), &body).unwrap();
-    assert_eq!(told.answer, Answer::default());
+    assert_eq!(told.reply, CallbackReply::default());
     told.events
 }
 
@@ -59,7 +59,7 @@ fn meta_tries_the_address() {
     let adapter = offline(json!({}));
     let get = |query: &str| call(&adapter, "GET", query, None, b"");
     let told = get(&format!("hub.mode=subscribe&hub.challenge=115%2B8&hub.verify_token={WORD}")).unwrap();
-    assert_eq!(told, Told { events: Vec::new(), answer: Answer { content_type: "text/plain", body: "115+8".into() } });
+    assert_eq!(told, ParsedCallback { events: Vec::new(), reply: CallbackReply { content_type: "text/plain", body: "115+8".into() } });
     for query in ["hub.mode=subscribe&hub.challenge=1", "hub.mode=subscribe&hub.challenge=1&hub.verify_token=x", ""] {
         assert!(matches!(get(query), Err(CallError::Unproved(why)) if !why.contains(WORD)), "{query}");
     }

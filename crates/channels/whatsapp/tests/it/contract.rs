@@ -1,18 +1,32 @@
 //! The adapter keeps the contract in every mode that the Cloud API has.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use nuncio_channel::contract::{Harness, Mode, Report, Rig, run_all};
 use nuncio_channel::{Account, AdapterFactory, Services};
-use nuncio_channel_meta::scripted::{Reply, refusal};
+use nuncio_channel_meta::scripted::{Api, RETRY_AFTER, Reply, Seen, refusal};
 use nuncio_channel_whatsapp::WhatsappFactory;
 use serde_json::json;
 
-use crate::support::{SECRET, account, factory, open_with, services, start, taken, try_open};
+use crate::support::{SECRET, TOKEN, account, factory, identity, services, taken, try_open};
 
 #[derive(Debug)]
 struct Meta(WhatsappFactory);
+
+fn respond(mode: Mode, seen: &Seen) -> Reply {
+    match (mode, seen.method.as_str()) {
+        // The real API's texts repeat what it was sent.
+        (Mode::BadCredentials, _) => refusal(401, 190, &format!("Malformed access token {}", TOKEN)),
+        (_, "GET") => Reply::json(200, &json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"})),
+        (Mode::RejectsPermanently, _) => refusal(400, 131_009, "(#131009) Parameter value is not valid"),
+        (Mode::Throttles, _) => {
+            let body = json!({"error": {"message": "(#130429) Rate limit hit", "code": 130_429}});
+            Reply::json(429, &body).with("Retry-After", RETRY_AFTER)
+        }
+        (Mode::FailsTemporarily, _) => refusal(500, 131_016, "(#131016) Service unavailable"),
+        (Mode::Garbage, _) => Reply::raw(200, Vec::new(), b"<html>".to_vec()),
+        _ => taken(),
+    }
+}
 
 #[async_trait]
 impl Harness for Meta {
@@ -33,32 +47,8 @@ impl Harness for Meta {
     }
 
     async fn rig(&self, mode: Mode) -> Option<Rig> {
-        let retry_after = (mode == Mode::Throttles).then_some(Duration::from_secs(17));
-        let api = start(move |seen| match (mode, seen.method.as_str()) {
-            // The words of the real API repeat what it got.
-            (Mode::BadCredentials, _) => refusal(401, 190, &format!("Malformed access token {}", crate::support::TOKEN)),
-            (_, "GET") => Reply::json(200, &json!({"display_phone_number": "+34 600 111 222", "verified_name": "Acme", "id": "1"})),
-            (Mode::RejectsPermanently, _) => refusal(400, 131_009, "(#131009) Parameter value is not valid"),
-            (Mode::Throttles, _) => {
-                let body = json!({"error": {"message": "(#130429) Rate limit hit", "code": 130_429}}).to_string().into_bytes();
-                Reply::raw(429, vec![("Retry-After", "17".to_owned())], body)
-            }
-            (Mode::FailsTemporarily, _) => refusal(500, 131_016, "(#131016) Service unavailable"),
-            (Mode::LosesAnswer, _) => Reply::HangUp,
-            (Mode::Garbage, _) => Reply::raw(200, Vec::new(), b"<html>".to_vec()),
-            _ => taken(),
-        });
-        let api = match mode {
-            // Over HTTP the message is written before anybody could fall silent.
-            Mode::AnswersNever => return None,
-            _ => api.await,
-        };
-        let adapter = if mode == Mode::Unreachable {
-            try_open(&account("http://127.0.0.1:9", json!({}))).unwrap()
-        } else {
-            open_with(&api, json!({}))
-        };
-        Some(Rig { adapter, to: "+34600111222".to_owned(), retry_after, peer: Box::new(api) })
+        let open = |base: &str| try_open(&account(base, json!({}))).unwrap();
+        Api::rig(mode, "+34600111222", identity, move |seen| respond(mode, seen), open).await
     }
 }
 

@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use nuncio_channel::contract::{message as contract_message, request};
+use nuncio_channel::contract::request;
+use nuncio_channel::testing;
 use nuncio_channel::{Account, Adapter, AdapterFactory as _, Verdict};
-use nuncio_channel_meta::scripted::{Api, Reply, Seen, network};
+use nuncio_channel_meta::scripted::{Api, NOWHERE, Reply, Seen, network};
 pub(crate) use nuncio_channel_meta::scripted::{SECRET, TOKEN, WORD, services};
 use nuncio_channel_whatsapp::WhatsappFactory;
-use nuncio_domain::id::{Id as _, uuid_v7};
-use nuncio_domain::message::{Content, Message};
-use nuncio_domain::{Channel, ConnectionId, FieldError, MessageType, Redacted, TenantId, Timestamp};
-use serde_json::{Map, Value, json};
+use nuncio_domain::message::Message;
+use nuncio_domain::{Channel, FieldError, MessageType};
+use serde_json::{Value, json};
 
 /// Meta's id of the phone number.
 pub(crate) const NUMBER: &str = "106540352242922";
-
-pub(crate) fn object(value: Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
-}
 
 pub(crate) fn factory() -> WhatsappFactory {
     WhatsappFactory::new(network())
@@ -25,17 +21,9 @@ pub(crate) fn factory() -> WhatsappFactory {
 
 /// An account for an API at `base`, with more settings.
 pub(crate) fn account(base: &str, more: Value) -> Account {
-    let mut settings =
-        object(json!({"phone_number_id": NUMBER, "waba_id": "102290129340398", "app_id": "670843887433847", "base_url": base}));
-    settings.extend(object(more));
-    Account {
-        id: ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10])),
-        tenant: TenantId(3),
-        channel: Channel::Whatsapp,
-        settings,
-        secrets: Redacted::new(object(json!({"access_token": TOKEN, "app_secret": SECRET, "verify_token": WORD}))),
-        trusted: true,
-    }
+    let settings = json!({"phone_number_id": NUMBER, "waba_id": "102290129340398", "app_id": "670843887433847", "base_url": base});
+    let secrets = json!({"access_token": TOKEN, "app_secret": SECRET, "verify_token": WORD});
+    testing::account(Channel::Whatsapp, settings, more, secrets)
 }
 
 pub(crate) fn try_open(account: &Account) -> Result<Arc<dyn Adapter>, Vec<FieldError>> {
@@ -53,28 +41,29 @@ pub(crate) fn open_with(api: &Api, more: Value) -> Arc<dyn Adapter> {
 
 /// An adapter that makes no calls.
 pub(crate) fn offline(more: Value) -> Arc<dyn Adapter> {
-    try_open(&account("http://127.0.0.1:9", more)).unwrap()
+    try_open(&account(NOWHERE, more)).unwrap()
 }
 
 /// A message of a type.
 pub(crate) fn message(message_type: MessageType, text: Option<&str>, content: Value) -> Message {
-    let mut message = contract_message(&account("http://127.0.0.1:9", json!({})), "+34600111222", 0);
-    message.message_type = message_type;
-    message.request_mut().text = text.map(str::to_owned);
-    message.request_mut().content = Some(Box::new(serde_json::from_value::<Content>(content).unwrap()));
-    message
+    testing::message(&account(NOWHERE, json!({})), "+34600111222", message_type, text, content)
 }
 
 pub(crate) async fn send(adapter: &Arc<dyn Adapter>, message: &Message) -> Verdict {
     adapter.send(&request(message)).await
 }
 
-/// A Graph API with this script. Our own name of the attempt is what tells two messages apart.
-pub(crate) async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Api {
-    Api::start(|body| body["biz_opaque_callback_data"].as_str().unwrap().to_owned(), script).await
+/// Our name of the attempt, which a message carries.
+pub(crate) fn identity(seen: &Seen) -> Option<String> {
+    seen.path.ends_with("/messages").then(|| seen.json()["biz_opaque_callback_data"].as_str().unwrap().to_owned())
 }
 
-/// How the API takes a message.
+/// A Graph API with this script.
+pub(crate) async fn start(script: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Api {
+    Api::start(identity, script).await
+}
+
+/// The response to a message.
 pub(crate) fn taken() -> Reply {
     Reply::json(
         200,

@@ -1,0 +1,114 @@
+//! What the tests of adapters share: accounts, services and short forms of verdicts. Panics where a test would.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use nuncio_domain::id::{Id as _, uuid_v7};
+use nuncio_domain::message::{Content, FailureCode, Message};
+use nuncio_domain::{Channel, Clock, ConnectionId, Entropy, FieldError, Ids, MessageType, Redacted, TenantId, Timestamp};
+use serde_json::{Map, Value};
+
+use crate::{Account, EventSink, ProviderEvent, Scope, Services, Unrecorded, Verdict, contract};
+
+/// Where the tests' server is.
+pub const PUBLIC_URL: &str = "https://nuncio.example";
+
+/// The fields of a JSON object.
+pub fn object(value: Value) -> Map<String, Value> {
+    let Value::Object(fields) = value else { panic!("{value} is not an object") };
+    fields
+}
+
+/// A trusted account with these settings, then those in `more`, and these secrets.
+pub fn account(channel: Channel, settings: Value, more: Value, secrets: Value) -> Account {
+    let mut settings = object(settings);
+    settings.extend(object(more));
+    Account {
+        id: ConnectionId::from_uuid(uuid_v7(Timestamp::from_millis(1), [7; 10])),
+        tenant: TenantId(3),
+        channel,
+        settings,
+        secrets: Redacted::new(object(secrets)),
+        trusted: true,
+    }
+}
+
+/// A message of the contract suite with other content.
+pub fn message(account: &Account, to: &str, message_type: MessageType, text: Option<&str>, content: Value) -> Message {
+    let content: Content = serde_json::from_value(content).unwrap_or_else(|error| panic!("{error}"));
+    let mut message = contract::message(account, to, 0);
+    message.message_type = message_type;
+    message.request_mut().text = text.map(str::to_owned);
+    message.request_mut().content = Some(Box::new(content));
+    message
+}
+
+/// The names of the fields in `errors`, sorted. None of the texts shows `secret`.
+pub fn paths(errors: Vec<FieldError>, secret: &str) -> Vec<String> {
+    assert!(!format!("{errors:?}").contains(secret), "{errors:?}");
+    let mut paths: Vec<_> = errors.into_iter().map(|error| error.path).collect();
+    paths.sort();
+    paths
+}
+
+/// A verdict in short: its kind (for a deferral, its scope) and the code of its failure.
+pub fn outcome(verdict: &Verdict) -> (&'static str, FailureCode) {
+    match verdict {
+        Verdict::Deferred { failure, scope: Scope::Message, .. } => ("message", failure.code),
+        Verdict::Deferred { failure, scope: Scope::Connection, .. } => ("connection", failure.code),
+        Verdict::Rejected { failure } => ("rejected", failure.code),
+        Verdict::Unknown { failure, .. } => ("unknown", failure.code),
+        Verdict::Accepted { .. } => panic!("{verdict:?}"),
+    }
+}
+
+/// Keeps pushed events. As clock and randomness it refuses to be used: requests and callbacks bring their time along.
+#[derive(Debug, Default)]
+pub struct Pushed(Mutex<Vec<ProviderEvent>>);
+
+impl Pushed {
+    /// The events so far, oldest first.
+    pub fn events(&self) -> Vec<ProviderEvent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Clock for Pushed {
+    fn now(&self) -> Timestamp {
+        unreachable!("the time comes with the request")
+    }
+
+    fn monotonic(&self) -> Duration {
+        unreachable!("not used")
+    }
+}
+
+impl Entropy for Pushed {
+    fn fill(&self, _: &mut [u8]) {
+        unreachable!("not used")
+    }
+}
+
+#[async_trait]
+impl EventSink for Pushed {
+    fn push(&self, event: ProviderEvent, after: Duration) {
+        assert_eq!(after, Duration::ZERO);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    async fn record(&self, event: ProviderEvent) -> Result<(), Unrecorded> {
+        unreachable!("events of callbacks are returned: {event:?}")
+    }
+}
+
+/// Services that push events to `events`.
+pub fn services_with(events: &Arc<Pushed>) -> Services {
+    let ids = Ids { clock: Arc::<Pushed>::default(), entropy: Arc::<Pushed>::default() };
+    Services { events: Arc::clone(events) as Arc<dyn EventSink>, ids, public_url: PUBLIC_URL.into() }
+}
+
+/// Services of an adapter whose events are not looked at.
+pub fn services() -> Services {
+    services_with(&Arc::default())
+}
