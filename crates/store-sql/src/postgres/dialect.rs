@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::Db;
-use super::query::Condition;
+use super::sql::Condition;
 use crate::agenda::AgendaRow;
 
 /// Ends a query whose rows nobody else may change until the transaction ends.

@@ -7,56 +7,8 @@ mod message_batch;
 mod session;
 mod writers;
 
-#[path = "../sql/broadcasts.rs"]
-mod broadcasts;
-#[path = "../sql/contacts.rs"]
-mod contacts;
-#[path = "../sql/deliveries.rs"]
-mod deliveries;
-#[path = "../sql/directory.rs"]
-mod directory;
-#[path = "../sql/erasure.rs"]
-mod erasure;
-#[path = "../sql/events.rs"]
-mod events;
-#[path = "../sql/idempotency.rs"]
-mod idempotency;
-#[path = "../sql/invitations.rs"]
-mod invitations;
-#[path = "../sql/ledger.rs"]
-mod ledger;
-#[path = "../sql/mailboxes.rs"]
-mod mailboxes;
-#[path = "../sql/messages.rs"]
-mod messages;
-#[path = "../sql/nodes.rs"]
-mod nodes;
-#[path = "../sql/numbers.rs"]
-mod numbers;
-#[path = "../sql/people.rs"]
-mod people;
-#[path = "../sql/prices.rs"]
-mod prices;
-#[path = "../sql/profiles.rs"]
-mod profiles;
-#[path = "../sql/query.rs"]
-mod query;
-#[path = "../sql/quotas.rs"]
-mod quotas;
-#[path = "../sql/reassembly.rs"]
-mod reassembly;
-#[path = "../sql/receipts.rs"]
-mod receipts;
-#[path = "../sql/retention.rs"]
-mod retention;
-#[path = "../sql/routing.rs"]
-mod routing;
-#[path = "../sql/suppressions.rs"]
-mod suppressions;
-#[path = "../sql/templates.rs"]
-mod templates;
-#[path = "../sql/webhooks.rs"]
-mod webhooks;
+#[path = "../sql/mod.rs"]
+mod sql;
 
 use std::str::FromStr as _;
 use std::time::Duration;

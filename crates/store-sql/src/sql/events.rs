@@ -51,7 +51,7 @@ impl EventRepo for SqlTx {
 impl SqlTx {
     /// Writes what this transaction adds to the log, the agenda and the lists of rare messages. The heads of logs are taken last, since
     /// other nodes wait for them.
-    pub(super) async fn flush(&mut self) -> Result<()> {
+    pub(crate) async fn flush(&mut self) -> Result<()> {
         let writes = std::mem::take(&mut self.writes);
         for row in writes.agenda.into_rows() {
             sqlx::query(

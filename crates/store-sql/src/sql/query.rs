@@ -10,7 +10,7 @@ use super::{Db, SqlTx};
 use crate::SqlxResult as _;
 
 /// Writes a condition, without `AND` before it.
-pub(super) type Condition = Box<dyn Fn(&mut QueryBuilder<Db>) + Send + Sync>;
+pub(crate) type Condition = Box<dyn Fn(&mut QueryBuilder<Db>) + Send + Sync>;
 
 /// A list of which one page is read.
 pub(super) struct List<'a> {

@@ -4,7 +4,7 @@ use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::Db;
-use super::query::Condition;
+use super::sql::Condition;
 use crate::agenda::AgendaRow;
 
 /// There is one writer: whoever writes has locked everything.
