@@ -1,11 +1,11 @@
 //! Contacts as callers see and change them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use nuncio_domain::contact::{ChannelEntry, Contact};
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{AddressId, Channel, ContactId, Recipient, TenantId, Timestamp};
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
 
 use crate::contacts::ChannelMetrics;
 use crate::error::Result;
@@ -72,8 +72,22 @@ pub trait PeopleRepo {
     /// All addresses of these contacts, oldest first.
     async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>>;
 
-    /// Up to `limit` contacts with this name key, oldest first.
-    async fn contacts_named(&mut self, tenant: TenantId, name_key: &str, limit: u32) -> Result<Vec<ContactId>>;
+    /// For each of these name keys, up to `limit` contacts that have it, oldest first. One statement for all keys; a key that no contact
+    /// has is absent.
+    async fn contacts_named(
+        &mut self,
+        tenant: TenantId,
+        name_keys: &BTreeSet<String>,
+        limit: u32,
+    ) -> Result<HashMap<String, Vec<ContactId>>>;
+
+    /// The contact of each of these identifiers of one kind. One statement for all; an identifier that no contact has is absent.
+    async fn contacts_by_identifier(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &BTreeSet<String>,
+    ) -> Result<HashMap<String, ContactId>>;
 
     /// Writes an address; `false` when the identifier has one.
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool>;

@@ -115,8 +115,8 @@ impl Contacts<'_> {
         let mut tx = self.inner.store.begin().await?;
         let contact = lock(&mut *tx, caller.tenant, id).await?;
         let mut found = people(&mut *tx, caller.tenant, vec![contact]).await?;
+        let Some(suggested) = read::suggest(&mut *tx, caller.tenant, &found).await?.remove(&id) else { return Ok(()) };
         let Some(mut person) = found.pop() else { return Ok(()) };
-        let Some(suggested) = read::suggest(&mut *tx, caller.tenant, &person).await? else { return Ok(()) };
         person.contact.detail.dismissed.push(suggested);
         self.touch(&mut *tx, caller.tenant, &mut person.contact).await?;
         Ok(tx.commit().await?)

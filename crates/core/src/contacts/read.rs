@@ -1,6 +1,6 @@
 //! Reading contacts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use nuncio_domain::contact::{self, Contact};
 use nuncio_domain::{AddressKind, ContactId, Error, FieldError, Permission, Recipient, Result, TenantId, address};
@@ -94,12 +94,9 @@ pub(super) async fn view(tx: &mut dyn Tx, tenant: TenantId, id: ContactId) -> nu
 
 /// Contacts as they look from outside, in the same order.
 pub(crate) async fn views(tx: &mut dyn Tx, tenant: TenantId, contacts: Vec<Contact>) -> nuncio_store::Result<Vec<ContactView>> {
-    let mut views = Vec::with_capacity(contacts.len());
-    for person in people(tx, tenant, contacts).await? {
-        let suggested = suggest(tx, tenant, &person).await?;
-        views.push(ContactView::new(&person, suggested));
-    }
-    Ok(views)
+    let people = people(tx, tenant, contacts).await?;
+    let suggested = suggest(tx, tenant, &people).await?;
+    Ok(people.iter().map(|person| ContactView::new(person, suggested.get(&person.contact.id).copied())).collect())
 }
 
 /// Contacts with everything that is known of them, in the same order.
@@ -113,29 +110,55 @@ pub(crate) async fn people(tx: &mut dyn Tx, tenant: TenantId, contacts: Vec<Cont
     Ok(contacts.into_iter().map(person).collect())
 }
 
-/// A contact that seems to be the same person: one of the same name with another kind of identifier, or the owner of an email address
-/// that stands in the metadata. The oldest one that was not turned down.
-pub(super) async fn suggest(tx: &mut dyn Tx, tenant: TenantId, person: &Person) -> nuncio_store::Result<Option<ContactId>> {
-    let detail = &person.contact.detail;
-    let possible = |id: &ContactId| *id != person.contact.id && !detail.dismissed.contains(id);
-    if let Some(key) = detail.name_key() {
-        let namesakes: Vec<_> = tx.contacts_named(tenant, &key, NAMESAKES).await?.into_iter().filter(possible).collect();
-        let own = |kind: AddressKind| person.addresses.iter().any(|a| a.recipient.kind == kind);
-        let others = tx.addresses_of_contacts(tenant, &namesakes).await?;
-        let found = namesakes.into_iter().find(|id| others.iter().any(|a| a.contact == *id && !own(a.recipient.kind)));
-        if found.is_some() {
-            return Ok(found);
-        }
+/// For each of `people`, the contact that seems to be the same person, if there is one: a contact of the same name with another kind of
+/// identifier, or the owner of an email address in the metadata. The oldest one that was not dismissed. The number of statements does not
+/// depend on the number of people.
+pub(super) async fn suggest(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nuncio_store::Result<HashMap<ContactId, ContactId>> {
+    let mut suggested = namesakes(tx, tenant, people).await?;
+    let emails: Vec<(&Person, Vec<String>)> =
+        people.iter().filter(|person| !suggested.contains_key(&person.contact.id)).map(|person| (person, emails(person))).collect();
+    let asked: BTreeSet<String> = emails.iter().flat_map(|(_, emails)| emails).cloned().collect();
+    let owners = tx.contacts_by_identifier(tenant, AddressKind::Email, &asked).await?;
+    for (person, emails) in emails {
+        let found = emails.iter().filter_map(|email| owners.get(email)).find(|id| possible(person, **id));
+        suggested.extend(found.map(|id| (person.contact.id, *id)));
     }
-    let mut emails = Vec::new();
-    detail.metadata.values().for_each(|value| find_emails(value, &mut emails));
-    for identifier in emails {
-        let recipient = Recipient { kind: AddressKind::Email, identifier };
-        if let Some((_, id)) = tx.find_address(tenant, &recipient).await?.filter(|(_, id)| possible(id)) {
-            return Ok(Some(id));
-        }
+    Ok(suggested)
+}
+
+/// For each of `people`, the oldest contact of the same name that has a kind of identifier which they lack.
+async fn namesakes(tx: &mut dyn Tx, tenant: TenantId, people: &[Person]) -> nuncio_store::Result<HashMap<ContactId, ContactId>> {
+    let named: Vec<(&Person, String)> = people.iter().filter_map(|person| Some((person, person.contact.detail.name_key()?))).collect();
+    let keys: BTreeSet<String> = named.iter().map(|(_, key)| key.clone()).collect();
+    let of_name = tx.contacts_named(tenant, &keys, NAMESAKES).await?;
+    let mut others: BTreeSet<ContactId> = BTreeSet::new();
+    for (person, key) in &named {
+        others.extend(of_name.get(key).into_iter().flatten().filter(|id| possible(person, **id)));
     }
-    Ok(None)
+    let others: Vec<ContactId> = others.into_iter().collect();
+    let mut kinds: HashMap<ContactId, Vec<AddressKind>> = HashMap::new();
+    for address in tx.addresses_of_contacts(tenant, &others).await? {
+        kinds.entry(address.contact).or_default().push(address.recipient.kind);
+    }
+    let mut found = HashMap::new();
+    for (person, key) in named {
+        let lacks = |kind: &AddressKind| person.addresses.iter().all(|a| a.recipient.kind != *kind);
+        let fits = |id: &&ContactId| possible(person, **id) && kinds.get(*id).is_some_and(|kinds| kinds.iter().any(lacks));
+        found.extend(of_name.get(&key).into_iter().flatten().find(fits).map(|id| (person.contact.id, *id)));
+    }
+    Ok(found)
+}
+
+/// Whether `id` is another contact, and was not dismissed as a suggestion.
+fn possible(person: &Person, id: ContactId) -> bool {
+    id != person.contact.id && !person.contact.detail.dismissed.contains(&id)
+}
+
+/// The first email addresses in the metadata of a contact.
+fn emails(person: &Person) -> Vec<String> {
+    let mut found = Vec::new();
+    person.contact.detail.metadata.values().for_each(|value| find_emails(value, &mut found));
+    found
 }
 
 fn find_emails(value: &Value, found: &mut Vec<String>) {

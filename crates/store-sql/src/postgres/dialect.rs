@@ -1,5 +1,7 @@
 //! What PostgreSQL says in its own words.
 
+use std::collections::BTreeSet;
+
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -31,6 +33,37 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     query.push_bind(addresses.into_iter().collect::<Vec<_>>());
     query.push(") AS u (id) CROSS JOIN LATERAL (SELECT id, contact_id FROM addresses WHERE tenant_id = ").push_bind(tenant);
     query.push(" AND id = u.id OFFSET 0) AS a");
+    query
+}
+
+/// Name keys with up to `limit` contacts of each, the oldest ones. By key, because the planner takes `= ANY` for a reason to read the whole
+/// table as long as it has no statistics.
+pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT c.name_key, c.id FROM unnest(");
+    query.push_bind(name_keys.iter().cloned().collect::<Vec<_>>());
+    query.push(
+        r") AS k (name_key)
+            CROSS JOIN LATERAL (
+                SELECT name_key, id
+                FROM contacts
+                WHERE name_key IS NOT NULL AND name_key = k.name_key AND tenant_id = ",
+    );
+    query.push_bind(tenant).push(" ORDER BY id LIMIT ").push_bind(i64::from(limit)).push(") AS c");
+    query
+}
+
+/// Identifiers of one kind, each with its contact; by key, as [`contacts_named`].
+pub(super) fn contacts_by_identifier(tenant: i64, kind: i16, identifiers: &BTreeSet<String>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("SELECT a.identifier, a.contact_id FROM unnest(");
+    query.push_bind(identifiers.iter().cloned().collect::<Vec<_>>());
+    query.push(
+        r") AS k (identifier)
+            CROSS JOIN LATERAL (
+                SELECT identifier, contact_id
+                FROM addresses
+                WHERE identifier = k.identifier AND tenant_id = ",
+    );
+    query.push_bind(tenant).push(" AND kind = ").push_bind(kind).push(" OFFSET 0) AS a");
     query
 }
 

@@ -1,6 +1,6 @@
 //! Contacts as callers see and change them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use nuncio_domain::contact::{ChannelEntry, Contact};
@@ -224,16 +224,37 @@ impl PeopleRepo for SqlTx {
         Ok(addresses)
     }
 
-    async fn contacts_named(&mut self, tenant: TenantId, name_key: &str, limit: u32) -> Result<Vec<ContactId>> {
-        let rows: Vec<(Uuid,)> =
-            sqlx::query_as("SELECT id FROM contacts WHERE tenant_id = $1 AND name_key IS NOT NULL AND name_key = $2 ORDER BY id LIMIT $3")
-                .bind(tenant.0)
-                .bind(name_key)
-                .bind(i64::from(limit))
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
-        Ok(rows.into_iter().map(|(id,)| ContactId::from_uuid(id)).collect())
+    async fn contacts_named(
+        &mut self,
+        tenant: TenantId,
+        name_keys: &BTreeSet<String>,
+        limit: u32,
+    ) -> Result<HashMap<String, Vec<ContactId>>> {
+        let mut found: HashMap<String, Vec<ContactId>> = HashMap::new();
+        if name_keys.is_empty() {
+            return Ok(found);
+        }
+        let mut query = dialect::contacts_named(tenant.0, name_keys, limit);
+        let mut rows: Vec<(String, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.sort_unstable_by_key(|(_, id)| *id);
+        for (key, id) in rows {
+            found.entry(key).or_default().push(ContactId::from_uuid(id));
+        }
+        Ok(found)
+    }
+
+    async fn contacts_by_identifier(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &BTreeSet<String>,
+    ) -> Result<HashMap<String, ContactId>> {
+        if identifiers.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let mut query = dialect::contacts_by_identifier(tenant.0, kind.number(), identifiers);
+        let rows: Vec<(String, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        Ok(rows.into_iter().map(|(identifier, id)| (identifier, ContactId::from_uuid(id))).collect())
     }
 
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool> {

@@ -1,5 +1,7 @@
 //! What SQLite says in its own words.
 
+use std::collections::BTreeSet;
+
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -34,6 +36,49 @@ pub(super) fn contacts_of(tenant: i64, addresses: impl IntoIterator<Item = Uuid>
     let mut query = QueryBuilder::new("SELECT id, contact_id FROM addresses WHERE tenant_id = ");
     query.push_bind(tenant);
     push_in(&mut query, "id", addresses);
+    query
+}
+
+/// Name keys with up to `limit` contacts of each, the oldest ones. The keys come first, so that each is one look into the index.
+pub(super) fn contacts_named(tenant: i64, name_keys: &BTreeSet<String>, limit: u32) -> QueryBuilder<Db> {
+    let mut query = with_keys(name_keys);
+    query.push(
+        r" SELECT k.text, c.id
+            FROM k
+            CROSS JOIN contacts c
+            WHERE c.tenant_id = ",
+    );
+    query.push_bind(tenant).push(
+        r" AND c.id IN (
+                SELECT n.id
+                FROM contacts n
+                WHERE n.name_key IS NOT NULL AND n.name_key = k.text AND n.tenant_id = ",
+    );
+    query.push_bind(tenant).push(" ORDER BY n.id LIMIT ").push_bind(i64::from(limit)).push(")");
+    query
+}
+
+/// Identifiers of one kind, each with its contact. Given `IN (…)` instead, the planner reads all addresses of the tenant.
+pub(super) fn contacts_by_identifier(tenant: i64, kind: i16, identifiers: &BTreeSet<String>) -> QueryBuilder<Db> {
+    let mut query = with_keys(identifiers);
+    query.push(
+        r" SELECT a.identifier, a.contact_id
+            FROM k
+            CROSS JOIN addresses a
+            WHERE a.identifier = k.text AND a.tenant_id = ",
+    );
+    query.push_bind(tenant).push(" AND a.kind = ").push_bind(kind);
+    query
+}
+
+/// Begins a query with the table `k` of these texts, in the column `text`. There must be one at least.
+fn with_keys(keys: &BTreeSet<String>) -> QueryBuilder<Db> {
+    let mut query = QueryBuilder::new("WITH k (text) AS (VALUES ");
+    let mut rows = query.separated(", ");
+    for key in keys {
+        rows.push("(").push_bind_unseparated(key.clone()).push_unseparated(")");
+    }
+    query.push(")");
     query
 }
 

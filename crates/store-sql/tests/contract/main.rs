@@ -158,6 +158,7 @@ cases! {
             a_recipient_is_a_contact_with_the_channel_that_was_used,
             contacts_are_walked_newest_first,
             contacts_of_one_name_are_found,
+            contacts_of_identifiers_are_found,
             an_address_goes_with_its_entries,
             a_merge_moves_everything,
             merges_in_all_directions_end_in_one_contact,

@@ -1,5 +1,7 @@
 //! Contacts as callers see and change them: the rows beneath.
 
+use std::collections::{BTreeSet, HashMap};
+
 use futures::future::join_all;
 use nuncio_domain::contact::{ChannelEntry, Contact, ContactDetail};
 use nuncio_domain::page::PageRequest;
@@ -128,12 +130,32 @@ pub(crate) async fn contacts_of_one_name_are_found(h: &Harness) {
     let tenant = h.world.tenant;
     let first = written(h, Some("Ada  Lovelace"), &[]).await.0;
     let second = written(h, Some(" ada lovelace"), &[]).await.0;
-    written(h, Some("Ada"), &[]).await;
+    let third = written(h, Some("Ada"), &[]).await.0;
     written(h, None, &[]).await;
     let mut tx = h.read().await;
-    assert_eq!(tx.contacts_named(tenant, "ada lovelace", 10).await.unwrap(), [first.id, second.id]);
-    assert_eq!(tx.contacts_named(tenant, "ada lovelace", 1).await.unwrap(), [first.id]);
-    assert!(tx.contacts_named(h.other.tenant, "ada lovelace", 10).await.unwrap().is_empty());
+    let keys: BTreeSet<String> = ["ada lovelace", "ada", "nemo"].map(str::to_owned).into();
+    let both = ("ada lovelace".to_owned(), vec![first.id, second.id]);
+    let third = ("ada".to_owned(), vec![third.id]);
+    assert_eq!(tx.contacts_named(tenant, &keys, 10).await.unwrap(), HashMap::from([both, third.clone()]));
+    let oldest = ("ada lovelace".to_owned(), vec![first.id]);
+    assert_eq!(tx.contacts_named(tenant, &keys, 1).await.unwrap(), HashMap::from([oldest, third]));
+    assert!(tx.contacts_named(h.other.tenant, &keys, 10).await.unwrap().is_empty());
+    assert!(tx.contacts_named(tenant, &BTreeSet::new(), 10).await.unwrap().is_empty());
+}
+
+pub(crate) async fn contacts_of_identifiers_are_found(h: &Harness) {
+    let tenant = h.world.tenant;
+    let ada = written(h, None, &[email("ada@a.test"), email("ada@b.test"), phone(1)]).await.0;
+    let eve = written(h, None, &[email("eve@a.test")]).await.0;
+    let asked: BTreeSet<String> = ["ada@a.test", "ada@b.test", "eve@a.test", "nemo@a.test", &phone(1).identifier].map(str::to_owned).into();
+    let mut tx = h.read().await;
+    let found = tx.contacts_by_identifier(tenant, AddressKind::Email, &asked).await.unwrap();
+    let expected = [("ada@a.test", ada.id), ("ada@b.test", ada.id), ("eve@a.test", eve.id)];
+    assert_eq!(found, HashMap::from(expected.map(|(identifier, id)| (identifier.to_owned(), id))));
+    let found = tx.contacts_by_identifier(tenant, AddressKind::Phone, &asked).await.unwrap();
+    assert_eq!(found, HashMap::from([(phone(1).identifier, ada.id)]));
+    assert!(tx.contacts_by_identifier(h.other.tenant, AddressKind::Email, &asked).await.unwrap().is_empty());
+    assert!(tx.contacts_by_identifier(tenant, AddressKind::Email, &BTreeSet::new()).await.unwrap().is_empty());
 }
 
 pub(crate) async fn an_address_goes_with_its_entries(h: &Harness) {
