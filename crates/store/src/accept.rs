@@ -1,4 +1,4 @@
-//! Accepting a message.
+//! Stores a new message.
 
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::message::Message;
@@ -7,31 +7,31 @@ use nuncio_domain::{AddressId, ContactId, MessageId, Recipient, Timestamp};
 use crate::ledger::Shortage;
 use crate::quotas::Storage;
 
-/// A planned message, ready to be written.
+/// A planned message, ready to be stored.
 #[derive(Clone, Debug)]
 pub struct Accept {
     /// The message as it is born: `queued` or `scheduled`, waiting for an attempt. Its `address` is [`Self::new_address`];
     /// the store puts the real one in when the recipient is known.
     pub message: Message,
-    /// The recipient.
+    /// The recipient: kind and canonical identifier.
     pub recipient: Recipient,
-    /// Country of the recipient (ISO 3166-1 alpha-2, `""` if unknown), for a contact that is made.
+    /// Country of the recipient (ISO 3166-1 alpha-2, `""` if unknown), stored if a contact is created.
     pub country: String,
-    /// What stands for the recipient's identifier in suppressions of somebody who was erased. Should the recipient be unknown, such
-    /// suppressions hold again, with the identifier that is known anew.
+    /// Keyed hash of the recipient's identifier, under which suppressions of erased contacts are stored. If the recipient is unknown,
+    /// suppressions with this hash get the identifier back and apply again.
     pub mark: String,
-    /// Identifier of the address row, should the recipient be unknown.
+    /// Id of the address row that is inserted if the recipient is unknown.
     pub new_address: AddressId,
-    /// Identifier of the contact, should the recipient be unknown.
+    /// Id of the contact that is inserted if the recipient is unknown.
     pub new_contact: ContactId,
     /// The caller's idempotency key.
     pub idempotency: Option<Idempotency>,
     /// The configuration epoch that the plan rests on.
     pub epoch: i64,
-    /// Of a message that is part of a broadcast: the broadcast's fence as whoever hands over took it. Under any other nothing is written,
-    /// so that one alone pays out of the broadcast's reservation at a time.
+    /// For a message of a broadcast: the fence with which this node claimed the broadcast. If the fence has changed, nothing is written
+    /// ([`Accepted::Closed`]), so that only one node at a time spends the broadcast's reservation.
     pub broadcast_fence: i64,
-    /// Set when a permit is at hand: the message is born `sending`, its first attempt started by this node.
+    /// Set if this node holds a permit: the message is stored as `sending`, with its first attempt started.
     pub claim: Option<Claim>,
     /// The time of the request.
     pub now: Timestamp,
@@ -40,22 +40,22 @@ pub struct Accept {
 /// Starts the first attempt in the accept transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
-    /// Who makes the attempt.
+    /// The node that runs the attempt.
     pub node: NodeId,
 }
 
-/// An idempotency key and what it stands for.
+/// An idempotency key and the request that it guards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Idempotency {
-    /// What kind of request it guards.
+    /// The kind of request. Equal keys of different operations are independent.
     pub operation: Operation,
-    /// What stands for the caller's key.
+    /// Keyed hash of the caller's key.
     pub key: String,
     /// Hash of the request with defaults filled in, without the key.
     pub fingerprint: [u8; 32],
 }
 
-/// Requests that an idempotency key can guard. Keys of different operations do not meet.
+/// Requests that an idempotency key can guard. Equal keys of different operations are independent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// `POST /v1/messages`.
@@ -85,7 +85,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The operations that make a message.
+    /// The operations that create a message.
     pub const OF_MESSAGES: [Self; 2] = [Self::SendMessage, Self::React];
 
     /// The number that is stored. Never given to another operation.
@@ -107,12 +107,12 @@ impl Operation {
     }
 }
 
-/// What became of an [`Accept`].
+/// Result of an [`Accept`].
 #[derive(Clone, Debug)]
 pub enum Accepted {
-    /// It is written. The message is as stored: started, waiting, or failed because the recipient is suppressed.
+    /// Stored.
     New {
-        /// The message.
+        /// The message as stored: started, waiting, or failed because the recipient is suppressed.
         message: Box<Message>,
         /// The contact that its recipient belongs to.
         contact: ContactId,
@@ -128,14 +128,14 @@ pub enum Accepted {
     Stale,
     /// The message may cost more than is available; nothing was written, and its idempotency key is still free.
     Short(Shortage),
-    /// The world has a quota that leaves no room for the message; nothing was written, and its idempotency key is still free.
+    /// The storage quota of the environment leaves no room for the message; nothing was written, and its idempotency key is still free.
     Full {
-        /// What the world keeps, without the message.
+        /// Quota and usage of the environment, without the message.
         storage: Storage,
         /// How many bytes the message needs.
         required: i64,
     },
-    /// The message is part of a broadcast that is not being sent or was taken by somebody else since, or whose recipient was handed over
-    /// before; nothing was written.
+    /// The broadcast of the message is not being sent, was claimed by another node, or has enqueued this recipient already; nothing was
+    /// written.
     Closed,
 }

@@ -1,29 +1,29 @@
-//! What can go wrong with a database.
+//! Errors of the database, and their mapping to API errors.
 
 /// A failure of the database, not of the request.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A unique constraint was hit. Ends the transaction.
+    /// A unique constraint was violated. The transaction cannot commit.
     #[error("a row with this key exists already")]
     Conflict(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Too much to do, or a lock that others hold. Worth another try.
+    /// Overload, or a lock that was not free in time. A retry may succeed.
     #[error("the database is busy: {0}")]
     Busy(String),
-    /// No connection, no space, read-only, or closed.
+    /// No connection, no disk space, read-only, or closed.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
-    /// The database was lost while it committed, and did not come back in time to tell what became of it.
+    /// The connection was lost during the commit, and the outcome could not be read back in time.
     #[error("it is not known whether this was written: {0}")]
     InDoubt(String),
     /// A stored value cannot be read.
     #[error("table {table}: {what}")]
     Corrupt {
-        /// The table.
+        /// The table that holds the value.
         table: &'static str,
         /// What is wrong, without personal data.
         what: String,
     },
-    /// Anything else.
+    /// Any other database error, such as a refused statement.
     #[error("the database refused a statement: {0}")]
     Other(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -44,5 +44,5 @@ impl From<StoreError> for nuncio_domain::Error {
     }
 }
 
-/// What the store answers.
+/// Result of a store call.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;

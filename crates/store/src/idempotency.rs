@@ -7,24 +7,24 @@ use uuid::Uuid;
 use crate::accept::Idempotency;
 use crate::error::Result;
 
-/// Whose an idempotency key is.
+/// Result of claiming an idempotency key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyClaim {
-    /// The caller's: the resource may be made, in the same transaction.
+    /// The key was free: the caller creates the resource in the same transaction.
     Won,
-    /// Somebody was faster, or the request is a repeat. Nothing may be written.
+    /// Another request has the key, or the request is a repeat. The caller writes nothing.
     Lost {
-        /// The resource that was made with it.
+        /// The resource that was created with the key.
         original: Uuid,
         /// Whether the two requests were the same.
         same_request: bool,
     },
 }
 
-/// Idempotency keys.
+/// Idempotency keys off the hot path.
 #[async_trait]
 pub trait IdempotencyRepo {
-    /// Takes a key for `resource`, until `purge_after`. Of two transactions that want the same key the second waits for the first.
+    /// Claims a key for `resource`, until `purge_after`. A second transaction that claims the same key waits for the first.
     async fn claim_idempotency_key(
         &mut self,
         tenant: TenantId,

@@ -1,4 +1,4 @@
-//! The books of a world.
+//! Keeps the balance of an environment by double entry.
 
 use async_trait::async_trait;
 use nuncio_domain::ledger::{Balance, Transfer};
@@ -7,45 +7,45 @@ use uuid::Uuid;
 
 use crate::error::Result;
 
-/// What became of a transfer.
+/// Result of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transferred {
-    /// It is written.
+    /// Written.
     Done,
-    /// It was written before; nothing moved.
+    /// The same transfer exists already; nothing was written.
     Repeated,
-    /// Less is available than it takes; nothing moved.
+    /// The available balance is too low; nothing was written.
     Short(Balance),
 }
 
 /// A message that costs more than is available.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shortage {
-    /// What is on the accounts, without the message.
+    /// The balance, without the message.
     pub balance: Balance,
-    /// What the message may cost.
+    /// The highest cost of the message.
     pub required: Micros,
 }
 
-/// Accounts and transfers. New messages and steps of messages write theirs by themselves.
+/// Balances and transfers. [`crate::Store::accept`] and [`crate::Store::transition`] write the transfers of messages themselves.
 #[async_trait]
 pub trait LedgerRepo {
-    /// Moves money, once for each purpose, resource and part. Locks the world's balance until the end of the transaction, so it comes
-    /// last in it.
+    /// Writes a transfer, at most once for each purpose, resource and part. Locks the balance of the environment until the end of the
+    /// transaction, so it must be the last statement.
     async fn transfer(&mut self, tenant: TenantId, transfer: &Transfer, now: Timestamp) -> Result<Transferred>;
 
-    /// What is on the accounts of a world.
+    /// The balance of an environment; zero if nothing was ever booked.
     async fn find_balance(&mut self, tenant: TenantId) -> Result<Balance>;
 
-    /// Whether nothing may be spent beyond what is available.
+    /// Sets whether spending beyond the available balance is refused.
     async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()>;
 
-    /// What the transfers of a world add up to, whatever its balance says. Reads them all.
+    /// The balance as the sum of all transfers of an environment, to check the stored one. Reads every transfer.
     async fn sum_transfers(&mut self, tenant: TenantId) -> Result<Balance>;
 
-    /// The transfers that a resource caused, by purpose and part.
+    /// The transfers of a resource, ordered by purpose and part.
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>>;
 
-    /// What a sender whose spending is limited spent or set aside since `since`, less what was given back.
+    /// Spending of a sender with a spending limit since `since`: charges and reservations, less what was released.
     async fn spent_by_sender(&mut self, tenant: TenantId, sender: SenderId, since: Timestamp) -> Result<Micros>;
 }

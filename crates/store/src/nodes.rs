@@ -1,7 +1,7 @@
-//! Which processes are alive.
+//! Tracks which nodes are alive.
 //!
-//! A node bumps the counter in its row; others believe it dead when they saw the counter unchanged for long enough on their own
-//! monotonic clock. No two clocks are compared.
+//! A node increments the counter in its row. Another node declares it dead after seeing the counter unchanged for long enough on its own
+//! monotonic clock. Clocks of two nodes are never compared.
 
 use async_trait::async_trait;
 use nuncio_domain::Timestamp;
@@ -9,37 +9,37 @@ use nuncio_domain::lifecycle::NodeId;
 
 use crate::error::Result;
 
-/// One incarnation of a node.
+/// One run of a server process; a restart is another node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
-    /// Its identifier.
+    /// Id of this run.
     pub id: NodeId,
-    /// Grows while it lives.
+    /// Heartbeat counter; increases while the node is alive.
     pub beat: i64,
-    /// Whether it was declared dead; it may not start attempts any more.
+    /// Whether it was declared dead. A dead node cannot start attempts.
     pub dead: bool,
-    /// Wall time of its last beat.
+    /// Wall time of its last heartbeat. Never compared to decide whether a node is alive.
     pub beat_at: Timestamp,
 }
 
-/// Nodes.
+/// Nodes and their heartbeats.
 #[async_trait]
 pub trait NodeRepo {
-    /// Enters a node.
+    /// Registers a node.
     async fn insert_node(&mut self, id: NodeId, now: Timestamp) -> Result<()>;
 
-    /// Bumps a node's counter; `false` when it was declared dead or removed.
+    /// Increments a node's counter; `false` if it was declared dead or deleted.
     async fn beat(&mut self, id: NodeId, now: Timestamp) -> Result<bool>;
 
-    /// All nodes.
+    /// All nodes, dead ones included.
     async fn list_nodes(&mut self) -> Result<Vec<Node>>;
 
-    /// Declares a node dead if its counter is still `beat`; `false` when it moved.
+    /// Declares a node dead if its counter is still `beat`; `false` if the counter has changed.
     async fn mark_dead(&mut self, id: NodeId, beat: i64) -> Result<bool>;
 
-    /// Forgets a node that owns nothing.
+    /// Deletes a node if it owns no messages; does nothing otherwise.
     async fn delete_node(&mut self, id: NodeId) -> Result<()>;
 
-    /// The database's own wall time.
+    /// Wall time of the database server, in whole milliseconds.
     async fn database_time(&mut self) -> Result<Timestamp>;
 }

@@ -1,26 +1,26 @@
-//! How many bytes of messages a world keeps, where that is limited.
+//! Limits the stored bytes of an environment.
 
 use async_trait::async_trait;
 use nuncio_domain::TenantId;
 
 use crate::error::Result;
 
-/// What a world with a quota keeps: the stored requests of its messages, spooled ones included.
+/// Quota and usage of an environment. Usage is the size of the stored requests of its messages, spooled ones included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Storage {
-    /// The quota.
+    /// Quota in bytes.
     pub max_bytes: i64,
-    /// What is kept now.
+    /// Bytes stored now; can exceed a quota that was lowered.
     pub stored_bytes: i64,
 }
 
-/// Quotas. New and erased messages count themselves.
+/// Storage quotas. Inserting and deleting messages updates the usage.
 #[async_trait]
 pub trait QuotaRepo {
-    /// Sets the quota of a world, or removes it. What is kept is counted when a quota is set where there was none, which reads all of
-    /// the world's messages.
+    /// Sets the quota of an environment in bytes; `None` removes it. The first quota of an environment counts its usage, which reads all
+    /// its messages.
     async fn limit_storage(&mut self, tenant: TenantId, max_bytes: Option<i64>) -> Result<()>;
 
-    /// The quota of a world, if it has one.
+    /// Quota and usage of an environment; `None` without a quota.
     async fn find_storage(&mut self, tenant: TenantId) -> Result<Option<Storage>>;
 }

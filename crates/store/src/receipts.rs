@@ -1,4 +1,4 @@
-//! References of providers, and receipts as they came.
+//! Stores provider references, and receipts as received.
 
 use std::time::Duration;
 
@@ -11,41 +11,41 @@ use crate::Result;
 /// A receipt as a provider sent it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RawReceipt {
-    /// Its identifier.
+    /// Id of the receipt; its time is the time of arrival.
     pub id: ReceiptId,
-    /// The connection that it came by.
+    /// The connection that received it.
     pub connection: ConnectionId,
-    /// The provider's id of what it is about; `""` when it named our own.
+    /// The provider's message id; `""` if the receipt named nuncio's message id instead.
     pub reference: String,
-    /// As it came.
+    /// The receipt as received, as text.
     pub raw: String,
 }
 
-/// A receipt that names no message that is known yet: the answer with its reference may still be on its way.
+/// A receipt whose reference is not known yet: the provider's reply with that reference may still be in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StrayReceipt {
-    /// The world of the connection.
+    /// The environment of the connection.
     pub tenant: TenantId,
     /// The receipt.
     pub receipt: RawReceipt,
-    /// What it says.
+    /// The status that it reports.
     pub kind: ReceiptKind,
-    /// When it happened, as the provider says.
+    /// Time of the status, as reported by the provider.
     pub at: Timestamp,
-    /// How often its message was looked for.
+    /// Number of lookups so far.
     pub tries: u16,
 }
 
-/// A receipt as it is kept and shown.
+/// A stored receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceiptRecord {
     /// The receipt.
     pub receipt: RawReceipt,
-    /// When it came; from its identifier.
+    /// Time of arrival, taken from its id.
     pub received_at: Timestamp,
 }
 
-/// When the message of a stray receipt is looked for again, after so many tries; `None` when it is given up.
+/// Delay before the next lookup of a stray receipt after `tries` lookups: 200 ms at first, 16 h at last; `None` after 8 lookups.
 pub fn next_look(tries: u16) -> Option<Duration> {
     const LOOKS: [u64; 8] = [200, 1_000, 5_000, 60_000, 600_000, 3_600_000, 6 * 3_600_000, 16 * 3_600_000];
     LOOKS.get(usize::from(tries)).map(|ms| Duration::from_millis(*ms))
@@ -54,22 +54,22 @@ pub fn next_look(tries: u16) -> Option<Duration> {
 /// References of providers, and receipts.
 #[async_trait]
 pub trait ReceiptRepo {
-    /// Keeps a receipt whose message is not known yet, to be looked for at `due`.
+    /// Stores a receipt whose message is not known yet. Its next lookup is at `due`.
     async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()>;
 
-    /// Stray receipts whose message is to be looked for by `now`, longest due first.
+    /// Up to `limit` stray receipts of all environments whose lookup is due at `now`, longest due first.
     async fn due_strays(&mut self, now: Timestamp, limit: u32) -> Result<Vec<StrayReceipt>>;
 
-    /// Looks for the message of a stray receipt again at `due`, or never when `None`; it then stays to be seen. Nothing, if another node
-    /// looked meanwhile.
+    /// Sets the next lookup of a stray receipt; `None` for no further lookup, after which it is only listed. Does nothing if another node
+    /// has set it meanwhile.
     async fn put_off_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()>;
 
-    /// Removes a stray receipt whose message was found, and which was written with that.
+    /// Deletes a stray receipt that has been applied to its message.
     async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()>;
 
     /// The receipts of a message, oldest first; at most 100.
     async fn list_receipts(&mut self, tenant: TenantId, message: MessageId) -> Result<Vec<ReceiptRecord>>;
 
-    /// The stray receipts, newest first; at most 100.
+    /// The stray receipts of an environment, newest first; at most 100.
     async fn list_strays(&mut self, tenant: TenantId) -> Result<Vec<StrayReceipt>>;
 }

@@ -1,4 +1,4 @@
-//! Changing a message.
+//! Applies a step to a stored message.
 
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, ReceiptKind, State, Step};
@@ -10,28 +10,27 @@ use crate::RawReceipt;
 /// One step of one message.
 #[derive(Clone, Debug)]
 pub struct Transition {
-    /// The world.
+    /// The environment that the message belongs to.
     pub tenant: TenantId,
-    /// The message.
+    /// The message; ignored if `by_reference`.
     pub id: MessageId,
     /// What happens to it. For [`Step::Start`] the store looks up itself whether the recipient is suppressed.
     pub step: Step,
-    /// When.
+    /// Time of the step.
     pub now: Timestamp,
-    /// The receipt that tells of the step, to be kept as it came.
+    /// The provider receipt that caused the step, stored unchanged.
     pub raw: Option<Box<RawReceipt>>,
-    /// Whether the message is not that of `id` but the one that the receipt's reference stands for; attempt and part of the step then are
-    /// those that it stands for, too.
+    /// Whether message, attempt and part are looked up by the reference in `raw` instead of being taken from `id` and `step`.
     pub by_reference: bool,
 }
 
 impl Transition {
-    /// A step that no receipt tells of.
+    /// A step without a provider receipt.
     pub const fn new(tenant: TenantId, id: MessageId, step: Step, now: Timestamp) -> Self {
         Self { tenant, id, step, now, raw: None, by_reference: false }
     }
 
-    /// What a receipt says about the message that its reference stands for.
+    /// The step of a receipt whose message is found by the provider's reference. `at` is the time that the provider gives.
     pub fn of_reference(tenant: TenantId, receipt: RawReceipt, kind: ReceiptKind, at: Timestamp, now: Timestamp) -> Self {
         let step = Step::Receipt { attempt: None, part: 0, kind, at };
         let id = MessageId::from_uuid(uuid::Uuid::nil());
@@ -39,22 +38,22 @@ impl Transition {
     }
 }
 
-/// What became of a [`Transition`].
+/// Result of a [`Transition`].
 #[derive(Clone, Debug)]
 pub enum Transitioned {
-    /// The message, as it is now, after the step was applied or found to come too late. Whole for a step that started an attempt.
+    /// The message exists. The step was applied, or came too late.
     Found {
         /// Whether the step took effect.
         applied: Applied,
         /// The state afterwards.
         state: Box<State>,
-        /// What this step told the outside.
+        /// Changes that the step published, in order.
         changes: Vec<Change>,
         /// The recipient's address row.
         address: AddressId,
         /// The whole message, if the step started an attempt.
         message: Option<Box<Message>>,
     },
-    /// There is no such message, or no message with such a reference.
+    /// No message has this id, or this reference.
     Missing,
 }
