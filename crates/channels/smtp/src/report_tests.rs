@@ -1,6 +1,7 @@
 use nuncio_domain::message::FailureCode;
 
 use super::*;
+use crate::mail::Mail;
 
 fn read(mail: &str) -> Mail {
     Mail::read("", mail.replace("\r\n", "\n").replace('\n', "\r\n").as_bytes()).expect("a mail")
