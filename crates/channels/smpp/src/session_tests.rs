@@ -59,15 +59,15 @@ async fn what_was_written_is_lost_with_its_answer() {
     });
     assert_eq!(hear(&mut far).await.id, id::ENQUIRE_LINK);
     drop(far);
-    assert_eq!(asking.await.unwrap(), Err(RequestError::NoResponse("the SMSC hung up".into())));
-    assert_eq!(running.await.unwrap(), "the SMSC hung up");
+    assert_eq!(asking.await.unwrap(), Err(RequestError::NoResponse("the SMSC closed the connection".into())));
+    assert_eq!(running.await.unwrap(), "the SMSC closed the connection");
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_is_a_lost_answer_and_forgotten() {
     let session = session();
     let (mut far, _running) = run(&session, 4096);
-    assert_eq!(session.enquire().await, Err(RequestError::NoResponse("the SMSC did not answer within 30 s".into())));
+    assert_eq!(session.enquire().await, Err(RequestError::NoResponse("the SMSC did not respond within 30 s".into())));
     assert!(session.outbox.lock().waiting.is_empty());
     // An answer that comes too late disturbs nobody.
     let late = hear(&mut far).await;
@@ -92,7 +92,7 @@ async fn a_line_that_takes_nothing_is_given_up_and_the_rest_was_not_sent() {
     let (first, second) = tokio::join!(first, second);
     assert!(matches!(first, Err(RequestError::NoResponse(_))), "half of it was written: {first:?}");
     assert!(matches!(second, Err(RequestError::NotSent(_))), "{second:?}");
-    assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
+    assert_eq!(running.await.unwrap(), "the SMSC no longer reads");
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,7 +180,7 @@ async fn an_answer_that_was_not_written_is_not_with_the_smsc() {
     let session = session();
     let (_far, running) = run(&session, 8);
     let stuck = answer(&session);
-    assert_eq!(running.await.unwrap(), "the SMSC takes nothing any more");
+    assert_eq!(running.await.unwrap(), "the SMSC no longer reads");
     assert!(session.may_have_lost(stuck.as_ref()), "half of it was written, {LIMIT:?} ago");
 }
 
@@ -222,7 +222,7 @@ async fn an_smsc_that_asks_on_and_on_and_reads_nothing_is_left() {
         octets += asked.len();
         assert!(octets < 2 * UNREAD, "no end of it");
     }
-    assert_eq!(running.await.unwrap(), "the SMSC does not read what it is answered");
+    assert_eq!(running.await.unwrap(), "the SMSC does not read responses");
     assert!(octets >= UNREAD, "{octets}");
     assert!(began.elapsed() <= FAREWELL, "not only when the line is stuck for {LIMIT:?}");
     assert!(session.outbox.lock().buffer.is_empty());

@@ -15,8 +15,8 @@ fn faults(more: Value, trusted: bool) -> Vec<String> {
 #[test]
 fn faults_are_told() {
     for (more, wanted) in [
-        (json!({ "host": "sip.example.org/x" }), "settings.host: \"sip.example.org/x\" is neither"),
-        (json!({ "domain": "a b" }), "settings.domain: \"a b\" is neither"),
+        (json!({ "host": "sip.example.org/x" }), "settings.host: \"sip.example.org/x\" is not a host name or an IP address"),
+        (json!({ "domain": "a b" }), "settings.domain: \"a b\" is not a host name or an IP address"),
         (json!({ "from": "+34 600" }), "settings.from: is wrong"),
         (json!({ "username": "a@b" }), "settings.username: is wrong"),
         (json!({ "rtp_port_low": 20_000 }), "settings.rtp_port_low: is not a known name"),

@@ -39,10 +39,10 @@ async fn a_session_that_broke_is_opened_again() {
     assert_eq!(command, CommandId::BindTransceiver);
     assert_eq!(short(&running.send("x").await).0, "accepted");
     assert_eq!(running.adapter.trouble(), None);
-    assert!(running.adapter.check().await.unwrap().contains("it answers"), "over the session that is there");
+    assert!(running.adapter.check().await.unwrap().contains("it responds"), "over the session that is there");
     says.octets(Vec::new());
     smsc.bound().await;
-    assert!(running.adapter.trouble().unwrap().ends_with("ended: the SMSC hung up"));
+    assert!(running.adapter.trouble().unwrap().ends_with("ended: the SMSC closed the connection"));
     running.up().await;
     assert_eq!(short(&running.send("x").await), ("accepted", None, vec!["id2"]));
 }
