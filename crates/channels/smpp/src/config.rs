@@ -20,7 +20,11 @@ use crate::wire::{Address, Login};
 pub(crate) static FIELDS: &[Field] = &[
     Field::required("host", FieldKind::Text, "name or address of the SMSC, such as smpp.example.org"),
     Field::optional("port", FieldKind::Integer(1, 65_535), "TCP port; default 2775, or 3550 with tls"),
-    Field::optional("tls", FieldKind::Flag, "TLS from the first byte; default false: everything is sent in clear text, including the password"),
+    Field::optional(
+        "tls",
+        FieldKind::Flag,
+        "TLS from the first byte; default false: everything is sent in clear text, including the password",
+    ),
     Field::optional(
         "tls_ca",
         FieldKind::Text,
