@@ -47,6 +47,25 @@ pub enum Database {
     },
 }
 
+/// A connection that keeps writers waiting.
+#[derive(Debug)]
+pub enum Held {
+    /// It is the only writer of the file.
+    Sqlite(SqliteConnection),
+    /// It has locked the table of messages.
+    Postgres(PgConnection),
+}
+
+impl Held {
+    /// Lets the writers go on.
+    pub async fn release(self) {
+        match self {
+            Self::Sqlite(conn) => conn.close().await.expect("the file closes"),
+            Self::Postgres(conn) => conn.close().await.expect("the connection closes"),
+        }
+    }
+}
+
 const SQLITE_COLUMNS: &str = "SELECT m.name, p.name FROM sqlite_master m, pragma_table_info(m.name) p WHERE m.type = 'table' \
      AND m.name NOT LIKE 'sqlite%' ORDER BY m.name";
 const POSTGRES_TABLES: &str = "SELECT CAST(table_name AS TEXT) FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
@@ -125,6 +144,18 @@ impl Database {
         let mut conn = SqliteConnection::connect_with(&options).await.expect("the file opens");
         conn.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.expect("the statement runs");
         conn.close().await.expect("the file closes");
+    }
+
+    /// Makes every writer of messages wait for [`Held::release`]. The store gives up waiting after a second.
+    pub async fn hold_messages(&self) -> Held {
+        if let Self::Sqlite(folder) = self {
+            let mut conn = SqliteConnection::connect(&folder.path().join("nuncio.db").to_string_lossy()).await.expect("the file opens");
+            conn.execute("BEGIN IMMEDIATE").await.expect("the only writer");
+            return Held::Sqlite(conn);
+        }
+        let mut conn = PgConnection::connect(&self.url()).await.expect("the database");
+        conn.execute("BEGIN; LOCK TABLE messages IN SHARE MODE").await.expect("the lock");
+        Held::Postgres(conn)
     }
 
     /// The folder of an embedded database.

@@ -37,7 +37,7 @@ use serde_json::{Map, Value};
 use tower::ServiceExt as _;
 
 pub use contract::operation;
-pub use database::{Backend, Database};
+pub use database::{Backend, Database, Held};
 pub use faults::Faults;
 pub use mailbox::{Mailbox, peer_python, repository, repository_file};
 pub use name_server::NameServer;
@@ -303,6 +303,11 @@ impl TestApp {
     /// Runs a statement around the store.
     pub async fn sql(&self, statement: &str) {
         self.database.execute(statement).await;
+    }
+
+    /// Makes every writer of messages wait for [`Held::release`]. The store gives up waiting after a second.
+    pub async fn hold_messages(&self) -> Held {
+        self.database.hold_messages().await
     }
 
     /// The database.
