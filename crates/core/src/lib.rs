@@ -13,7 +13,7 @@ mod keys;
 pub mod messages;
 pub mod numbers;
 pub mod projects;
-mod review;
+pub mod review;
 pub mod sandbox;
 pub mod senders;
 pub mod templates;

@@ -1,9 +1,11 @@
 //! The automated review of broadcasts: from texts to a score with reasons. Pure, and the same every time.
 //!
-//! It knows what spam and fraud look like, not what they mean; whoever is refused wrongly can have a person look. Everything that
-//! calls it goes through [`review`], so that something better can take its place.
+//! Rules find what is never right, and a model learned from examples (`training/`, docs/REVIEW.md) weighs the words as a whole. Both know
+//! what spam and fraud look like, not what they mean: a sender that is refused wrongly can have a person look.
 
+pub mod features;
 mod links;
+mod model;
 mod words;
 
 use nuncio_domain::Timestamp;
@@ -19,6 +21,13 @@ const CATEGORIES: &[(Category, &str, f64)] = &[
     (Category::Spam, "spam", 0.15),
     (Category::Anonymous, "missing_identification", 0.1),
 ];
+
+/// The category of what only the model found.
+const LEARNED: &str = "likely_abuse";
+/// How much of the score the model alone can take. A text on its edge keeps exactly [`PASS`].
+const MODEL: f64 = 0.8;
+/// The margin from which on the words of a text count among the reasons of a refusal.
+const SUSPECT: f32 = -2.0;
 
 /// The score from which on a broadcast passes.
 const PASS: f64 = 0.6;
@@ -83,11 +92,16 @@ pub(crate) fn review(subject: &Subject, now: Timestamp) -> ReviewResult {
         links::in_html(html, &mut findings);
     }
     words::identification(&texts, &subject.sender, &mut findings);
-    result(&findings, now)
+    let judged = texts.iter().filter_map(|text| Some((text.as_str(), model::judge(text)?)));
+    let worst = judged.max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
+    result(&findings, worst, now)
 }
 
-fn result(findings: &[Finding], now: Timestamp) -> ReviewResult {
+fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, now: Timestamp) -> ReviewResult {
     let (mut score, mut categories, mut parts) = (1.0, Vec::new(), Vec::new());
+    if let Some((_, judgement)) = &worst {
+        score -= MODEL / (1.0 + f64::from(-judgement.margin).exp());
+    }
     for (category, name, weight) in CATEGORIES {
         let count = findings.iter().filter(|Finding(c, _)| c == category).count();
         if count == 0 {
@@ -97,7 +111,13 @@ fn result(findings: &[Finding], now: Timestamp) -> ReviewResult {
         categories.push((*name).to_owned());
         parts.push(format!("{} ({count})", words_for(*category)));
     }
-    let score = (score.max(0.0) * 100.0_f64).round() / 100.0;
+    let suspect = worst.filter(|(_, judgement)| judgement.margin > 0.0 || (score < PASS && judgement.margin > SUSPECT));
+    if suspect.is_some() {
+        categories.push(LEARNED.to_owned());
+        parts.push("words as they are usual in spam and fraud".to_owned());
+    }
+    // Rounded down: what is below the edge stays below it.
+    let score = (score.max(0.0) * 100.0_f64).floor() / 100.0;
     let verdict = if score >= PASS { "Passed" } else { "Not passed" };
     let reasoning = match parts.as_slice() {
         [] => "Passed: nothing was found.".to_owned(),
@@ -108,6 +128,12 @@ fn result(findings: &[Finding], now: Timestamp) -> ReviewResult {
         let fragment: String = fragment.chars().take(FRAGMENT).collect();
         if flagged.len() < FLAGGED && !flagged.contains(&fragment) {
             flagged.push(fragment);
+        }
+    }
+    for (text, span) in suspect.iter().flat_map(|(text, judgement)| judgement.reasons.iter().map(move |span| (text, span))) {
+        let fragment = &text[span.clone()];
+        if flagged.len() < FLAGGED && !flagged.iter().any(|known| known.contains(fragment)) {
+            flagged.push(fragment.to_owned());
         }
     }
     ReviewResult { score, categories, reasoning, reviewed_at: now, flagged_content: flagged }
