@@ -8,7 +8,8 @@ HERE = Path(__file__).parent
 
 COMPANIES = """Acme|Lumen Clinic|Nordbank|Casa Verde|Pizza Roma|FitPoint|CityParcel|Vela Energy|Oak School|Blue Taxi|Bookworm|Solmar
 Hotel Mirador|Optica Sol|Banco Azul|Telnova|Garage Weber|Petcare|Green Grocer|Studio Nine|Mercado Rojo|Airpol|Salon Eva|Northwater|Kino Palast
-Fresco|Zapatos Luna|Rapid Parcel|First Harbour Bank|Dr. Lee|Clinica Norte|MyShop|QuickFix|Alpina Insurance|CloudDesk|StreamBox|Parkio""".replace("\n", "|").split("|")
+Fresco|Zapatos Luna|Rapid Parcel|First Harbour Bank|Dr. Lee|Clinica Norte|MyShop|QuickFix|Alpina Insurance|CloudDesk|StreamBox|Parkio
+Amazon|DHL|Correos|BBVA|Netflix|IKEA|Zara|Vodafone|Movistar|Uber|HSBC|PayPal|Santander|Royal Mail|SEUR|Spotify|Zalando""".replace("\n", "|").split("|")
 SHOPS = ["Green Grocer", "Fresco", "Kino Palast", "Petcare", "Bookworm", "Amazon", "IKEA", "a petrol station", "Zara"]
 NAMES = ["Ana", "Tom", "Lucia", "Mark", "Sofia", "John", "Elena", "Peter", "Carlos", "Maria", "James", "Ines", "David", "Laura"]
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "12 May", "3 June", "21/10", "14 March", "tomorrow"]
@@ -82,6 +83,8 @@ def fill(template, lang, r):
         "bank": lambda: r.choice(BANKS),
         "mail": lambda: f"{r.choice(['claims', 'agent', 'info'])}{number(r, 0, 3)}@{r.choice(['mail', 'post', 'office'])}.example",
     }
+    # One of several wordings: [this|that].
+    template = re.sub(r"\[([^\[\]]*)\]", lambda m: r.choice(m[1].split("|")), template)
     text = re.sub(r"\{(\w+)\}", lambda m: slots[m[1]](), template)
     # Some senders write without accents, capitals or a name: none of these may decide.
     if r.random() < 0.12:

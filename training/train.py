@@ -16,7 +16,7 @@ from texts import HERE, texts
 ROOT = HERE.parent
 WEIGHTS = ROOT / "crates/core/src/review/weights.bin"
 BUCKETS = 1 << 16
-COPIES = 4
+COPIES = 6
 # A business message refused costs more than a private one, and a private one as much as spam that passes.
 IMPORTANCE = {"business": 3.0, "ham": 1.0, "abuse": 1.0, "spam": 1.0, "smishing": 1.5}
 BAD = {"abuse", "spam", "smishing"}

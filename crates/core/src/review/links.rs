@@ -65,22 +65,91 @@ const BRANDS: &[&str] = &[
     "usps",
     "correos",
     "royalmail",
+    "evri",
+    "seur",
+    "chronopost",
+    "laposte",
+    "disney",
+    "spotify",
+    "hmrc",
+    "irs",
+    "dgt",
+    "aeat",
+    "ezpass",
+    "fastrak",
+    "caixa",
+    "sabadell",
+    "intesa",
+    "unicredit",
+    "sparkasse",
+    "ledger",
+    "trezor",
+];
+
+/// What fraud adds to a borrowed name.
+const BAIT: &[&str] = &[
+    "secure", "security", "verify", "verification", "login", "signin", "unlock", "update", "confirm", "fee", "fees", "refund", "rebate", "rebates", "support", "help",
+    "alert", "stop", "payee", "claim", "billing", "pay", "payment", "redir", "redelivery", "rebooking", "track", "tracking", "parcel", "customs", "account", "id", "bloqueo",
+    "activa", "seguridad", "verificar", "acceso", "portes", "multas", "devolucion", "reembolso", "pago", "frais", "blocco", "toll", "bill", "safe", "info", "online",
+    "reward", "bonus", "es", "uk", "us",
+];
+
+/// Top-level domains that cost next to nothing and are named in fraud out of proportion.
+const CHEAP: &[&str] = &[
+    "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip", "loan", "win", "bid", "zip", "mov",
+    "ru", "pw", "site", "online", "bet",
 ];
 
 /// Characters that stand for letters.
 const LOOKALIKES: &[(char, char)] = &[('0', 'o'), ('1', 'l'), ('3', 'e'), ('4', 'a'), ('5', 's'), ('7', 't')];
 
-/// Second levels below which names are registered, such as `co.uk`.
-const SECOND_LEVELS: &[&str] = &["co", "com", "org", "net", "gov", "ac", "edu"];
+/// Letters of other alphabets that look like Latin ones.
+const FOREIGN: &[(char, char)] = &[
+    ('а', 'a'), ('е', 'e'), ('о', 'o'), ('р', 'p'), ('с', 'c'), ('у', 'y'), ('х', 'x'), ('і', 'i'), ('ѕ', 's'), ('ԁ', 'd'), ('һ', 'h'), ('ӏ', 'l'), ('ο', 'o'), ('α', 'a'),
+];
 
 /// Finds the links of a text.
 pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
-    for word in text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')')) {
-        let word = word.trim_end_matches(['.', ',', ';', '!', '?', ':', '\'', ']', '}']);
-        if let Some(category) = link(word).and_then(|url| judge(&url)) {
+    for word in pieces(text) {
+        let Some(url) = link(word) else { continue };
+        if let Some(category) = judge(&url) {
             findings.push(Finding(category, word.to_owned()));
+        } else if speaks_for_another(text, &url) {
+            findings.push(Finding(Category::Lure, word.to_owned()));
         }
     }
+}
+
+/// Whether a text holds a link.
+pub(super) fn any(text: &str) -> bool {
+    pieces(text).any(|word| link(word).is_some())
+}
+
+/// Whether a text names the domain that it links to, as a business does: "Acme: ... https://pay.acme.example".
+pub(super) fn names_its_domain(text: &str) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let prose = pieces(text).filter(|word| link(word).is_none()).collect::<Vec<_>>().join(" ");
+    let prose = letters(&prose);
+    let domains = pieces(text).filter_map(link).filter(|url| url.host_str().is_some_and(|host| !borrows(host) && !is_cheap(host)));
+    domains.filter_map(|url| own_label(&url)).any(|label| label.len() >= 4 && prose.contains(&letters(&label)))
+}
+
+/// Whether a text begins with a well-known name and links elsewhere: "DHL: ... https://fees.example".
+fn speaks_for_another(text: &str, url: &Url) -> bool {
+    let Some((opening, _)) = text.split_once(':') else { return false };
+    let name: String = opening.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let label = own_label(url).unwrap_or_default();
+    BRANDS.contains(&name.as_str()) && !label.contains(&name) && !label.starts_with("amzn")
+}
+
+/// The words of a text without the marks around them.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')'))
+        .map(|word| word.trim_end_matches(['.', ',', ';', '!', '?', ':', '\'', ']', '}']))
+}
+
+fn is_cheap(host: &str) -> bool {
+    host.rsplit('.').next().is_some_and(|tld| CHEAP.contains(&tld))
 }
 
 /// Finds links of HTML whose words name another place than they lead to.
@@ -152,21 +221,32 @@ fn judge(url: &Url) -> Option<Category> {
     if !url.username().is_empty() {
         return Some(Category::Phishing);
     }
-    // A name of Latin and other letters together is easily taken for another one.
-    if host.split('.').any(|label| label.strip_prefix("xn--").is_some_and(|rest| rest.matches('-').count() > 0)) {
-        return Some(Category::ShortLink);
+    if host.split('.').filter(|label| label.starts_with("xn--")).any(mixes_scripts) {
+        return Some(Category::Phishing);
     }
     let bare = host.strip_prefix("www.").unwrap_or(&host);
     if SHORTENERS.contains(&bare) {
         return Some(Category::ShortLink);
     }
-    borrows(&host).then_some(Category::Phishing)
+    if borrows(&host) {
+        return Some(Category::Phishing);
+    }
+    is_cheap(&host).then_some(Category::CheapLink)
+}
+
+/// Whether a name in Punycode puts letters of other alphabets beside Latin ones, or looks like a well-known name.
+fn mixes_scripts(label: &str) -> bool {
+    let (decoded, _) = idna::domain_to_unicode(label);
+    let other = decoded.chars().any(|c| c.is_alphabetic() && c as u32 >= 0x370);
+    let latin = decoded.chars().any(|c| c.is_ascii_alphabetic());
+    let swapped: String = decoded.chars().map(|c| FOREIGN.iter().find(|(from, _)| *from == c).map_or(c, |(_, to)| *to)).collect();
+    other && (latin || BRANDS.contains(&swapped.as_str()))
 }
 
 /// Whether a host bears a well-known name, plain or disguised, below a domain that is not that name's own.
 fn borrows(host: &str) -> bool {
     let labels: Vec<&str> = host.split('.').collect();
-    let own = name_label(&labels);
+    let own = name_label(host, labels.len());
     let name = labels.get(own).copied().unwrap_or_default();
     let outside = labels.iter().enumerate().filter(|(n, _)| *n < own).flat_map(|(_, label)| label.split('-'));
     let within: Vec<&str> = name.split('-').collect();
@@ -174,7 +254,8 @@ fn borrows(host: &str) -> bool {
     // `paypal.com` is the name's own; `paypal-secure.com` and `paypal.com.x.net` are not.
     let joined = within.len() > 1 && within.iter().any(|word| long_brand(word) || disguised(word));
     let below = outside.filter(|word| !word.is_empty()).any(|word| !BRANDS.contains(&name) && (long_brand(word) || disguised(word)));
-    joined || disguised(name) || below
+    let baited = within.iter().any(|word| BRANDS.contains(word)) && within.iter().any(|word| BAIT.contains(word));
+    joined || baited || disguised(name) || below
 }
 
 /// Short names are words of their own and prove nothing.
@@ -187,17 +268,19 @@ fn plain(word: &str) -> String {
     word.to_lowercase().chars().map(swap).collect::<String>().replace("rn", "m").replace("vv", "w")
 }
 
-/// Which label is the one that somebody registered.
-fn name_label(labels: &[&str]) -> usize {
-    let last = labels.len().saturating_sub(1);
-    let second = last >= 2 && labels[last].len() == 2 && SECOND_LEVELS.contains(&labels[last - 1]);
-    last.saturating_sub(if second { 2 } else { 1 })
+/// Which label is the one that somebody registered: the first one of the registrable domain.
+fn name_label(host: &str, labels: usize) -> usize {
+    labels.saturating_sub(psl::domain_str(host).unwrap_or(host).split('.').count())
 }
 
-/// The registered domain of a link.
+/// The label that somebody registered: `acme` of `pay.acme.co.uk`.
+fn own_label(url: &Url) -> Option<String> {
+    Some(registered(url)?.split('.').next()?.to_owned())
+}
+
+/// The registrable domain of a link, by the public suffix list.
 fn registered(url: &Url) -> Option<String> {
     let Host::Domain(host) = url.host()? else { return None };
     let host = host.to_lowercase();
-    let labels: Vec<&str> = host.split('.').collect();
-    Some(labels[name_label(&labels)..].join("."))
+    Some(psl::domain_str(&host).unwrap_or(&host).to_owned())
 }

@@ -5,6 +5,7 @@
 
 pub mod features;
 mod links;
+mod lures;
 mod model;
 mod words;
 
@@ -17,7 +18,12 @@ const CATEGORIES: &[(Category, &str, f64)] = &[
     (Category::Credentials, "credential_request", 0.6),
     (Category::Forbidden, "forbidden_goods", 0.6),
     (Category::Hate, "hate_or_threat", 0.7),
+    (Category::Lure, "social_engineering", 0.35),
+    (Category::Adult, "adult_content", 0.35),
+    (Category::Gambling, "gambling", 0.35),
+    (Category::Premium, "premium_number", 0.3),
     (Category::ShortLink, "shortened_link", 0.3),
+    (Category::CheapLink, "suspicious_link", 0.2),
     (Category::Spam, "spam", 0.15),
     (Category::Anonymous, "missing_identification", 0.1),
 ];
@@ -26,6 +32,8 @@ const CATEGORIES: &[(Category, &str, f64)] = &[
 const LEARNED: &str = "likely_abuse";
 /// How much of the score the model alone can take. A text on its edge keeps exactly [`PASS`].
 const MODEL: f64 = 0.8;
+/// How much a text that names the domain that it links to may be more suspect than others.
+const NAMED: f32 = 1.0;
 /// The margin from which on the words of a text count among the reasons of a refusal.
 const SUSPECT: f32 = -2.0;
 
@@ -50,6 +58,18 @@ enum Category {
     Hate,
     /// A link that hides where it leads.
     ShortLink,
+    /// A link below a top-level domain that fraud prefers.
+    CheapLink,
+    /// A story that fraud tells.
+    Lure,
+    /// A further part of a story: shown, not counted.
+    Part,
+    /// Sexual offers.
+    Adult,
+    /// Games of chance.
+    Gambling,
+    /// Numbers that cost more than a call or a message.
+    Premium,
     /// Looks like spam.
     Spam,
     /// Offers something and does not say who speaks.
@@ -62,39 +82,49 @@ struct Finding(Category, String);
 
 /// What is to be reviewed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// Every text that recipients see.
-    pub(crate) texts: Vec<String>,
+    pub texts: Vec<String>,
     /// HTML that recipients see.
-    pub(crate) html: Option<String>,
+    pub html: Option<String>,
     /// Links beside the texts.
-    pub(crate) links: Vec<String>,
+    pub links: Vec<String>,
     /// The name that the recipients know the sender by; `""` if none.
-    pub(crate) sender: String,
+    pub sender: String,
 }
 
 /// Whether what was found lets a broadcast through.
-pub(crate) fn passes(result: &ReviewResult) -> bool {
+pub fn passes(result: &ReviewResult) -> bool {
     result.score >= PASS
 }
 
 /// Reviews texts.
-pub(crate) fn review(subject: &Subject, now: Timestamp) -> ReviewResult {
+pub fn review(subject: &Subject, now: Timestamp) -> ReviewResult {
     let mut texts = subject.texts.clone();
     texts.extend(subject.html.as_deref().map(links::visible_text));
     let mut findings = Vec::new();
     for text in &texts {
         links::in_text(text, &mut findings);
         words::in_text(text, &mut findings);
+        lures::in_text(text, &mut findings);
     }
     subject.links.iter().for_each(|link| links::in_text(link, &mut findings));
     if let Some(html) = &subject.html {
         links::in_html(html, &mut findings);
     }
     words::identification(&texts, &subject.sender, &mut findings);
-    let judged = texts.iter().filter_map(|text| Some((text.as_str(), model::judge(text)?)));
+    let judged = texts.iter().filter_map(|text| Some((text.as_str(), judge(text)?)));
     let worst = judged.max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
     result(&findings, worst, now)
+}
+
+/// What the model holds of a text. Who names the domain that it links to is given the benefit of the doubt.
+fn judge(text: &str) -> Option<model::Judgement> {
+    let mut judgement = model::judge(text)?;
+    if links::names_its_domain(text) {
+        judgement.margin -= NAMED;
+    }
+    Some(judgement)
 }
 
 fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, now: Timestamp) -> ReviewResult {
@@ -146,6 +176,11 @@ const fn words_for(category: Category) -> &'static str {
         Category::Forbidden => "goods or services that may not be offered",
         Category::Hate => "hateful or threatening words",
         Category::ShortLink => "links that hide where they lead",
+        Category::CheapLink => "links below domains that fraud prefers",
+        Category::Lure | Category::Part => "a story that fraud tells",
+        Category::Adult => "sexual offers",
+        Category::Gambling => "games of chance",
+        Category::Premium => "numbers or messages at a premium rate",
         Category::Spam => "signs of spam",
         Category::Anonymous => "an offer that does not say who makes it",
     }
