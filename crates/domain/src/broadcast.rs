@@ -327,6 +327,40 @@ pub struct ReviewResult {
     pub reviewed_at: Timestamp,
     /// The fragments that it is about, as they stand in the text.
     pub flagged_content: Vec<String>,
+    /// Version of the rules and the model. The same version gives the same text the same result.
+    #[serde(default)]
+    pub version: u32,
+}
+
+/// What a person decided about an escalated broadcast.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewDecision {
+    /// Whether it may go out.
+    pub approved: bool,
+    /// Why, as it is shown to the caller who made the broadcast.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When.
+    pub decided_at: Timestamp,
+}
+
+/// What the operator asks of the content of a project's broadcasts, beside what every review looks for.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ReviewPolicy {
+    /// The score from which on a broadcast passes, 0 to 1.
+    pub threshold: f64,
+    /// Words and phrases that no broadcast may contain, in any case and with or without accents.
+    pub blocked_words: Vec<String>,
+    /// Domains that are the project's own: links to them and below them are not judged.
+    pub allowed_domains: Vec<String>,
+}
+
+impl Default for ReviewPolicy {
+    fn default() -> Self {
+        Self { threshold: 0.6, blocked_words: Vec::new(), allowed_domains: Vec::new() }
+    }
 }
 
 /// Everything about a broadcast that no query looks at, stored as JSON.
@@ -366,6 +400,9 @@ pub struct Body {
     /// What the newest one found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewResult>,
+    /// What a person decided after it was escalated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<ReviewDecision>,
     /// Fingerprint of the content that the newest review saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed_content: Option<String>,

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use nuncio_core::numbers::ImportedNumber;
 use nuncio_core::senders::{CreateSender, SenderView, UpdateSender};
 use nuncio_core::{Core, PutConnection};
+use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::{Connection, Project, Sender, World};
 use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::{Channel, Environment, Error, Permissions, Redacted, Result, SenderId};
@@ -103,6 +104,15 @@ pub enum Command {
     ReviewsList,
     /// Decide about one of them.
     ReviewsDecide { id: String, approve: bool, reason: Option<String> },
+    /// Show what is asked of the content of broadcasts, after changing what is given.
+    ReviewsPolicy {
+        env: Option<Environment>,
+        threshold: Option<f64>,
+        blocked_words: Option<Vec<String>>,
+        allowed_domains: Option<Vec<String>>,
+    },
+    /// Show every text that a person decided about.
+    ReviewsExport { env: Option<Environment> },
     /// Look for what is wrong.
     Doctor,
 }
@@ -239,6 +249,15 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::DbSize => db_size(core).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
+        Command::ReviewsPolicy { env, threshold, blocked_words, allowed_domains } => {
+            let change = |policy: ReviewPolicy| ReviewPolicy {
+                threshold: threshold.unwrap_or(policy.threshold),
+                blocked_words: blocked_words.clone().unwrap_or(policy.blocked_words),
+                allowed_domains: allowed_domains.clone().unwrap_or(policy.allowed_domains),
+            };
+            listed!(env, each => crate::reviews::policy(core, project.tenant(each), change).await?)
+        }
+        Command::ReviewsExport { env } => crate::reviews::export(core, &project, env).await,
         Command::Doctor => crate::doctor::examine(core).await,
     }
 }

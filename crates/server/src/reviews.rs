@@ -2,8 +2,9 @@
 
 use nuncio_core::Core;
 use nuncio_core::broadcasts::BroadcastView;
+use nuncio_domain::broadcast::ReviewPolicy;
 use nuncio_domain::config::Project;
-use nuncio_domain::{Environment, Error, ErrorCode, Result};
+use nuncio_domain::{Environment, Error, ErrorCode, Result, TenantId};
 use serde_json::json;
 
 use crate::admin::{Answer, lines};
@@ -48,4 +49,34 @@ pub(crate) async fn decide(core: &Core, project: &Project, id: &str, approve: bo
         }
     }
     Err(Error::not_found("broadcast"))
+}
+
+/// Shows the policy of an environment, after changing it.
+pub(crate) async fn policy(core: &Core, tenant: TenantId, change: impl Fn(ReviewPolicy) -> ReviewPolicy) -> Result<Answer> {
+    let broadcasts = core.broadcasts();
+    let before = broadcasts.review_policy(tenant).await?;
+    let mut policy = change(before.clone());
+    if policy != before {
+        policy = broadcasts.set_review_policy(tenant, policy).await?;
+    }
+    let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { items.join(", ") };
+    let text = format!(
+        "threshold {}; blocked words: {}; allowed domains: {}",
+        policy.threshold,
+        list(&policy.blocked_words),
+        list(&policy.allowed_domains)
+    );
+    Ok(Answer::new(json!([policy]), text))
+}
+
+/// Shows the texts that persons decided about, one JSON object a line.
+pub(crate) async fn export(core: &Core, project: &Project, env: Option<Environment>) -> Result<Answer> {
+    let mut examples = Vec::new();
+    for environment in env.map_or(WORLDS.to_vec(), |env| vec![env]) {
+        for example in core.broadcasts().review_examples(project.tenant(environment)).await? {
+            examples.push(json!(example));
+        }
+    }
+    let text: Vec<String> = examples.iter().map(ToString::to_string).collect();
+    Ok(Answer::new(examples.into(), text.join("\n")))
 }

@@ -30,6 +30,7 @@ mod quotas;
 mod reassembly;
 mod receipts;
 mod retention;
+mod reviews;
 mod routing;
 mod suppressions;
 mod templates;
@@ -59,6 +60,7 @@ pub use quotas::{QuotaRepo, Storage};
 pub use reassembly::{Parts, Piece, Reassembly, ReassemblyRepo};
 pub use receipts::{RawReceipt, ReceiptRecord, ReceiptRepo, StrayReceipt, next_look};
 pub use retention::{ReferencePlace, RetentionRepo, TableSize};
+pub use reviews::ReviewRepo;
 pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
 pub use templates::TemplateRepo;
@@ -117,6 +119,7 @@ pub trait Tx:
     + PriceRepo
     + ProfileRepo
     + QuotaRepo
+    + ReviewRepo
     + ReassemblyRepo
     + ReceiptRepo
     + RetentionRepo

@@ -1,6 +1,6 @@
 //! What can be done with a broadcast: send, schedule, pause, resume, cancel, escalate, retry the review; and what an operator decides.
 
-use nuncio_domain::broadcast::{Broadcast, Operation, Status, apply};
+use nuncio_domain::broadcast::{Broadcast, Operation, ReviewDecision, Status, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Status as TemplateStatus;
 use nuncio_domain::{Channel, Error, ErrorCode, Permission, RequestedChannel, Result, TenantId, Timestamp, limits};
@@ -157,6 +157,8 @@ impl Broadcasts<'_> {
         let estimate = if approve { Some(self.estimate(&broadcast).await?) } else { None };
         let changed = self
             .change_as(tenant, broadcast.id, operation, estimate.as_ref(), |broadcast, now| {
+                let reason_given = reason.map(str::to_owned);
+                broadcast.body.decision = Some(ReviewDecision { approved: approve, reason: reason_given, decided_at: now });
                 if let Some(review) = &mut broadcast.body.review {
                     let verdict = if approve { "Approved by a person" } else { "Refused by a person" };
                     review.reasoning = reason.map_or_else(|| format!("{verdict}."), |reason| format!("{verdict}: {reason}"));

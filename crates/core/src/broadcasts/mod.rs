@@ -17,6 +17,7 @@ pub use command::{
     UpdateBroadcast,
 };
 pub use contacts::AddedContacts;
+pub use reviewing::ReviewExample;
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};
 
 crate::base::use_cases! {

@@ -1,7 +1,9 @@
-//! The automated review of a broadcast.
+//! The automated review of a broadcast, what the operator asks of it, and what persons decided afterwards.
 
-use nuncio_domain::Result;
-use nuncio_domain::broadcast::{Broadcast, Operation};
+use nuncio_domain::broadcast::{Broadcast, Operation, ReviewDecision, ReviewPolicy, ReviewResult};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{BroadcastId, Error, Result, TenantId};
+use serde::Serialize;
 
 use super::Broadcasts;
 use super::act::is_ahead;
@@ -11,14 +13,40 @@ use crate::review::{self, Subject};
 
 /// Of how many recipients the values of variables are looked at.
 const SAMPLE: u32 = 100;
+/// The most blocked words, or allowed domains, of a policy, and the most characters of one.
+const LISTED: usize = 1_000;
+const LISTED_LENGTH: usize = 100;
+/// Broadcasts that are read at once for an export.
+const PAGE: u32 = 100;
+
+/// A text that a person decided about: an example to learn from.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewExample {
+    /// The broadcast.
+    pub broadcast_id: BroadcastId,
+    /// What the person decided.
+    #[serde(flatten)]
+    pub decision: ReviewDecision,
+    /// Text or caption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Subject of emails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email_subject: Option<String>,
+    /// What the automated review had found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review_result: Option<ReviewResult>,
+}
 
 impl Broadcasts<'_> {
     /// Reviews a broadcast, and sends it on its way or back.
     pub(super) async fn review(&self, broadcast: &Broadcast) -> Result<()> {
         let now = self.ids().clock.now();
         let subject = self.subject_of(broadcast).await?;
-        let result = review::review(&subject, now);
-        let passes = review::passes(&result);
+        let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
+        let result = review::review(&subject, &policy, now);
+        let passes = result.score >= policy.threshold;
         let reviewed = fingerprint(broadcast);
         let operation = |broadcast: &Broadcast| match passes {
             true => Operation::Pass { ahead: is_ahead(broadcast, now) },
@@ -31,6 +59,48 @@ impl Broadcasts<'_> {
         })
         .await?;
         Ok(())
+    }
+
+    /// What the operator asks of the content of a world's broadcasts.
+    pub async fn review_policy(&self, tenant: TenantId) -> Result<ReviewPolicy> {
+        Ok(self.inner.store.read().await?.review_policy(tenant).await?)
+    }
+
+    /// Sets what the operator asks. It counts from the next review on.
+    pub async fn set_review_policy(&self, tenant: TenantId, mut policy: ReviewPolicy) -> Result<ReviewPolicy> {
+        if !(0.0..=1.0).contains(&policy.threshold) {
+            return Err(Error::field("threshold", format!("is {}; must be 0 to 1", policy.threshold)));
+        }
+        for (field, list) in [("blockedWords", &policy.blocked_words), ("allowedDomains", &policy.allowed_domains)] {
+            if list.len() > LISTED {
+                return Err(Error::field(field, format!("has {} items; must have at most {LISTED}", list.len())));
+            }
+            if let Some(word) = list.iter().find(|word| word.trim().is_empty() || word.len() > LISTED_LENGTH) {
+                return Err(Error::field(field, format!("{word:?} must have 1 to {LISTED_LENGTH} characters")));
+            }
+        }
+        let is_domain = |text: &str| text.contains('.') && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+        if let Some(domain) = policy.allowed_domains.iter().find(|domain| !is_domain(domain)) {
+            return Err(Error::field("allowedDomains", format!("{domain:?} is not a domain such as acme.example")));
+        }
+        policy.allowed_domains.iter_mut().for_each(|domain| domain.make_ascii_lowercase());
+        let mut tx = self.inner.store.begin().await?;
+        tx.put_review_policy(tenant, &policy).await?;
+        tx.commit().await?;
+        Ok(policy)
+    }
+
+    /// Every broadcast of a world that a person decided about, newest first.
+    pub async fn review_examples(&self, tenant: TenantId) -> Result<Vec<ReviewExample>> {
+        let (mut examples, mut before) = (Vec::new(), None);
+        loop {
+            let page = self.inner.store.read().await?.list_broadcasts(tenant, &[], PageRequest::older(PAGE, before)).await?;
+            examples.extend(page.items.into_iter().filter_map(example));
+            if page.next.is_none() {
+                return Ok(examples);
+            }
+            before = page.next;
+        }
     }
 
     async fn subject_of(&self, broadcast: &Broadcast) -> Result<Subject> {
@@ -61,4 +131,15 @@ impl Broadcasts<'_> {
         let sender = world.sender(broadcast.sender).map(|s| s.name.clone()).unwrap_or_default();
         Ok(Subject { texts, html: broadcast.html.clone(), links, sender })
     }
+}
+
+fn example(broadcast: Broadcast) -> Option<ReviewExample> {
+    let body = broadcast.body;
+    Some(ReviewExample {
+        broadcast_id: broadcast.id,
+        decision: body.decision?,
+        text: body.text,
+        email_subject: body.email_subject,
+        review_result: body.review,
+    })
 }

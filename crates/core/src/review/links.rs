@@ -108,15 +108,60 @@ const FOREIGN: &[(char, char)] = &[
     ('а', 'a'), ('е', 'e'), ('о', 'o'), ('р', 'p'), ('с', 'c'), ('у', 'y'), ('х', 'x'), ('і', 'i'), ('ѕ', 's'), ('ԁ', 'd'), ('һ', 'h'), ('ӏ', 'l'), ('ο', 'o'), ('α', 'a'),
 ];
 
-/// Finds the links of a text.
-pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
-    for word in pieces(text) {
-        let Some(url) = link(word) else { continue };
-        if let Some(category) = judge(&url) {
-            findings.push(Finding(category, word.to_owned()));
-        } else if speaks_for_another(text, &url) {
-            findings.push(Finding(Category::Lure, word.to_owned()));
+/// Judges links. Those to the domains of a project, and below them, are its own affair.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Links<'a> {
+    pub(super) allowed: &'a [String],
+}
+
+impl Links<'_> {
+    /// Finds the links of a text.
+    pub(super) fn in_text(self, text: &str, findings: &mut Vec<Finding>) {
+        for word in pieces(text) {
+            let Some(url) = link(word).filter(|url| !self.allows(url)) else { continue };
+            if let Some(category) = judge(&url) {
+                findings.push(Finding(category, word.to_owned()));
+            } else if speaks_for_another(text, &url) {
+                findings.push(Finding(Category::Lure, word.to_owned()));
+            }
         }
+    }
+
+    /// Finds links of HTML whose words name another place than they lead to.
+    pub(super) fn in_html(self, html: &str, findings: &mut Vec<Finding>) {
+        for part in html.split("<a ").skip(1) {
+            let Some((attributes, rest)) = part.split_once('>') else { continue };
+            let Some(href) = attribute(attributes, "href") else { continue };
+            let Some(target) = link(href).filter(|url| !self.allows(url)) else { continue };
+            if let Some(category) = judge(&target) {
+                findings.push(Finding(category, href.to_owned()));
+            }
+            let words = visible_text(rest.split("</a").next().unwrap_or_default());
+            let shown = link(words.trim()).as_ref().and_then(registered);
+            if shown.is_some_and(|shown| registered(&target).is_some_and(|target| target != shown)) {
+                findings.push(Finding(Category::Phishing, href.to_owned()));
+            }
+        }
+    }
+
+    /// Whether a text says who speaks: it links to a domain of the project, or names the domain that it links to, as a business does
+    /// ("Acme: ... https://pay.acme.example").
+    pub(super) fn identify(self, text: &str) -> bool {
+        let (mut prose, mut domains) = (String::new(), Vec::new());
+        for word in pieces(text) {
+            match link(word) {
+                Some(url) if self.allows(&url) => return true,
+                Some(url) => domains.push(url),
+                None => prose.push_str(&letters(word)),
+            }
+        }
+        domains.retain(|url| url.host_str().is_some_and(|host| !borrows(host) && !is_cheap(host)));
+        domains.iter().filter_map(own_label).any(|label| label.len() >= 4 && prose.contains(&letters(&label)))
+    }
+
+    fn allows(self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        self.allowed.iter().any(|domain| host.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
     }
 }
 
@@ -125,19 +170,15 @@ pub(super) fn any(text: &str) -> bool {
     pieces(text).any(|word| link(word).is_some())
 }
 
-/// Whether a text names the domain that it links to, as a business does: "Acme: ... https://pay.acme.example".
-pub(super) fn names_its_domain(text: &str) -> bool {
-    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
-    let prose = pieces(text).filter(|word| link(word).is_none()).collect::<Vec<_>>().join(" ");
-    let prose = letters(&prose);
-    let domains = pieces(text).filter_map(link).filter(|url| url.host_str().is_some_and(|host| !borrows(host) && !is_cheap(host)));
-    domains.filter_map(|url| own_label(&url)).any(|label| label.len() >= 4 && prose.contains(&letters(&label)))
+/// The letters and digits of a text, small.
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 /// Whether a text begins with a well-known name and links elsewhere: "DHL: ... https://fees.example".
 fn speaks_for_another(text: &str, url: &Url) -> bool {
     let Some((opening, _)) = text.split_once(':') else { return false };
-    let name: String = opening.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    let name = letters(opening);
     let label = own_label(url).unwrap_or_default();
     BRANDS.contains(&name.as_str()) && !label.contains(&name) && !label.starts_with("amzn")
 }
@@ -150,25 +191,6 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 
 fn is_cheap(host: &str) -> bool {
     host.rsplit('.').next().is_some_and(|tld| CHEAP.contains(&tld))
-}
-
-/// Finds links of HTML whose words name another place than they lead to.
-pub(super) fn in_html(html: &str, findings: &mut Vec<Finding>) {
-    for part in html.split("<a ").skip(1) {
-        let Some((attributes, rest)) = part.split_once('>') else { continue };
-        let Some(href) = attribute(attributes, "href") else { continue };
-        let words = visible_text(rest.split("</a").next().unwrap_or_default());
-        let target = link(href);
-        if let Some(category) = target.as_ref().and_then(judge) {
-            findings.push(Finding(category, href.to_owned()));
-        }
-        let (Some(target), Some(shown)) = (target.as_ref().and_then(registered), link(words.trim()).as_ref().and_then(registered)) else {
-            continue;
-        };
-        if target != shown {
-            findings.push(Finding(Category::Phishing, href.to_owned()));
-        }
-    }
 }
 
 fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {

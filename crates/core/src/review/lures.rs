@@ -144,9 +144,13 @@ const fn of(category: Category, groups: &'static [&'static [&'static str]]) -> L
     Lure { groups, link: false, category }
 }
 
-/// Finds stories and numbers that cost.
-pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
+/// Finds stories, numbers that cost, and the words that a project's operator has blocked.
+pub(super) fn in_text(text: &str, blocked: &[String], findings: &mut Vec<Finding>) {
     let plain = Plain::of(text);
+    for word in blocked {
+        let word = Plain::of(word).text;
+        findings.extend(plain.first(text, &[word.trim()]).map(|part| Finding(Category::Blocked, part.to_owned())));
+    }
     for lure in LURES {
         let parts: Option<Vec<&str>> = lure.groups.iter().map(|group| plain.first(text, group)).collect();
         let Some(parts) = parts else { continue };

@@ -10,9 +10,15 @@ mod model;
 mod words;
 
 use nuncio_domain::Timestamp;
-use nuncio_domain::broadcast::ReviewResult;
+use nuncio_domain::broadcast::{ReviewPolicy, ReviewResult};
 
-/// What is offended against, and how much one finding weighs. A score below [`PASS`] fails.
+use links::Links;
+pub use model::Model;
+
+/// Grows with every change of rules or weights.
+const VERSION: u32 = 2;
+
+/// What is offended against, and how much one finding weighs.
 const CATEGORIES: &[(Category, &str, f64)] = &[
     (Category::Phishing, "phishing", 0.6),
     (Category::Credentials, "credential_request", 0.6),
@@ -26,19 +32,19 @@ const CATEGORIES: &[(Category, &str, f64)] = &[
     (Category::CheapLink, "suspicious_link", 0.2),
     (Category::Spam, "spam", 0.15),
     (Category::Anonymous, "missing_identification", 0.1),
+    (Category::Blocked, "blocked_word", 1.0),
+    (Category::NoWayOut, "missing_opt_out", 0.02),
 ];
 
 /// The category of what only the model found.
 const LEARNED: &str = "likely_abuse";
-/// How much of the score the model alone can take. A text on its edge keeps exactly [`PASS`].
+/// How much of the score the model alone can take. A text on its edge keeps 0.6.
 const MODEL: f64 = 0.8;
 /// How much a text that names the domain that it links to may be more suspect than others.
 const NAMED: f32 = 1.0;
 /// The margin from which on the words of a text count among the reasons of a refusal.
 const SUSPECT: f32 = -2.0;
 
-/// The score from which on a broadcast passes.
-const PASS: f64 = 0.6;
 /// However often a text offends in one way, it counts no more than so many times.
 const COUNTED: usize = 3;
 /// The most fragments that are shown, and the most characters of one.
@@ -74,6 +80,10 @@ enum Category {
     Spam,
     /// Offers something and does not say who speaks.
     Anonymous,
+    /// A word of the project's own list.
+    Blocked,
+    /// Offers something and does not say how to get no more of it.
+    NoWayOut,
 }
 
 /// One finding: what, and the words that it is about.
@@ -93,41 +103,42 @@ pub struct Subject {
     pub sender: String,
 }
 
-/// Whether what was found lets a broadcast through.
-pub fn passes(result: &ReviewResult) -> bool {
-    result.score >= PASS
+/// Reviews texts.
+pub fn review(subject: &Subject, policy: &ReviewPolicy, now: Timestamp) -> ReviewResult {
+    review_with(&Model::default(), subject, policy, now)
 }
 
-/// Reviews texts.
-pub fn review(subject: &Subject, now: Timestamp) -> ReviewResult {
+/// Reviews texts with a model of one's own.
+pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, now: Timestamp) -> ReviewResult {
     let mut texts = subject.texts.clone();
     texts.extend(subject.html.as_deref().map(links::visible_text));
     let mut findings = Vec::new();
+    let links = Links { allowed: &policy.allowed_domains };
     for text in &texts {
-        links::in_text(text, &mut findings);
+        links.in_text(text, &mut findings);
         words::in_text(text, &mut findings);
-        lures::in_text(text, &mut findings);
+        lures::in_text(text, &policy.blocked_words, &mut findings);
     }
-    subject.links.iter().for_each(|link| links::in_text(link, &mut findings));
+    subject.links.iter().for_each(|link| links.in_text(link, &mut findings));
     if let Some(html) = &subject.html {
-        links::in_html(html, &mut findings);
+        links.in_html(html, &mut findings);
     }
-    words::identification(&texts, &subject.sender, &mut findings);
-    let judged = texts.iter().filter_map(|text| Some((text.as_str(), judge(text)?)));
+    words::offers(&texts, &subject.sender, &mut findings);
+    let judged = texts.iter().filter_map(|text| Some((text.as_str(), judge(model, links, text)?)));
     let worst = judged.max_by(|(_, a), (_, b)| a.margin.total_cmp(&b.margin));
-    result(&findings, worst, now)
+    result(&findings, worst, policy.threshold, now)
 }
 
-/// What the model holds of a text. Who names the domain that it links to is given the benefit of the doubt.
-fn judge(text: &str) -> Option<model::Judgement> {
-    let mut judgement = model::judge(text)?;
-    if links::names_its_domain(text) {
+/// What the model holds of a text. Who says who speaks is given the benefit of the doubt.
+fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<model::Judgement> {
+    let mut judgement = model.judge(text)?;
+    if links.identify(text) {
         judgement.margin -= NAMED;
     }
     Some(judgement)
 }
 
-fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, now: Timestamp) -> ReviewResult {
+fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, threshold: f64, now: Timestamp) -> ReviewResult {
     let (mut score, mut categories, mut parts) = (1.0, Vec::new(), Vec::new());
     if let Some((_, judgement)) = &worst {
         score -= MODEL / (1.0 + f64::from(-judgement.margin).exp());
@@ -141,17 +152,17 @@ fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, now: Ti
         categories.push((*name).to_owned());
         parts.push(format!("{} ({count})", words_for(*category)));
     }
-    let suspect = worst.filter(|(_, judgement)| judgement.margin > 0.0 || (score < PASS && judgement.margin > SUSPECT));
+    let suspect = worst.filter(|(_, judgement)| judgement.margin > 0.0 || (score < threshold && judgement.margin > SUSPECT));
     if suspect.is_some() {
         categories.push(LEARNED.to_owned());
         parts.push("words as they are usual in spam and fraud".to_owned());
     }
     // Rounded down: what is below the edge stays below it.
     let score = (score.max(0.0) * 100.0_f64).floor() / 100.0;
-    let verdict = if score >= PASS { "Passed" } else { "Not passed" };
+    let verdict = if score >= threshold { "Passed" } else { "Not passed" };
     let reasoning = match parts.as_slice() {
         [] => "Passed: nothing was found.".to_owned(),
-        parts => format!("{verdict} with a score of {score} (needed: {PASS}). Found: {}.", parts.join("; ")),
+        parts => format!("{verdict} with a score of {score} (needed: {threshold}). Found: {}.", parts.join("; ")),
     };
     let mut flagged: Vec<String> = Vec::new();
     for Finding(_, fragment) in findings.iter().filter(|Finding(_, fragment)| !fragment.is_empty()) {
@@ -166,7 +177,7 @@ fn result(findings: &[Finding], worst: Option<(&str, model::Judgement)>, now: Ti
             flagged.push(fragment.to_owned());
         }
     }
-    ReviewResult { score, categories, reasoning, reviewed_at: now, flagged_content: flagged }
+    ReviewResult { score, categories, reasoning, reviewed_at: now, flagged_content: flagged, version: VERSION }
 }
 
 const fn words_for(category: Category) -> &'static str {
@@ -183,6 +194,8 @@ const fn words_for(category: Category) -> &'static str {
         Category::Premium => "numbers or messages at a premium rate",
         Category::Spam => "signs of spam",
         Category::Anonymous => "an offer that does not say who makes it",
+        Category::Blocked => "words that the operator has blocked",
+        Category::NoWayOut => "an offer that does not say how to opt out",
     }
 }
 
@@ -191,8 +204,15 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> ReviewResult {
-        let subject = Subject { texts: vec![text.to_owned()], sender: "Acme".to_owned(), ..Subject::default() };
-        review(&subject, Timestamp::from_millis(0))
+        of_subject(&Subject { texts: vec![text.to_owned()], sender: "Acme".to_owned(), ..Subject::default() })
+    }
+
+    fn of_subject(subject: &Subject) -> ReviewResult {
+        review(subject, &ReviewPolicy::default(), Timestamp::from_millis(0))
+    }
+
+    fn passes(result: &ReviewResult) -> bool {
+        result.score >= ReviewPolicy::default().threshold
     }
 
     #[test]
@@ -246,10 +266,10 @@ mod tests {
     fn a_link_in_html_must_lead_where_it_says() {
         let html = r#"<p>Your bank</p><a href="https://evil.example/x">https://mybank.example/login</a>"#;
         let subject = Subject { html: Some(html.to_owned()), sender: "Acme".to_owned(), ..Subject::default() };
-        let result = review(&subject, Timestamp::from_millis(0));
+        let result = of_subject(&subject);
         assert!(!passes(&result), "{result:?}");
         let good = r#"<a href="https://acme.example/x">Our <b>page</b></a>"#;
         let subject = Subject { html: Some(good.to_owned()), sender: "Acme".to_owned(), ..Subject::default() };
-        assert!(passes(&review(&subject, Timestamp::from_millis(0))));
+        assert!(passes(&of_subject(&subject)));
     }
 }

@@ -139,6 +139,12 @@ const SPAM: &[&str] = &[
 /// What an offer says.
 const OFFER: &[&str] = &["sale", "% off", "discount", "offer", "deal", "buy", "free", "win", "oferta", "descuento", "gratis", "compra"];
 
+/// How a text says that its reader can get no more of them.
+const OPT_OUT: &[&str] = &[
+    "stop", "unsubscribe", "opt out", "opt-out", "baja", "cancelar", "no recibir", "sair", "cancelar inscrição", "désabonner", "désinscrire",
+    "arrêt", "abmelden", "abbestellen", "stopp", "disiscriviti", "annulla",
+];
+
 /// A text in lower case with blanks around its words.
 fn padded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -218,14 +224,20 @@ impl Finding {
     }
 }
 
-/// An offer must say who makes it. A sender with a name is known to its recipients only if the text says the name, a link or a number.
-pub(super) fn identification(texts: &[String], sender: &str, findings: &mut Vec<Finding>) {
+/// An offer must say who makes it, and how to get no more of them. A sender with a name is known to its recipients only if the text says
+/// the name, a link or a number.
+pub(super) fn offers(texts: &[String], sender: &str, findings: &mut Vec<Finding>) {
     let all = texts.join(" ");
     let padded = padded(&all);
-    let offers = OFFER.iter().any(|phrase| has(&padded, phrase) || (phrase.starts_with('%') && all.contains(phrase)));
+    if !OFFER.iter().any(|phrase| has(&padded, phrase) || (phrase.starts_with('%') && all.contains(phrase))) {
+        return;
+    }
     let says_who = all.contains("http") || all.contains("www.") || all.contains('@') || all.contains('+');
     let names = !sender.is_empty() && all.to_lowercase().contains(&sender.to_lowercase());
-    if offers && !says_who && !names {
+    if !says_who && !names {
         findings.push(Finding(Category::Anonymous, String::new()));
+    }
+    if !OPT_OUT.iter().any(|word| has(&padded, word)) {
+        findings.push(Finding(Category::NoWayOut, String::new()));
     }
 }

@@ -368,6 +368,31 @@ pub(super) enum ReviewsAction {
         #[arg(long)]
         reason: Option<String>,
     },
+    /// Show the review policy of the project, after changing the options that are given.
+    Policy {
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+        /// Score from which on a broadcast passes, 0 to 1 [default: 0.6].
+        #[arg(long)]
+        threshold: Option<f64>,
+        /// Words and phrases that no broadcast may contain, separated by commas; replaces the list, "" empties it.
+        #[arg(long, value_name = "WORDS")]
+        blocked_words: Option<String>,
+        /// The project's own domains, whose links are not judged, separated by commas; replaces the list, "" empties it.
+        #[arg(long, value_name = "DOMAINS")]
+        allowed_domains: Option<String>,
+    },
+    /// Print every text that a person decided about, one JSON object a line, to train the review on.
+    Export {
+        /// One environment alone [default: both].
+        #[arg(long)]
+        env: Option<Env>,
+    },
+}
+
+fn comma_separated(text: &str) -> Vec<String> {
+    text.split(',').map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -529,6 +554,13 @@ impl Action {
             Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
             Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
             Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },
+            Self::Reviews { action: ReviewsAction::Policy { env, threshold, blocked_words, allowed_domains } } => Command::ReviewsPolicy {
+                env: env.map(Into::into),
+                threshold,
+                blocked_words: blocked_words.as_deref().map(comma_separated),
+                allowed_domains: allowed_domains.as_deref().map(comma_separated),
+            },
+            Self::Reviews { action: ReviewsAction::Export { env } } => Command::ReviewsExport { env: env.map(Into::into) },
             Self::Doctor => Command::Doctor,
             Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => {
                 bail!("this command does not go to an installation")

@@ -610,6 +610,12 @@ CREATE TABLE storage_quotas (
     stored_bytes INTEGER NOT NULL
 ) STRICT;
 
+-- What the operator asks of the content of broadcasts, as JSON. Worlds without a row have the default.
+CREATE TABLE review_policies (
+    tenant_id INTEGER NOT NULL PRIMARY KEY,
+    policy    TEXT NOT NULL
+) STRICT;
+
 -- The address that mail for a connection comes to once it is claimed. Only a row of `mailboxes` is a claim.
 CREATE TABLE inbound_addresses (
     tenant_id     INTEGER NOT NULL,

@@ -50,6 +50,7 @@ pub const DISTRIBUTED: &[&str] = &[
     "ledger",
     "balances",
     "storage_quotas",
+    "review_policies",
 ];
 
 /// Brings the schema up to date and spreads its tables. Tables that are spread already stay as they are. Fails without the extension.

@@ -25,6 +25,7 @@ mod quotas;
 mod reassembly;
 mod receipts;
 mod retention;
+mod reviews;
 mod routing;
 mod suppressions;
 mod templates;

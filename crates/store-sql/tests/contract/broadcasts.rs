@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{
-    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Part, ReviewResult, Status, Variables,
+    Body, Broadcast, BroadcastChannel, BroadcastType, ContactStatus, Counts, Part, ReviewPolicy, ReviewResult, Status, Variables,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
@@ -40,6 +40,7 @@ fn draft(h: &Harness, tenant: TenantId) -> Broadcast {
                 reasoning: "why".to_owned(),
                 reviewed_at: START,
                 flagged_content: Vec::new(),
+                version: 1,
             }),
             ..Body::default()
         },
@@ -434,4 +435,19 @@ pub(crate) async fn two_nodes_hand_over_each_recipient_once(h: &Harness) {
     let counts = find(h, id).await.counts;
     assert_eq!(counts, Counts { sending: 200, sent: 200, awaited: 200, taken: 200, ..Counts::default() });
     another.close().await;
+}
+
+pub(crate) async fn a_review_policy_is_the_default_until_it_is_set(h: &Harness) {
+    assert_eq!(h.read().await.review_policy(h.world.tenant).await.unwrap(), ReviewPolicy::default());
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+    for policy in [
+        ReviewPolicy { threshold: 0.75, blocked_words: words("gratis free"), allowed_domains: words("acme.example") },
+        ReviewPolicy { threshold: 0.5, ..ReviewPolicy::default() },
+    ] {
+        let mut tx = h.begin().await;
+        tx.put_review_policy(h.world.tenant, &policy).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(h.read().await.review_policy(h.world.tenant).await.unwrap(), policy);
+    }
+    assert_eq!(h.read().await.review_policy(h.other.tenant).await.unwrap(), ReviewPolicy::default(), "another environment");
 }

@@ -42,6 +42,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("an_agenda_row_goes_with_its_last_message", &["prune_agenda"]),
     ("what_awaits_a_receipt_is_walked_newest_first", &["messages_awaiting_receipts"]),
     ("a_quota_counts_what_is_stored_and_refuses_the_rest", &["limit_storage", "find_storage", "delete_spool"]),
+    ("a_review_policy_is_the_default_until_it_is_set", &["review_policy", "put_review_policy"]),
     ("finished_messages_leave_with_all_that_is_theirs", &["forget_messages"]),
     ("the_log_leaves_but_for_what_webhooks_wait_for", &["forget_log"]),
     ("old_deliveries_and_strays_leave", &["forget_deliveries", "forget_strays"]),

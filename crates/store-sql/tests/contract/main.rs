@@ -201,6 +201,7 @@ cases! {
         }
         broadcasts {
             a_broadcast_comes_back_as_it_was,
+            a_review_policy_is_the_default_until_it_is_set,
             recipients_of_a_draft_come_and_go,
             a_recipient_is_handed_over_once,
             nobody_is_handed_over_by_a_broadcast_that_does_not_send,
