@@ -16,7 +16,7 @@ DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 DIAS = ["lunes", "martes", "miércoles", "jueves", "viernes", "sábado", "domingo", "12 de mayo", "3 de junio", "21/10", "14 de marzo"]
 PATHS = ["", "/t/{n}", "/{n}", "/sale", "/pay/{n}", "/track?id={n}", "/book", "/r/{n1}", "/orders/{n}", "/account", "/my/{n}", "/s/x{n1}k"]
 HOSTS = ["{co}.example", "www.{co}.com", "{co}.com", "{co}.es", "pay.{co}.example", "track.{co}.com", "my.{co}.co.uk", "{co}.de", "{co}.org",
-         "app.{co}.io", "{co}.example", "{co}.shop", "info.{co}.example", "{co}-online.com"]
+         "app.{co}.io", "{co}.example", "{co}.shop", "info.{co}.example"]
 CARRIERS = ["DHL", "Royal Mail", "USPS", "FedEx", "UPS", "Correos", "Evri", "DPD", "SEUR", "CityPost"]
 BANKS = ["HSBC", "Santander", "BBVA", "Chase", "Wells Fargo", "CaixaBank", "Barclays", "Nordbank", "Banco Azul", "PayPal", "Revolut", "Bank"]
 BAD_WORDS = ["secure", "verify", "login", "claim", "refund", "update", "parcel", "delivery", "account", "support", "reward", "bonus", "pay", "help", "online",

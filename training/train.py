@@ -4,6 +4,7 @@ import argparse
 import re
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,16 @@ from sklearn.model_selection import GroupKFold
 from texts import HERE, texts
 
 ROOT = HERE.parent
+REPORT = ROOT / "docs/REVIEW.md"
+MEASURED = "<!-- measured -->\n"
+SHOWN = 40
 WEIGHTS = ROOT / "crates/core/src/review/weights.bin"
 BUCKETS = 1 << 16
+# The threshold of a project that has not set its own.
+REFUSED = 0.6
 COPIES = 6
 # A business message refused costs more than a private one, and a private one as much as spam that passes.
-IMPORTANCE = {"business": 3.0, "ham": 1.0, "abuse": 1.0, "spam": 1.0, "smishing": 1.5}
+IMPORTANCE = {"business": 6.0, "ham": 1.0, "abuse": 1.0, "spam": 1.0, "smishing": 6.0}
 BAD = {"abuse", "spam", "smishing"}
 
 
@@ -55,58 +61,90 @@ def fit(x, labels, c):
     return LogisticRegression(C=c, solver="liblinear", max_iter=200).fit(x, y, sample_weight=weight)
 
 
-def crossed(x, rows, c, folds=5):
-    """The margin of every text under a model that has not seen its group."""
+def verdicts(weights, lines, program):
+    """What the whole review, rules and model, makes of the texts with these weights: score, categories and flagged words of each."""
+    command = [program, str(weights)] if weights else [program]
+    out = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(out) == len(lines), (len(out), len(lines))
+    return [(float(score), categories, flagged) for score, categories, flagged in (line.split("\t") for line in out)]
+
+
+def crossed(x, rows, args, folds=5):
+    """The verdict on every text by a review that has not seen its group."""
     labels, groups = [row[0] for row in rows], [row[1] for row in rows]
-    margins = np.zeros(len(rows))
+    found = [None] * len(rows)
     for seen, kept in GroupKFold(folds).split(x, labels, groups):
-        margins[kept] = fit(x[seen], [labels[n] for n in seen], c).decision_function(x[kept])
-    return margins
+        with tempfile.NamedTemporaryFile() as weights:
+            write(fit(x[seen], [labels[n] for n in seen], args.c), args.threshold, Path(weights.name))
+            for at, verdict in zip(kept, verdicts(weights.name, [rows[n][4] for n in kept], f"{args.programs}/review_verdicts")):
+                found[at] = verdict
+    return found
 
 
-def table(rows, margins, threshold):
+def counted(rows, found):
     """Counts of texts and of refused ones, by label, language and category."""
     counts = {}
-    for (label, _, lang, category, _), margin in zip(rows, margins):
+    for (label, _, lang, category, _), (score, _, _) in zip(rows, found):
         for key in ((label, "", ""), (label, lang, ""), (label, "", category)):
             seen = counts.setdefault(key, [0, 0])
             seen[0] += 1
-            seen[1] += margin > threshold
+            seen[1] += score < REFUSED
     return counts
 
 
-def write(model, threshold):
+def write(model, threshold, path=WEIGHTS):
     """Format: scale and bias as f32, little-endian, then one i8 for every bucket. The threshold is part of the bias: above 0 is refused."""
     weights = model.coef_[0]
     scale = float(np.abs(weights).max() / 127)
-    WEIGHTS.write_bytes(struct.pack("<ff", scale, float(model.intercept_[0] - threshold)) + np.round(weights / scale).astype(np.int8).tobytes())
+    path.write_bytes(struct.pack("<ff", scale, float(model.intercept_[0] - threshold)) + np.round(weights / scale).astype(np.int8).tobytes())
+
+
+def row(cells):
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |\n"
+
+
+def report(rows, crossed_verdicts, args):
+    """The measured part of docs/REVIEW.md."""
+    counts = counted(rows, crossed_verdicts)
+    out = "\n### Cross-validated\n\n" + row(["Texts", "Language or category", "Passed", "Refused", "Refused, %"]) + row(["---"] * 2 + ["--:"] * 3)
+    for (label, lang, category), (seen, refused) in sorted(counts.items()):
+        if label in ("business", "abuse") or not (lang or category):
+            out += row([label, lang or category or "all", seen - refused, refused, f"{100 * refused / seen:.1f}"])
+    kept = [line.split("\t") for line in (HERE / "heldout.tsv").read_text(encoding="utf-8").splitlines()]
+    found = verdicts(None, [text for *_, text in kept], f"{args.programs}/review_verdicts")
+    for label, title in (("good", "Ordinary messages"), ("bad", "Fraud and spam")):
+        texts = [(text, verdict) for (kind, _, _, text), verdict in zip(kept, found) if kind == label]
+        refused = sum(score < REFUSED for _, (score, *_) in texts)
+        out += f"\n### {title}, never learned from: {refused} of {len(texts)} refused\n\n" + row(["Score", "Text", "Categories", "Flagged"]) + row(["--:"] + ["---"] * 3)
+        step = max(1, len(texts) // SHOWN)
+        for text, (score, categories, flagged) in texts[::step][:SHOWN]:
+            out += row([f"{score:.2f}", text.replace("<", "&lt;"), categories, flagged.replace(" | ", " · ")])
+    document = REPORT.read_text(encoding="utf-8")
+    head, _ = document.split(MEASURED)
+    REPORT.write_text(head + MEASURED + out, encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("labelled", help="tab-separated: label (ham, spam, smishing), text; with a head line")
     parser.add_argument("--c", type=float, default=100.0, help="inverse strength of regularisation")
-    parser.add_argument("--threshold", type=float, default=0.0, help="margin above which a text is refused")
-    parser.add_argument("--cross", action="store_true", help="cross-validate and write nothing")
-    parser.add_argument("--verbose", action="store_true", help="with --cross: show the texts on the wrong side")
-    parser.add_argument("--program", default="cargo run -q -p nuncio-core --example review_features", help="prints the features of lines")
+    parser.add_argument("--threshold", type=float, default=0.15, help="margin above which a text is suspect")
+    parser.add_argument("--measure", action="store_true", help="do not learn: cross-validate and write the tables of docs/REVIEW.md")
+    parser.add_argument("--programs", default=str(ROOT / "target/debug/examples"), help="folder of review_features and review_verdicts")
     args = parser.parse_args()
     rows = [*collected(args.labelled), *own()]
-    x = features([row[4] for row in rows], args.program.split())
-    labels = [row[0] for row in rows]
-    if not args.cross:
-        write(fit(x, labels, args.c), args.threshold)
+    x = features([row[4] for row in rows], f"{args.programs}/review_features")
+    if not args.measure:
+        write(fit(x, [row[0] for row in rows], args.c), args.threshold)
         return
-    margins = crossed(x, rows, args.c)
-    for threshold in sorted({args.threshold, -0.5, 0.0, 0.5, 1.0}):
-        refused = {key[0]: f"{n[1]}/{n[0]}" for key, n in table(rows, margins, threshold).items() if key[1:] == ("", "")}
-        print(f"threshold {threshold}: refused {refused}")
-    for (label, lang, category), (seen, refused) in sorted(table(rows, margins, args.threshold).items()):
-        print(f"{label}\t{lang}\t{category}\t{refused}/{seen}")
-    if args.verbose:
-        for row, margin in sorted(zip(rows, margins), key=lambda pair: pair[1]):
-            if (margin > args.threshold) != (row[0] in BAD) and (row[0] == "business" or row[0] == "abuse"):
-                print(f"{margin:.2f}\t{row[0]}\t{row[4]}")
+    found = crossed(x, rows, args)
+    report(rows, found, args)
+    for key, (seen, refused) in counted(rows, found).items():
+        if key[1:] == ("", ""):
+            print(f"{key[0]}: {refused} of {seen} refused")
+    for (label, _, _, category, text), (score, *_) in zip(rows, found):
+        if (score < REFUSED) != (label in BAD) and label in ("business", "abuse"):
+            print(f"{score:.2f}\t{label}\t{category}\t{text}")
 
 
 if __name__ == "__main__":
