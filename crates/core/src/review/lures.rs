@@ -78,6 +78,13 @@ const DETAILS: &[&str] = &[
 ];
 const SENT_CODE: &[&str] = &["code", "codes", "otp", "codigo", "cifras"];
 const BY_MISTAKE: &[&str] = &["by mistake", "by accident", "accidentally", "por error", "sin querer", "por engano", "par erreur", "aus versehen", "per errore"];
+const JUST_RECEIVED: &[&str] = &[
+    "code you just received", "code you received", "code we just sent", "code you have just received", "code you get", "codigo que acaba de recibir", "codigo que acabas de recibir",
+    "codigo que ha recibido", "codigo que acabou de receber", "code que vous venez de recevoir", "code den sie gerade erhalten", "codice che hai appena ricevuto",
+];
+const HAND_OVER: &[&str] = &[
+    "send", "reply", "tell", "give", "forward", "text", "read", "share", "responda", "responde", "envie", "envia", "enviame", "digame", "repondez", "antworten", "rispondi", "reenviame",
+];
 const PUNISH: &[&str] = &[
     "warrant", "arrested", "arrest", "prosecution", "licence suspension", "dmv hold", "late fee", "late fees", "penalty", "court", "embargo", "recargo", "recargos", "carcel", "detencion",
     "orden contra usted", "majoration", "gerichtsvollzieher", "multa",
@@ -120,6 +127,7 @@ const LURES: &[Lure] = &[
     lure(&[WON, COLLECT]),
     lure(&[REFUND, DETAILS]),
     lure(&[SENT_CODE, BY_MISTAKE]),
+    of(Category::Credentials, &[JUST_RECEIVED, HAND_OVER]),
     with_link(&[OWED, PUNISH]),
     lure(&[SAFE, MOVE]),
     lure(&[CARDS, SEND_CODES]),

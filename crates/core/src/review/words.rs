@@ -60,6 +60,10 @@ const ASKING: &[&str] = &[
     "actualice",
     "facilite",
 ];
+/// Where customers change their data without telling anybody.
+const OWN_APP: &[&str] = &["in the app", "in our app", "in your settings", "in settings", "en la app", "en nuestra app", "en la aplicación", "en los ajustes", "en ajustes"];
+/// What a code that a text hands out is called, and how it is to be used.
+const CODES: &[&str] = &["code", "otp", "passcode", "pin", "use", "enter", "código", "codigo", "clave", "usa", "introduce", "codice", "kode"];
 /// What turns asking into a warning.
 const NOT: &[&str] = &["never", "not", "don't", "dont", "won't", "no", "nunca", "without", "nobody", "sin"];
 
@@ -163,10 +167,11 @@ fn has(padded: &str, phrase: &str) -> bool {
 
 /// Finds words of a text.
 pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
+    let gives_code = gives_code(&padded(text));
     for sentence in sentences(text) {
         let padded = padded(sentence);
         let mut found = |category| findings.push(Finding(category, sentence.to_owned()));
-        if asks(&padded) {
+        if !gives_code && asks(&padded) {
             found(Category::Credentials);
         }
         if FORBIDDEN.iter().any(|phrase| has(&padded, phrase)) {
@@ -182,10 +187,23 @@ pub(super) fn in_text(text: &str, findings: &mut Vec<Finding>) {
     loudness(text, findings);
 }
 
-/// Whether a sentence asks for a secret, and does not warn of it.
+/// Whether a sentence asks for a secret, and neither warns of it nor leads into the sender's own app.
 fn asks(padded: &str) -> bool {
     let any = |words: &[&str]| words.iter().any(|word| has(padded, word));
-    any(SECRETS) && any(ASKING) && !any(NOT)
+    any(SECRETS) && any(ASKING) && !any(NOT) && !any(OWN_APP)
+}
+
+/// Whether a text hands out a code: a number of 4 to 8 digits within twelve words of what calls it one. Such a text speaks of passwords
+/// and cards because it protects them.
+fn gives_code(padded: &str) -> bool {
+    let words: Vec<&str> = padded.split_whitespace().collect();
+    let is_code = |word: &str| {
+        let digits = word.chars().filter(char::is_ascii_digit).count();
+        (4..=8).contains(&digits) && word.chars().all(|c| c.is_ascii_digit() || c == '-')
+    };
+    words.iter().enumerate().any(|(at, word)| {
+        is_code(word) && words[at.saturating_sub(12)..words.len().min(at + 13)].iter().any(|near| CODES.contains(near))
+    })
 }
 
 /// Pieces that end with a full stop, question or exclamation mark, or a line.
