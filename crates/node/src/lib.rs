@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nuncio_channel::{EventSink, Registry, Services};
+use nuncio_core::broadcasts::Reviewer;
 use nuncio_core::{CodeRelay, Core};
 use nuncio_dispatch::{Dispatch, DispatchConfig, Gate, Tracker, each_minute};
 use nuncio_domain::Ids;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub public_url: String,
     /// Sends the codes that prove inbound email addresses; without it they cannot be sent.
     pub code_relay: Option<CodeRelay>,
+    /// Asked about the content of broadcasts beside the built-in review.
+    pub reviewer: Option<Reviewer>,
 }
 
 /// One incarnation of a node. Clones are the same node.
@@ -92,7 +95,7 @@ impl Node {
     ///
     /// Fails if the system has no root certificates that can be used.
     pub fn new(parts: Parts, config: DispatchConfig) -> anyhow::Result<Self> {
-        let Parts { store, registry, sealer, ids, public_url, code_relay } = parts;
+        let Parts { store, registry, sealer, ids, public_url, code_relay, reviewer } = parts;
         let net = nuncio_net::Client::new(config.guard.clone())?;
         let tracker = Tracker::default();
         let (events, jobs) = events::queue(tracker.clone(), ids.clone());
@@ -117,6 +120,7 @@ impl Node {
             sealer: sealer.clone(),
             public_url,
             code_relay,
+            reviewer,
         });
         let shared = Arc::new(Shared {
             core: core.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use nuncio_domain::template::Template;
 use nuncio_store::{DueBroadcast, Result};
 
@@ -12,6 +13,8 @@ use crate::Shared;
 const SECOND: Duration = Duration::from_secs(1);
 /// Broadcasts and templates of one round.
 const ROUND: u32 = 20;
+/// Broadcasts that a node looks after at once.
+const AT_ONCE: usize = 4;
 
 impl Shared {
     /// Runs one round of what falls due beside messages; returns whether there was anything to do.
@@ -51,11 +54,13 @@ impl Shared {
     }
 
     async fn round(&self, broadcasts: Vec<DueBroadcast>, templates: Vec<Template>) {
-        for due in broadcasts {
+        // A few at once: one may wait for the operator's reviewer.
+        let looked_after = futures::stream::iter(broadcasts).for_each_concurrent(AT_ONCE, |due| async move {
             if let Err(error) = self.core.broadcasts().look_after(due).await {
                 tracing::warn!(broadcast.id = %due.id, %error, cause = ?std::error::Error::source(&error), "failed to look after a broadcast; will retry");
             }
-        }
+        });
+        looked_after.await;
         for template in templates {
             if let Err(error) = self.core.templates().look_after(&template).await {
                 tracing::warn!(template.id = %template.id, %error, "failed to look after a template; will retry");

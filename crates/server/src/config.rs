@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nuncio_channel_sip::Ports;
 use nuncio_core::CodeRelay;
+use nuncio_core::broadcasts::Reviewer;
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +27,8 @@ pub struct Config {
     pub retention: RetentionConfig,
     /// Email that comes in.
     pub email: EmailConfig,
+    /// The review of broadcasts.
+    pub review: ReviewConfig,
     /// Ports of this server for calls over SIP trunks.
     pub sip: SipConfig,
     /// What URLs that users give may lead to.
@@ -224,6 +227,45 @@ impl Default for EmailConfig {
     }
 }
 
+/// The review of broadcasts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReviewConfig {
+    /// A server that is asked about content that the built-in review lets through, such as `http://127.0.0.1:8800/review`; empty for none.
+    /// It may be in a private network. What it is asked and must answer: docs/REVIEW.md.
+    pub url: String,
+    /// Sent to it as `Authorization: Bearer`; empty for none.
+    pub token: String,
+    /// Seconds to wait for its answer.
+    pub timeout_seconds: u64,
+    /// What happens to a broadcast while it gives no verdict: `wait` (asked again every 30 s) or `pass` (the built-in review decides).
+    pub on_failure: String,
+}
+
+impl Default for ReviewConfig {
+    fn default() -> Self {
+        Self { url: String::new(), token: String::new(), timeout_seconds: 10, on_failure: "wait".to_owned() }
+    }
+}
+
+impl ReviewConfig {
+    /// The reviewer; the error names the setting.
+    pub fn reviewer(&self) -> Result<Option<Reviewer>, String> {
+        if !(1..=60).contains(&self.timeout_seconds) {
+            return Err(format!("review.timeout_seconds: is {}; must be 1 to 60", self.timeout_seconds));
+        }
+        if !matches!(self.on_failure.as_str(), "wait" | "pass") {
+            return Err(format!("review.on_failure: is {:?}; must be \"wait\" or \"pass\"", self.on_failure));
+        }
+        if self.url.is_empty() {
+            return Ok(None);
+        }
+        let timeout = std::time::Duration::from_secs(self.timeout_seconds);
+        let reviewer = Reviewer::new(&self.url, &self.token, timeout, self.on_failure == "pass");
+        reviewer.map(Some).map_err(|error| format!("review.url, review.token: {error}"))
+    }
+}
+
 /// Ports of this server for calls over SIP trunks, which all connections share.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
@@ -361,6 +403,7 @@ impl Config {
         }
         problems.extend(self.email.name_servers().err());
         problems.extend(self.email.code_relay().err());
+        problems.extend(self.review.reviewer().err());
         if self.email.authserv_id.contains(|c: char| c.is_whitespace() || c == ';') {
             problems.push(format!("email.authserv_id: {:?} is not a name such as mx.example.org, or empty", self.email.authserv_id));
         }

@@ -25,6 +25,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use nuncio_api::{ApiLimits, ApiState, Pace};
 use nuncio_channel::Registry;
+use nuncio_core::broadcasts::Reviewer;
 use nuncio_core::{CodeRelay, PutConnection, Row, Sealer};
 use nuncio_dispatch::DispatchConfig;
 use nuncio_domain::config::Project;
@@ -82,6 +83,8 @@ pub struct Options {
     pub registry: Registry,
     /// Sends codes that prove inbound email addresses.
     pub code_relay: Option<CodeRelay>,
+    /// Asked about the content of broadcasts beside the built-in review.
+    pub reviewer: Option<Reviewer>,
 }
 
 impl Default for Options {
@@ -96,6 +99,7 @@ impl Default for Options {
             registry: nuncio::wiring::registry(&config, nuncio_core::mail_tokens(&sealer())).expect("a way out"),
             dispatch: DispatchConfig { guard, ..DispatchConfig::default() },
             code_relay: None,
+            reviewer: None,
         }
     }
 }
@@ -353,6 +357,7 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
         ids: ids.clone(),
         public_url,
         code_relay: options.code_relay.clone(),
+        reviewer: options.reviewer.clone(),
     };
     let node = Node::new(parts, options.dispatch.clone()).expect("a node");
     let limits = ApiLimits {

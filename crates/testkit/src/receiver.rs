@@ -24,6 +24,7 @@ pub struct Receiver {
 
 #[derive(Debug, Default)]
 struct Inner {
+    says: Option<Bytes>,
     echoes: bool,
     got: Vec<Posted>,
     answers: VecDeque<u16>,
@@ -86,6 +87,11 @@ impl Receiver {
         self.shared.lock().echoes = true;
     }
 
+    /// Answers with this JSON from now on.
+    pub fn say(&self, body: &Value) {
+        self.shared.lock().says = Some(body.to_string().into());
+    }
+
     /// Everything that came so far, in order.
     pub fn got(&self) -> Vec<Posted> {
         self.shared.lock().got.clone()
@@ -114,7 +120,8 @@ async fn take(State((shared, mut held)): State<Shared>, headers: HeaderMap, byte
     let (answered, answer) = {
         let mut inner = shared.lock();
         let answered = inner.answers.pop_front().or(inner.always).unwrap_or(200);
-        let answer = if inner.echoes { bytes.clone() } else { Bytes::from_static(b"as told") };
+        let said = inner.says.clone().unwrap_or(Bytes::from_static(b"as told"));
+        let answer = if inner.echoes { bytes.clone() } else { said };
         inner.got.push(Posted { headers, bytes: bytes.clone(), answered });
         (answered, answer)
     };

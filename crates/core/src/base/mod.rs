@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) countries: Cache<TenantId, Arc<Vec<nuncio_store::CountryMetrics>>>,
     /// Where codes that prove inbound addresses go out.
     pub(crate) code_relay: Option<CodeRelay>,
+    /// Asked about the content of broadcasts beside the built-in review.
+    pub(crate) reviewer: Option<crate::broadcasts::Reviewer>,
     /// Whether this node is about to stop, so that streams end.
     pub(crate) closing: std::sync::atomic::AtomicBool,
 }
@@ -137,12 +139,14 @@ pub struct Parts {
     pub public_url: String,
     /// Sends the codes that prove inbound email addresses.
     pub code_relay: Option<CodeRelay>,
+    /// Asked about the content of broadcasts beside the built-in review.
+    pub reviewer: Option<crate::broadcasts::Reviewer>,
 }
 
 impl Core {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, dispatch, net, registry, services, sealer, public_url, code_relay } = parts;
+        let Parts { store, dispatch, net, registry, services, sealer, public_url, code_relay, reviewer } = parts;
         let cursors = Cursors::new(sealer.derive(b"cursors"));
         let marks = Marks::new(&sealer);
         let tokens = mail_tokens(&sealer);
@@ -165,6 +169,7 @@ impl Core {
             prices: parking_lot::RwLock::default(),
             countries: Cache::default(),
             code_relay,
+            reviewer,
             closing: std::sync::atomic::AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }

@@ -8,6 +8,7 @@ mod contacts;
 mod hand_over;
 mod manage;
 mod money;
+mod reviewer;
 mod reviewing;
 mod run;
 mod view;
@@ -17,6 +18,7 @@ pub use command::{
     UpdateBroadcast,
 };
 pub use contacts::AddedContacts;
+pub use reviewer::Reviewer;
 pub use reviewing::ReviewExample;
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};
 

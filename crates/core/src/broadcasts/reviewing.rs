@@ -1,14 +1,18 @@
 //! The automated review of a broadcast, what the operator asks of it, and what persons decided afterwards.
 
+use std::time::Duration;
+
 use nuncio_domain::broadcast::{Broadcast, Operation, ReviewDecision, ReviewPolicy, ReviewResult};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{BroadcastId, Error, Result, TenantId};
+use nuncio_domain::{BroadcastId, Error, Result, TenantId, Timestamp};
+use nuncio_store::DueBroadcast;
 use serde::Serialize;
 
 use super::Broadcasts;
 use super::act::is_ahead;
 use super::change::fingerprint;
 use super::contacts::merged;
+use super::{reviewer, run};
 use crate::review::{self, Subject};
 
 /// Of how many recipients the values of variables are looked at.
@@ -16,6 +20,8 @@ const SAMPLE: u32 = 100;
 /// The most blocked words, or allowed domains, of a policy, and the most characters of one.
 const LISTED: usize = 1_000;
 const LISTED_LENGTH: usize = 100;
+/// How soon a reviewer that gave no verdict is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// Broadcasts that are read at once for an export.
 const PAGE: u32 = 100;
 
@@ -40,12 +46,26 @@ pub struct ReviewExample {
 }
 
 impl Broadcasts<'_> {
-    /// Reviews a broadcast, and sends it on its way or back.
-    pub(super) async fn review(&self, broadcast: &Broadcast) -> Result<()> {
+    /// Reviews a broadcast, and sends it on its way or back; `None` then. Otherwise it stays `pending_review`, and the answer is when to
+    /// review it again.
+    pub(super) async fn review(&self, broadcast: &Broadcast, due: DueBroadcast) -> Result<Option<Timestamp>> {
         let now = self.ids().clock.now();
         let subject = self.subject_of(broadcast).await?;
         let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
-        let result = review::review(&subject, &policy, now);
+        let mut result = review::review(&subject, &policy, now);
+        if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= policy.threshold) {
+            // Others leave the broadcast alone while the reviewer thinks.
+            if !self.claim(due, due.fence, Some(now.plus(reviewer.timeout + run::LEASE))).await? {
+                return Ok(None);
+            }
+            if let Err(reason) = reviewer.review(broadcast, &subject, &mut result).await {
+                tracing::warn!(broadcast.id = %broadcast.id, reason, fail_open = reviewer.fail_open, "the reviewer gave no verdict");
+                if !reviewer.fail_open {
+                    return Ok(Some(now.plus(ASK_AGAIN)));
+                }
+                reviewer::note(&mut result, "The reviewer could not be asked; this is the built-in review alone.");
+            }
+        }
         let passes = result.score >= policy.threshold;
         let reviewed = fingerprint(broadcast);
         let operation = |broadcast: &Broadcast| match passes {
@@ -58,7 +78,7 @@ impl Broadcasts<'_> {
             Ok(())
         })
         .await?;
-        Ok(())
+        Ok(None)
     }
 
     /// What the operator asks of the content of a world's broadcasts.

@@ -16,7 +16,7 @@ use super::hand_over::Round;
 use crate::base::Core;
 
 /// For how long a node has a broadcast to itself.
-const LEASE: Duration = Duration::from_secs(5);
+pub(super) const LEASE: Duration = Duration::from_secs(5);
 /// How soon a broadcast is looked at again whose connections have no room, and one that waits for receipts: a tenth of its age.
 const CROWDED: Duration = Duration::from_millis(500);
 const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -37,7 +37,10 @@ impl Broadcasts<'_> {
         let next = match broadcast.status {
             Status::Scheduled | Status::Sending if doubtful => return settled(self.hold(&broadcast).await),
             Status::PendingReview => {
-                settled(self.review(&broadcast).await)?;
+                let claimed = DueBroadcast { fence: due.fence + 1, ..due };
+                if let Some(again) = settled(self.review(&broadcast, claimed).await)? {
+                    return self.claim(due, due.fence + 2, Some(again)).await.map(drop);
+                }
                 return if doubtful { settled(self.hold(&broadcast).await) } else { Ok(()) };
             }
             Status::Scheduled => return settled(self.begin(&broadcast).await),
@@ -51,7 +54,7 @@ impl Broadcasts<'_> {
         }
     }
 
-    async fn claim(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
+    pub(super) async fn claim(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
         let claimed = tx.claim_broadcast(due.tenant, due.id, fence, next).await?;
         tx.commit().await?;

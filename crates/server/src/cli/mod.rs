@@ -68,7 +68,7 @@ async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Action::Config { action: ConfigAction::Show } => {
-            println!("{}", toml::to_string_pretty(&Config { storage: redacted(&config), ..config.clone() })?);
+            println!("{}", toml::to_string_pretty(&redacted(&config))?);
             return Ok(ExitCode::SUCCESS);
         }
         Action::Db { action: DbAction::Migrate } => return migrate(&config).await.map(|()| ExitCode::SUCCESS),
@@ -86,14 +86,14 @@ pub(crate) fn shown(answer: &Answer, json: bool) -> String {
     text + "\n"
 }
 
-fn redacted(config: &Config) -> crate::config::StorageConfig {
-    let mut storage = config.storage.clone();
-    for secret in [&mut storage.database, &mut storage.encryption_keys] {
+fn redacted(config: &Config) -> Config {
+    let mut config = config.clone();
+    for secret in [&mut config.storage.database, &mut config.storage.encryption_keys, &mut config.review.token] {
         if !secret.is_empty() {
             "***".clone_into(secret);
         }
     }
-    storage
+    config
 }
 
 /// Runs a command on the installation: through its server if one holds the data folder, else by itself.

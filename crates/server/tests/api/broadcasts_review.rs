@@ -1,7 +1,11 @@
 //! What becomes of a broadcast that is sent: review, rejection, escalation.
 
-use nuncio_testkit::{Backend, TestApp};
-use serde_json::json;
+use std::time::Duration;
+
+use nuncio::admin::{self, Command};
+use nuncio_core::broadcasts::Reviewer;
+use nuncio_testkit::{Backend, Options, Receiver, TestApp};
+use serde_json::{Value, json};
 
 use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, messages, phones, status, text, told};
 
@@ -73,11 +77,9 @@ async fn a_rejected_broadcast_is_edited_reviewed_again_and_escalated() {
         assert_eq!(act(&app, &id, "retry-review").await.expect(400).json()["code"], "review_attempts_exhausted");
         assert_eq!(act(&app, &id, "escalate").await.expect(200).json()["broadcast"]["status"], "escalated");
         act(&app, &id, "escalate").await.expect(400);
-        let request = |command| nuncio::admin::Request { project: None, command };
-        let listed = nuncio::admin::run(&app.node.core, request(nuncio::admin::Command::ReviewsList)).await.expect("a list");
+        let listed = admin(&app, Command::ReviewsList).await;
         assert!(listed.text.contains(&id), "{}", listed.text);
-        let decide = nuncio::admin::Command::ReviewsDecide { id: id.clone(), approve: true, reason: Some("a game".into()) };
-        nuncio::admin::run(&app.node.core, request(decide)).await.expect("approved");
+        admin(&app, Command::ReviewsDecide { id: id.clone(), approve: true, reason: Some("a game".into()) }).await;
         finish(&app).await;
         assert_eq!(status(&app, &id).await, "completed");
         assert!(get(&app, &id).await["reviewResult"]["reasoning"].as_str().is_some_and(|r| r.contains("a game")));
@@ -103,4 +105,129 @@ async fn what_an_operator_refuses_is_over() {
         act(&app, &id, verb).await.expect(400);
     }
     assert!(messages(&app).await.is_empty());
+}
+
+// holds: broadcasts.review.export
+#[tokio::test]
+async fn what_a_person_decided_is_exported_as_an_example() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let bad = "Buy cocaine now";
+        let id = draft(&app, json!({"name": "x", "channel": "sms", "text": bad})).await;
+        add(&app, &id, phones(1)).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        act(&app, &id, "escalate").await.expect(200);
+        assert_eq!(admin(&app, Command::ReviewsExport { env: None }).await.text, "", "nothing is decided yet");
+        admin(&app, Command::ReviewsDecide { id: id.clone(), approve: false, reason: Some("drugs".into()) }).await;
+        let text = admin(&app, Command::ReviewsExport { env: None }).await.text;
+        let example: Value = serde_json::from_str(&text).expect("one line of JSON");
+        assert_eq!([&example["approved"], &example["reason"], &example["text"]], [&json!(false), &json!("drugs"), &json!(bad)]);
+        assert_eq!(example["reviewResult"]["version"], get(&app, &id).await["reviewResult"]["version"]);
+    }
+}
+
+// holds: broadcasts.review.policy
+#[tokio::test]
+async fn a_project_has_a_policy_of_its_own() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let verdict = async |text: &str| {
+            let id = draft(&app, json!({"name": "x", "channel": "sms", "text": text})).await;
+            add(&app, &id, phones(1)).await;
+            act(&app, &id, "send").await.expect(202);
+            app.drain().await;
+            (status(&app, &id).await == "rejected", get(&app, &id).await["reviewResult"].clone())
+        };
+        let (short, casual) = ("Acme: the minutes of our meeting are at https://bit.ly/3xYz12", "Acme: our Übermut party is on Friday at 8 pm.");
+        for text in [short, casual] {
+            assert!(!verdict(text).await.0, "{text}");
+        }
+        set_policy(&app, Some(0.9), Some("übermut"), None).await.expect("a policy");
+        let (refused, review) = verdict(casual).await;
+        assert!(refused && review["categories"] == json!(["blocked_word"]) && review["flaggedContent"] == json!(["Übermut"]), "{review}");
+        assert!(verdict(short).await.0, "the threshold is higher now");
+        let shown = set_policy(&app, None, None, Some("bit.ly")).await.expect("a policy");
+        assert!(shown.text.contains("0.9") && shown.text.contains("bit.ly"), "{}", shown.text);
+        let (refused, review) = verdict(short).await;
+        assert!(!refused, "the domain is allowed: {review}");
+        for (threshold, words, domains) in [(Some(1.1), None, None), (None, Some(" "), None), (None, None, Some("no domain"))] {
+            assert!(set_policy(&app, threshold, words, domains).await.is_err());
+        }
+        assert_eq!(app.node.core.broadcasts().review_policy(app.project.live).await.expect("a policy").threshold, 0.6, "the other world's");
+    }
+}
+
+// holds: broadcasts.review.reviewer
+#[tokio::test]
+async fn the_operators_reviewer_has_a_say() {
+    let reviewer = Receiver::start().await;
+    let app = reviewed(&reviewer, false).await;
+    reviewer.say(&json!({"score": 0.2, "categories": ["off_brand"], "reasoning": "We never say hello.", "flaggedContent": ["Hello"]}));
+    let id = text(&app).await;
+    add(&app, &id, phones(1)).await;
+    act(&app, &id, "send").await.expect(202);
+    app.drain().await;
+    let broadcast = get(&app, &id).await;
+    let review = &broadcast["reviewResult"];
+    assert_eq!((&broadcast["status"], &review["score"]), (&json!("rejected"), &json!(0.2)), "{review}");
+    assert_eq!((&review["categories"], &review["flaggedContent"]), (&json!(["off_brand"]), &json!(["Hello"])), "{review}");
+    assert!(review["reasoning"].as_str().is_some_and(|r| r.contains("We never say hello.")), "{review}");
+    let asked = &reviewer.got()[0];
+    assert_eq!((asked.header("authorization"), &asked.json()["texts"]), ("Bearer hush", &json!(["Hello from Acme"])));
+    // What the built-in review refuses is not asked about.
+    let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Buy cocaine now"})).await;
+    add(&app, &id, phones(1)).await;
+    act(&app, &id, "send").await.expect(202);
+    app.drain().await;
+    assert_eq!((status(&app, &id).await.as_str(), reviewer.got().len()), ("rejected", 1));
+}
+
+// holds: broadcasts.review.reviewer
+#[tokio::test]
+async fn a_reviewer_that_gives_no_verdict_is_waited_for_or_passed_over() {
+    for (says, status_of_answer) in [(json!({"score": 1}), 500), (json!({"score": 7}), 200), (json!("as told"), 200)] {
+        let reviewer = Receiver::start().await;
+        reviewer.say(&says);
+        reviewer.always(Some(status_of_answer));
+        let app = reviewed(&reviewer, false).await;
+        let id = text(&app).await;
+        add(&app, &id, phones(1)).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        assert_eq!((status(&app, &id).await.as_str(), reviewer.got().len()), ("pending_review", 1), "{says}");
+        app.advance(Duration::from_secs(31)).await;
+        assert_eq!((status(&app, &id).await.as_str(), reviewer.got().len()), ("pending_review", 2), "{says}");
+        reviewer.always(None);
+        reviewer.say(&json!({"score": 1}));
+        app.advance(Duration::from_secs(31)).await;
+        finish(&app).await;
+        assert_eq!(status(&app, &id).await, "completed", "{says}");
+        // With `pass`, the built-in review decides alone, and says so.
+        reviewer.always(Some(500));
+        let app = reviewed(&reviewer, true).await;
+        let id = text(&app).await;
+        add(&app, &id, phones(1)).await;
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!(broadcast["status"], "completed");
+        assert!(broadcast["reviewResult"]["reasoning"].as_str().is_some_and(|r| r.contains("could not be asked")), "{broadcast}");
+    }
+}
+
+async fn reviewed(reviewer: &Receiver, fail_open: bool) -> TestApp {
+    let reviewer = Reviewer::new(&reviewer.url, "hush", Duration::from_secs(5), fail_open).expect("a reviewer");
+    TestApp::with(Backend::Sqlite, Options { reviewer: Some(reviewer), ..Options::default() }).await
+}
+
+async fn admin(app: &TestApp, command: Command) -> admin::Answer {
+    admin::run(&app.node.core, admin::Request { project: None, command }).await.expect("it works")
+}
+
+async fn set_policy(app: &TestApp, threshold: Option<f64>, word: Option<&str>, domain: Option<&str>) -> nuncio_domain::Result<admin::Answer> {
+    let one = |item: Option<&str>| item.map(|item| vec![item.to_owned()]);
+    let env = Some(nuncio_domain::Environment::Test);
+    let command = Command::ReviewsPolicy { env, threshold, blocked_words: one(word), allowed_domains: one(domain) };
+    admin::run(&app.node.core, admin::Request { project: None, command }).await
 }
