@@ -128,7 +128,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("labelled", help="tab-separated: label (ham, spam, smishing), text; with a head line")
     parser.add_argument("--c", type=float, default=100.0, help="inverse strength of regularisation")
-    parser.add_argument("--threshold", type=float, default=0.15, help="margin above which a text is suspect")
+    parser.add_argument("--threshold", type=float, default=0.1, help="margin above which a text is suspect")
     parser.add_argument("--measure", action="store_true", help="do not learn: cross-validate and write the tables of docs/REVIEW.md")
     parser.add_argument("--programs", default=str(ROOT / "target/debug/examples"), help="folder of review_features and review_verdicts")
     args = parser.parse_args()

@@ -14,8 +14,8 @@ const PIECES: Range<usize> = 3..6;
 
 /// Top-level domains that cost next to nothing and are named in fraud out of proportion.
 const CHEAP: &[&str] = &[
-    "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip", "loan",
-    "win", "bid", "life", "live", "online", "site", "info", "support", "help", "zip", "mov", "ru", "cc", "pw", "ws", "club",
+    "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip",
+    "loan", "win", "bid", "life", "live", "online", "site", "info", "support", "help", "zip", "mov", "ru", "cc", "pw", "ws", "club",
 ];
 
 /// The features of one text: bucket, and the parts of the text that it was found in.
@@ -147,7 +147,8 @@ impl Features {
 /// The words of a text with the place where each begins, without the marks around them.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.split(|c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '(' | ')' | '|')).filter_map(move |piece| {
-        let word = piece.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '¡' | '¿' | '\'' | '*' | '[' | ']' | '«' | '»'));
+        let word =
+            piece.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '¡' | '¿' | '\'' | '*' | '[' | ']' | '«' | '»'));
         (!word.is_empty()).then(|| (word.as_ptr() as usize - text.as_ptr() as usize, word))
     })
 }
@@ -161,7 +162,10 @@ fn is_link(word: &str) -> bool {
     let Some((name, tld)) = host.rsplit_once('.') else { return false };
     let plain = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'));
     let name_fits = name.len() >= 2 && name.chars().any(|c| c.is_ascii_alphabetic()) && plain(name) && !name.contains("..");
-    let known = matches!(tld, "com" | "net" | "org" | "co" | "uk" | "es" | "fr" | "de" | "it" | "pt" | "br" | "io" | "ly" | "me" | "biz" | "example");
+    let known = matches!(
+        tld,
+        "com" | "net" | "org" | "co" | "uk" | "es" | "fr" | "de" | "it" | "pt" | "br" | "io" | "ly" | "me" | "biz" | "example"
+    );
     name_fits && tld.chars().all(|c| c.is_ascii_alphabetic()) && (known || CHEAP.contains(&tld) || lower.contains('/'))
 }
 

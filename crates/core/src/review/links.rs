@@ -88,16 +88,66 @@ const BRANDS: &[&str] = &[
 
 /// What fraud adds to a borrowed name.
 const BAIT: &[&str] = &[
-    "secure", "security", "verify", "verification", "login", "signin", "unlock", "update", "confirm", "fee", "fees", "refund", "rebate", "rebates", "support", "help",
-    "alert", "stop", "payee", "claim", "billing", "pay", "payment", "redir", "redelivery", "rebooking", "track", "tracking", "parcel", "customs", "account", "id", "bloqueo",
-    "activa", "seguridad", "verificar", "acceso", "portes", "multas", "devolucion", "reembolso", "pago", "frais", "blocco", "toll", "bill", "safe", "info", "online",
-    "reward", "bonus", "es", "uk", "us",
+    "secure",
+    "security",
+    "verify",
+    "verification",
+    "login",
+    "signin",
+    "unlock",
+    "update",
+    "confirm",
+    "fee",
+    "fees",
+    "refund",
+    "rebate",
+    "rebates",
+    "support",
+    "help",
+    "alert",
+    "stop",
+    "payee",
+    "claim",
+    "billing",
+    "pay",
+    "payment",
+    "redir",
+    "redelivery",
+    "rebooking",
+    "track",
+    "tracking",
+    "parcel",
+    "customs",
+    "account",
+    "id",
+    "bloqueo",
+    "activa",
+    "seguridad",
+    "verificar",
+    "acceso",
+    "portes",
+    "multas",
+    "devolucion",
+    "reembolso",
+    "pago",
+    "frais",
+    "blocco",
+    "toll",
+    "bill",
+    "safe",
+    "info",
+    "online",
+    "reward",
+    "bonus",
+    "es",
+    "uk",
+    "us",
 ];
 
 /// Top-level domains that cost next to nothing and are named in fraud out of proportion.
 const CHEAP: &[&str] = &[
-    "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip", "loan", "win", "bid", "zip", "mov",
-    "ru", "pw", "site", "online", "bet",
+    "top", "xyz", "click", "icu", "cyou", "buzz", "rest", "cfd", "sbs", "monster", "quest", "gq", "tk", "ml", "cf", "ga", "bond", "vip",
+    "loan", "win", "bid", "zip", "mov", "ru", "pw", "site", "online", "bet",
 ];
 
 /// Characters that stand for letters.
@@ -105,7 +155,20 @@ const LOOKALIKES: &[(char, char)] = &[('0', 'o'), ('1', 'l'), ('3', 'e'), ('4', 
 
 /// Letters of other alphabets that look like Latin ones.
 const FOREIGN: &[(char, char)] = &[
-    ('а', 'a'), ('е', 'e'), ('о', 'o'), ('р', 'p'), ('с', 'c'), ('у', 'y'), ('х', 'x'), ('і', 'i'), ('ѕ', 's'), ('ԁ', 'd'), ('һ', 'h'), ('ӏ', 'l'), ('ο', 'o'), ('α', 'a'),
+    ('а', 'a'),
+    ('е', 'e'),
+    ('о', 'o'),
+    ('р', 'p'),
+    ('с', 'c'),
+    ('у', 'y'),
+    ('х', 'x'),
+    ('і', 'i'),
+    ('ѕ', 's'),
+    ('ԁ', 'd'),
+    ('һ', 'h'),
+    ('ӏ', 'l'),
+    ('ο', 'o'),
+    ('α', 'a'),
 ];
 
 /// Judges links. Those to the domains of a project, and below them, are its own affair.
@@ -240,6 +303,10 @@ fn judge(url: &Url) -> Option<Category> {
         Host::Domain(host) => host.to_lowercase(),
         Host::Ipv4(_) | Host::Ipv6(_) => return Some(Category::Phishing),
     };
+    // An app from outside the stores.
+    if url.path().to_ascii_lowercase().ends_with(".apk") {
+        return Some(Category::Phishing);
+    }
     if !url.username().is_empty() {
         return Some(Category::Phishing);
     }

@@ -61,9 +61,20 @@ const ASKING: &[&str] = &[
     "facilite",
 ];
 /// Where customers change their data without telling anybody.
-const OWN_APP: &[&str] = &["in the app", "in our app", "in your settings", "in settings", "en la app", "en nuestra app", "en la aplicación", "en los ajustes", "en ajustes"];
+const OWN_APP: &[&str] = &[
+    "in the app",
+    "in our app",
+    "in your settings",
+    "in settings",
+    "en la app",
+    "en nuestra app",
+    "en la aplicación",
+    "en los ajustes",
+    "en ajustes",
+];
 /// What a code that a text hands out is called, and how it is to be used.
-const CODES: &[&str] = &["code", "otp", "passcode", "pin", "use", "enter", "código", "codigo", "clave", "usa", "introduce", "codice", "kode"];
+const CODES: &[&str] =
+    &["code", "otp", "passcode", "pin", "use", "enter", "código", "codigo", "clave", "usa", "introduce", "codice", "kode"];
 /// What turns asking into a warning.
 const NOT: &[&str] = &["never", "not", "don't", "dont", "won't", "no", "nunca", "without", "nobody", "sin"];
 
@@ -145,8 +156,23 @@ const OFFER: &[&str] = &["sale", "% off", "discount", "offer", "deal", "buy", "f
 
 /// How a text says that its reader can get no more of them.
 const OPT_OUT: &[&str] = &[
-    "stop", "unsubscribe", "opt out", "opt-out", "baja", "cancelar", "no recibir", "sair", "cancelar inscrição", "désabonner", "désinscrire",
-    "arrêt", "abmelden", "abbestellen", "stopp", "disiscriviti", "annulla",
+    "stop",
+    "unsubscribe",
+    "opt out",
+    "opt-out",
+    "baja",
+    "cancelar",
+    "no recibir",
+    "sair",
+    "cancelar inscrição",
+    "désabonner",
+    "désinscrire",
+    "arrêt",
+    "abmelden",
+    "abbestellen",
+    "stopp",
+    "disiscriviti",
+    "annulla",
 ];
 
 /// A text in lower case with blanks around its words.
@@ -201,9 +227,10 @@ fn gives_code(padded: &str) -> bool {
         let digits = word.chars().filter(char::is_ascii_digit).count();
         (4..=8).contains(&digits) && word.chars().all(|c| c.is_ascii_digit() || c == '-')
     };
-    words.iter().enumerate().any(|(at, word)| {
-        is_code(word) && words[at.saturating_sub(12)..words.len().min(at + 13)].iter().any(|near| CODES.contains(near))
-    })
+    words
+        .iter()
+        .enumerate()
+        .any(|(at, word)| is_code(word) && words[at.saturating_sub(12)..words.len().min(at + 13)].iter().any(|near| CODES.contains(near)))
 }
 
 /// Pieces that end with a full stop, question or exclamation mark, or a line.

@@ -165,7 +165,8 @@ async fn a_broadcast_reaches_everybody_once() {
         let broadcast = get(&app, &id).await;
         assert_eq!(broadcast["status"], "completed", "{broadcast}");
         assert_eq!(counts(&broadcast), [3_000, 0, 0, 3_000, 0, 0]);
-        assert_eq!((broadcast["reviewAttempts"].as_i64(), broadcast["reviewResult"]["score"].as_f64()), (Some(1), Some(1.0)));
+        assert_eq!(broadcast["reviewAttempts"], 1);
+        assert!(broadcast["reviewResult"]["score"].as_f64().is_some_and(|score| score > 0.9), "{broadcast}");
         let messages = messages(&app).await;
         assert_eq!(messages.len(), 3_000);
         assert!(messages.values().all(|count| *count == 1));

@@ -139,7 +139,8 @@ async fn a_project_has_a_policy_of_its_own() {
             app.drain().await;
             (status(&app, &id).await == "rejected", get(&app, &id).await["reviewResult"].clone())
         };
-        let (short, casual) = ("Acme: the minutes of our meeting are at https://bit.ly/3xYz12", "Acme: our Übermut party is on Friday at 8 pm.");
+        let (short, casual) =
+            ("Acme: the minutes of our meeting are at https://bit.ly/3xYz12", "Acme: our Übermut party is on Friday at 8 pm.");
         for text in [short, casual] {
             assert!(!verdict(text).await.0, "{text}");
         }
@@ -225,7 +226,12 @@ async fn admin(app: &TestApp, command: Command) -> admin::Answer {
     admin::run(&app.node.core, admin::Request { project: None, command }).await.expect("it works")
 }
 
-async fn set_policy(app: &TestApp, threshold: Option<f64>, word: Option<&str>, domain: Option<&str>) -> nuncio_domain::Result<admin::Answer> {
+async fn set_policy(
+    app: &TestApp,
+    threshold: Option<f64>,
+    word: Option<&str>,
+    domain: Option<&str>,
+) -> nuncio_domain::Result<admin::Answer> {
     let one = |item: Option<&str>| item.map(|item| vec![item.to_owned()]);
     let env = Some(nuncio_domain::Environment::Test);
     let command = Command::ReviewsPolicy { env, threshold, blocked_words: one(word), allowed_domains: one(domain) };
