@@ -613,7 +613,7 @@ CREATE TABLE storage_quotas (
 -- What the operator asks of the content of broadcasts, as JSON. Worlds without a row have the default.
 CREATE TABLE review_policies (
     tenant_id BIGINT NOT NULL PRIMARY KEY,
-    policy    TEXT NOT NULL
+    policy    TEXT COLLATE "C" NOT NULL
 );
 
 -- The address that mail for a connection comes to once it is claimed. Only a row of `mailboxes` is a claim.
