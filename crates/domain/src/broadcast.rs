@@ -459,13 +459,13 @@ impl Broadcast {
     }
 
     /// What is left of its reservation for recipients who were not handed over.
-    pub const fn purse(&self) -> Micros {
+    pub const fn unspent(&self) -> Micros {
         if self.body.reserved == 0 { Micros(0) } else { Micros(self.body.reserved - self.counts.prepaid) }
     }
 
     /// What is set aside for it at this moment, messages that were handed over included.
     pub const fn set_aside(&self) -> Micros {
-        Micros(self.purse().0 + self.counts.held)
+        Micros(self.unspent().0 + self.counts.held)
     }
 
     /// What the state machine looks at.

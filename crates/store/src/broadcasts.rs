@@ -33,6 +33,8 @@ pub struct DueBroadcast {
     pub fence: i64,
     /// Since when it is due.
     pub due_at: Timestamp,
+    /// After whom the hand-over goes on; `None` for the first recipient.
+    pub cursor: Option<BroadcastContactId>,
 }
 
 /// Broadcasts.
@@ -100,6 +102,7 @@ pub trait BroadcastRepo {
     /// Up to `limit` broadcasts of all worlds that are due at `now`, longest due first.
     async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>>;
 
-    /// Takes a broadcast if its fence still is `fence`, and sets when it is due again; `false` when somebody was faster.
-    async fn claim_broadcast(&mut self, tenant: TenantId, id: BroadcastId, fence: i64, due_at: Option<Timestamp>) -> Result<bool>;
+    /// Takes a broadcast if its fence still is that of `due`, which it raises by one; writes the cursor of `due`, and when the broadcast is
+    /// due again. `false` when somebody was faster.
+    async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool>;
 }

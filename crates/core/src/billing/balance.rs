@@ -151,12 +151,21 @@ impl Billing<'_> {
         Ok(balance)
     }
 
+    /// What a sender may still spend today (UTC) under its daily limit.
+    pub(crate) async fn left_today(&self, tenant: TenantId, sender: SenderId, limit: Micros) -> Result<Micros> {
+        Ok(Micros(limit.0.saturating_sub(self.spent_today(tenant, sender).await?.0)))
+    }
+
+    async fn spent_today(&self, tenant: TenantId, sender: SenderId) -> Result<Micros> {
+        let now = self.ids().clock.now();
+        let midnight = Timestamp::from_millis(now.millis() - now.millis().rem_euclid(86_400_000));
+        Ok(self.inner.store.read().await?.spent_by_sender(tenant, sender, midnight).await?)
+    }
+
     /// Fails with 402 when a sender may not spend `required` more today (UTC) under its daily limit. What a message may cost counts only
     /// if its `Money::limited_sender` names the sender. Requests at the same moment do not see each other: they may pass together.
     pub async fn check_daily_spend(&self, tenant: TenantId, sender: SenderId, limit: Micros, required: Micros) -> Result<()> {
-        let now = self.ids().clock.now();
-        let midnight = Timestamp::from_millis(now.millis() - now.millis().rem_euclid(86_400_000));
-        let spent = self.inner.store.read().await?.spent_by_sender(tenant, sender, midnight).await?;
+        let spent = self.spent_today(tenant, sender).await?;
         if spent.0.saturating_add(required.0) <= limit.0 {
             return Ok(());
         }

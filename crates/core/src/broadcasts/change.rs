@@ -75,7 +75,7 @@ impl Broadcasts<'_> {
             if releases {
                 // Nobody is handed over any more, now that the row is locked: what was taken over is known for good.
                 broadcast.counts = tx.find_broadcast(tenant, id).await?.map_or(before.counts, |fresh| fresh.counts);
-                rest = Broadcast { counts: broadcast.counts, ..before.clone() }.purse();
+                rest = Broadcast { counts: broadcast.counts, ..before.clone() }.unspent();
             }
             if !path.is_empty() {
                 tx.insert_event(tenant, &event(&broadcast, before.version, before.status, &path), now).await?;

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use nuncio_dispatch::Dispatch;
 use nuncio_domain::broadcast::{Broadcast, Part};
 use nuncio_domain::config::{Sender, World};
 use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
 use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, Result, Timestamp};
-use nuncio_store::{Accepted, NewBroadcastContact};
+use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, RequestedChannel, Result, Timestamp};
+use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 
 use super::Broadcasts;
 use super::check;
@@ -37,63 +38,105 @@ pub(super) enum Round {
     Through,
 }
 
-/// What messages of a broadcast are made from.
-pub(super) struct Mould<'a> {
+/// Makes the messages of a broadcast.
+pub(super) struct Composer<'a> {
     pub(super) broadcast: &'a Broadcast,
     pub(super) world: Arc<World>,
     pub(super) sender: Sender,
     template: Option<Template>,
 }
 
-/// What became of planning one recipient.
-enum Fate {
-    Planned(Box<Planned>),
-    Failed(Failure),
+/// Room for bulk on the connections of a broadcast's sender.
+struct Room {
+    by_connection: HashMap<ConnectionId, usize>,
+    /// Kinds of recipients that no connection has room for.
+    full: Vec<AddressKind>,
+}
+
+impl Room {
+    fn of(composer: &Composer<'_>, dispatch: &Dispatch) -> Self {
+        let broadcast = composer.broadcast;
+        let asked = |channel| broadcast.channel.requested() == RequestedChannel::Auto || broadcast.channel.requested() == RequestedChannel::Only(channel);
+        let connections = composer.world.connections.iter().filter(|c| c.sender == composer.sender.id && asked(c.channel));
+        let (mut by_connection, mut left) = (HashMap::new(), HashMap::<AddressKind, usize>::new());
+        for connection in connections {
+            let room = dispatch.bulk_room(broadcast.tenant, connection);
+            by_connection.insert(connection.id, room);
+            *left.entry(connection.channel.address_kind()).or_default() += room;
+        }
+        let full = left.into_iter().filter(|(_, room)| *room == 0).map(|(kind, _)| kind).collect();
+        Self { by_connection, full }
+    }
+
+    fn has(&self, connection: ConnectionId) -> bool {
+        self.by_connection.get(&connection).is_some_and(|left| *left > 0)
+    }
+
+    fn take(&mut self, connection: ConnectionId) {
+        self.by_connection.entry(connection).and_modify(|left| *left -= 1);
+    }
 }
 
 impl Broadcasts<'_> {
-    /// Hands over as many recipients as there is room for, as long as `fence` is the broadcast's.
-    pub(super) async fn hand_over(&self, broadcast: &Broadcast, fence: i64) -> Result<Round> {
-        let (mut after, mut any) = (None, false);
+    /// Hands over as many recipients as there is room for, from the cursor of `due` on, which moves, and from the first one again after
+    /// the last. Nothing is written once somebody else has taken the broadcast.
+    pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
+        let (mut any, mut wrapped) = (false, false);
         for _ in 0..STEPS {
             let mut tx = self.inner.store.read().await?;
-            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, CHUNK).await?;
+            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, CHUNK).await?;
             drop(tx);
-            let Some(last) = chunk.last() else { return Ok(if after.is_none() { Round::Through } else { pace(any) }) };
-            after = Some(last.id);
-            any |= self.hand_over_chunk(broadcast, fence, chunk).await?;
+            match chunk.last() {
+                Some(last) => {
+                    let last = last.id;
+                    any |= self.hand_over_chunk(broadcast, due.fence, chunk).await?;
+                    due.cursor = Some(last);
+                }
+                None if due.cursor.is_none() => return Ok(Round::Through),
+                None => (due.cursor, wrapped) = (None, true),
+            }
         }
-        Ok(pace(any))
+        Ok(if any || !wrapped { Round::More } else { Round::Crowded })
     }
 
-    /// Answers whether anybody was handed over.
+    /// Returns whether anybody was handed over.
     async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(false) };
-        let mould = self.mould(broadcast).await?;
-        let (mut room, mut accepts) = (HashMap::<ConnectionId, usize>::new(), Vec::new());
-        let (mut purse, mut any) = (self.purse(broadcast.tenant, broadcast.id).await?, false);
-        for contact in chunk {
-            let fate = match &mould {
-                Ok(mould) => self.fate(mould, &contact, now).await?,
-                Err(failure) => Fate::Failed(failure.clone()),
-            };
-            match fate {
-                Fate::Failed(failure) => any |= self.fail_contact(broadcast, contact.id, &failure, now).await?,
-                Fate::Planned(mut planned) => {
-                    let connection = &planned.connection;
-                    let left = room.entry(connection.id).or_insert_with(|| self.inner.dispatch.bulk_room(broadcast.tenant, connection));
-                    if *left == 0 {
-                        continue;
-                    }
-                    if !purse.pays(&mut planned.accept.message) && !self.pays_itself(broadcast, &planned).await? {
-                        continue;
-                    }
-                    *left -= 1;
-                    planned.accept.broadcast_fence = fence;
-                    let core = Core::clone(self);
-                    accepts.push(tokio::spawn(async move { core.messages().accept(*planned).await }));
+        let composer = match self.composer(broadcast).await? {
+            Ok(composer) => composer,
+            Err(failure) => {
+                let mut any = false;
+                for contact in chunk {
+                    any |= self.fail_contact(broadcast, contact.id, &failure, now).await?;
                 }
+                return Ok(any);
             }
+        };
+        let mut room = Room::of(&composer, &self.inner.dispatch);
+        let chunk: Vec<_> = chunk.into_iter().filter(|contact| !room.full.contains(&contact.recipient.kind)).collect();
+        if chunk.is_empty() {
+            return Ok(false);
+        }
+        let (mut knowledge, mut budget) = (self.knowledge(&composer, &chunk).await?, self.budget(&composer).await?);
+        let (mut accepts, mut any) = (Vec::new(), false);
+        for contact in chunk {
+            let known = knowledge.of(&composer, &contact.recipient, now);
+            let mut planned = match self.plan_contact(&composer, &contact, &known, now, true) {
+                Ok(planned) => planned,
+                Err(error) if error.code().status() < 500 => {
+                    any |= self.fail_contact(broadcast, contact.id, &failure(&error), now).await?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let connection = planned.connection.id;
+            if !room.has(connection) || !self.pays(&mut budget, &composer, &mut planned.accept.message).await? {
+                continue;
+            }
+            room.take(connection);
+            planned.accept.broadcast_fence = fence;
+            let core = Core::clone(self);
+            accepts.push(tokio::spawn(async move { core.messages().accept(planned).await }));
         }
         // All of them are waited for before anything is said of one: each may be written.
         let mut answers = Vec::with_capacity(accepts.len());
@@ -112,13 +155,13 @@ impl Broadcasts<'_> {
     }
 
     /// The inner error is what becomes of every recipient.
-    pub(super) async fn mould<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Mould<'a>, Failure>> {
+    pub(super) async fn composer<'a>(&self, broadcast: &'a Broadcast) -> Result<std::result::Result<Composer<'a>, Failure>> {
         let world = self.world(broadcast.tenant).await?;
         let Some(sender) = world.sender(broadcast.sender).cloned() else {
             return Ok(Err(Failure::own(FailureCode::Undeliverable, "the sender of the broadcast was deleted")));
         };
         match self.template_of(broadcast).await {
-            Ok(template) => Ok(Ok(Mould { broadcast, world, sender, template })),
+            Ok(template) => Ok(Ok(Composer { broadcast, world, sender, template })),
             Err(error) if error.code() == ErrorCode::NotFound => {
                 Ok(Err(Failure::own(FailureCode::ContentRejected, "the template of the broadcast was deleted")))
             }
@@ -126,42 +169,23 @@ impl Broadcasts<'_> {
         }
     }
 
-    async fn fate(&self, mould: &Mould<'_>, contact: &NewBroadcastContact, now: Timestamp) -> Result<Fate> {
-        let known = self.messages().known(&mould.world, &mould.sender, &command(mould, contact), now).await?;
-        match self.plan_contact(mould, contact, &known, now, true) {
-            Ok(planned) => Ok(Fate::Planned(Box::new(planned))),
-            Err(error) if error.code().status() < 500 => Ok(Fate::Failed(failure(&error))),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Plans the message to one recipient. `explores`: another good channel may be tried now and then.
     pub(super) fn plan_contact(
         &self,
-        mould: &Mould<'_>,
+        composer: &Composer<'_>,
         contact: &NewBroadcastContact,
         known: &Known,
         now: Timestamp,
         explores: bool,
     ) -> Result<Planned> {
-        let template = mould.template.as_ref();
-        let planner =
-            Planner { world: &mould.world, sender: &mould.sender, known, ids: self.ids(), now, lenient: false, explores, template };
-        let mut planned = planner.plan(command(mould, contact))?;
+        let Composer { broadcast, world, sender, template } = composer;
+        let planner = Planner { world, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
+        let mut planned = planner.plan(command(composer, contact))?;
         plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
-        let no_receipts = !self.inner.dispatch.has_receipts(mould.broadcast.tenant, &planned.connection);
-        let part = Part::new(mould.broadcast.id, contact.id, no_receipts);
-        planned.accept.message.state.detail.broadcast = Some(part);
+        let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
+        planned.accept.message.state.detail.broadcast = Some(Part::new(broadcast.id, contact.id, no_receipts));
         Ok(planned)
-    }
-
-    /// Whether a message that the reservation has no room for may set its own price aside: not beyond what its sender may spend a day.
-    async fn pays_itself(&self, broadcast: &Broadcast, planned: &Planned) -> Result<bool> {
-        match self.messages().keep_within_the_day(&*self.world(broadcast.tenant).await?, &planned.accept).await {
-            Err(error) if error.code() == ErrorCode::InsufficientBalance => Ok(false),
-            outcome => outcome.map(|()| true),
-        }
     }
 
     async fn fail_contact(&self, broadcast: &Broadcast, contact: BroadcastContactId, failure: &Failure, now: Timestamp) -> Result<bool> {
@@ -173,22 +197,18 @@ impl Broadcasts<'_> {
 }
 
 /// The message to one recipient, as a caller would ask for it.
-fn command(mould: &Mould<'_>, contact: &NewBroadcastContact) -> SendMessage {
-    let mut command = check::message(mould.broadcast);
+fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> SendMessage {
+    let mut command = check::message(composer.broadcast);
     command.to.clone_from(&contact.recipient.identifier);
     command.on_unknown = Some(OnUnknown::Hold);
-    if mould.template.is_some() {
-        command.content = Some(Box::new(merged(mould.broadcast, &contact.variables)));
+    if composer.template.is_some() {
+        command.content = Some(Box::new(merged(composer.broadcast, &contact.variables)));
     }
     if contact.recipient.kind == AddressKind::Email {
-        command.subject.clone_from(&mould.broadcast.body.email_subject);
-        command.html_body.clone_from(&mould.broadcast.html);
+        command.subject.clone_from(&composer.broadcast.body.email_subject);
+        command.html_body.clone_from(&composer.broadcast.html);
     }
     command
-}
-
-const fn pace(any: bool) -> Round {
-    if any { Round::More } else { Round::Crowded }
 }
 
 /// Why a recipient cannot be sent to, from the error that a message to them would have met.

@@ -1,6 +1,6 @@
 //! What broadcasts cost: estimated before the review begins, set aside as a whole, taken over by messages one by one, the rest given back.
 //!
-//! A message takes its price out of what is set aside by being written ([`Purse`]); from then on it pays and gives back by itself. So what
+//! A message takes its price out of what is set aside by being written ([`Budget`]); from then on it pays and gives back by itself. So what
 //! is left for recipients who were not handed over is the reservation less what was taken over, at every moment.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 use super::Broadcasts;
 use super::change::fingerprint;
 use super::check;
-use super::hand_over::Mould;
+use super::hand_over::Composer;
 use crate::base::Core;
 use crate::billing::{self, Reference};
 use crate::messages::routing::{self, Known, Window};
@@ -86,86 +86,119 @@ async fn reservation(tx: &mut dyn Tx, tenant: TenantId, id: BroadcastId) -> Resu
     Ok(transfers.into_iter().filter(|t| t.purpose == Purpose::Reserve).max_by_key(|t| t.part))
 }
 
-/// What is left of a reservation for those who hand over. They are alone with it: the store writes nothing under another fence.
+/// What the messages of a broadcast may still cost. Whoever hands over is alone with it: the store writes nothing under another fence.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Purse {
-    left: Micros,
+pub(super) struct Budget {
+    reserved: Micros,
     limited_sender: Option<SenderId>,
-}
-
-impl Purse {
-    /// Has a message take its price out of the purse; `false` when that holds less: then the message sets its price aside itself.
-    pub(super) fn pays(&mut self, message: &mut Message) -> bool {
-        let Some(money) = &mut message.state.detail.money else { return true };
-        let price = money.whole();
-        if price > self.left {
-            return false;
-        }
-        self.left.0 -= price.0;
-        (money.prepaid, money.limited_sender) = (true, self.limited_sender);
-        true
-    }
+    /// What the sender may still spend today beside that, once it was looked up.
+    today: Option<Micros>,
 }
 
 impl Broadcasts<'_> {
     /// What is left of a broadcast's reservation.
-    pub(super) async fn purse(&self, tenant: TenantId, id: BroadcastId) -> Result<Purse> {
+    pub(super) async fn budget(&self, composer: &Composer<'_>) -> Result<Budget> {
+        let (tenant, id) = (composer.broadcast.tenant, composer.broadcast.id);
         let mut tx = self.inner.store.read().await?;
-        let Some(broadcast) = tx.find_broadcast(tenant, id).await? else { return Ok(Purse::default()) };
+        let Some(broadcast) = tx.find_broadcast(tenant, id).await? else { return Ok(Budget::default()) };
         if broadcast.body.reserved == 0 {
-            return Ok(Purse::default());
+            return Ok(Budget::default());
         }
         let limited_sender = reservation(&mut *tx, tenant, id).await?.and_then(|newest| newest.sender);
-        Ok(Purse { left: broadcast.purse(), limited_sender })
+        Ok(Budget { reserved: broadcast.unspent(), limited_sender, today: None })
+    }
+
+    /// Whether the budget has room for a message, which takes its price out of the reservation. Beyond that it sets its price aside by
+    /// itself, as far as its sender may spend so much today.
+    pub(super) async fn pays(&self, budget: &mut Budget, composer: &Composer<'_>, message: &mut Message) -> Result<bool> {
+        let Some(money) = &mut message.state.detail.money else { return Ok(true) };
+        let price = money.whole();
+        if price <= budget.reserved {
+            budget.reserved.0 -= price.0;
+            (money.prepaid, money.limited_sender) = (true, budget.limited_sender);
+            return Ok(true);
+        }
+        let Some(limit) = composer.sender.daily_spend_limit else { return Ok(true) };
+        let today = match budget.today {
+            Some(today) => today,
+            None => self.billing().left_today(composer.broadcast.tenant, composer.sender.id, limit).await?,
+        };
+        let pays = price <= today;
+        budget.today = Some(if pays { Micros(today.0 - price.0) } else { today });
+        Ok(pays)
     }
 
     /// Plans a message to each recipient and adds up what they would cost, a page of them at a time. One to whom nothing could be sent
     /// costs nothing. Fails with 402 when the sender may not spend so much a day.
     pub(super) async fn estimate(&self, broadcast: &Broadcast) -> Result<Estimate> {
         let mut estimate = Estimate { expected: None, required: Micros(0), limited_sender: None, basis: basis(broadcast) };
-        let Ok(mould) = self.mould(broadcast).await? else { return Ok(estimate) };
-        let prices = self.price_book(&mould.world).await?;
-        if prices.is_empty() {
+        let Ok(composer) = self.composer(broadcast).await? else { return Ok(estimate) };
+        if self.price_book(&composer.world).await?.is_empty() {
             return Ok(estimate);
         }
-        let known = Known { countries: self.countries(broadcast.tenant).await?, prices, ..Known::default() };
-        let (mut prices, mut after) = (Prices { mould: &mould, known, now: self.ids().clock.now(), alike: HashMap::new() }, None);
+        let (mut prices, mut after) = (Prices { composer: &composer, now: self.ids().clock.now(), alike: HashMap::new() }, None);
         loop {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
             let Some(last) = page.last() else { break };
             after = Some(last.id);
-            let mut metrics = self.metrics(&mould, &page).await?;
+            let mut knowledge = self.knowledge(&composer, &page).await?;
             for contact in &page {
-                let own = metrics.remove(&contact.recipient.identifier).unwrap_or_default();
-                estimate.add(prices.of(self, contact, own)?);
+                estimate.add(prices.of(self, contact, &mut knowledge)?);
             }
         }
-        if let Some(limit) = mould.sender.daily_spend_limit {
-            self.billing().check_daily_spend(broadcast.tenant, mould.sender.id, limit, estimate.required).await?;
-            estimate.limited_sender = Some(mould.sender.id);
+        if let Some(limit) = composer.sender.daily_spend_limit {
+            self.billing().check_daily_spend(broadcast.tenant, composer.sender.id, limit, estimate.required).await?;
+            estimate.limited_sender = Some(composer.sender.id);
         }
         Ok(estimate)
     }
 
-    /// What is known of those recipients for whom it matters.
-    async fn metrics(&self, mould: &Mould<'_>, page: &[NewBroadcastContact]) -> Result<HashMap<String, Vec<ChannelMetrics>>> {
-        let (asked, message_type) = (mould.broadcast.channel.requested(), mould.broadcast.message_type.message_type());
-        if !routing::needs_knowledge(&mould.world, &mould.sender, asked, message_type) {
-            return Ok(HashMap::new());
+    /// What messages to these recipients rest on, looked up for all of them at once.
+    pub(super) async fn knowledge(&self, composer: &Composer<'_>, page: &[NewBroadcastContact]) -> Result<Knowledge> {
+        let (broadcast, world) = (composer.broadcast, &composer.world);
+        let prices = self.price_book(world).await?;
+        let (asked, message_type) = (broadcast.channel.requested(), broadcast.message_type.message_type());
+        let nothing = Knowledge { common: Known { prices, ..Known::default() }, metrics: None };
+        if !routing::needs_knowledge(world, &composer.sender, asked, message_type) {
+            return Ok(nothing);
         }
         let kind = routing::known_kind(asked);
-        let known = page.iter().map(|contact| &contact.recipient).filter(|recipient| recipient.kind == kind);
-        let known: Vec<&str> = known.map(|recipient| recipient.identifier.as_str()).collect();
-        if known.is_empty() { Ok(HashMap::new()) } else { self.messages().metrics_of(mould.broadcast.tenant, kind, &known).await }
+        let known: Vec<_> = page.iter().filter(|c| c.recipient.kind == kind).map(|c| c.recipient.identifier.as_str()).collect();
+        if known.is_empty() {
+            return Ok(nothing);
+        }
+        let metrics = self.messages().metrics_of(broadcast.tenant, kind, &known).await?;
+        let common = Known { countries: self.countries(broadcast.tenant).await?, ..nothing.common };
+        Ok(Knowledge { common, metrics: Some((kind, metrics)) })
+    }
+}
+
+/// What is known of a page of recipients.
+pub(super) struct Knowledge {
+    common: Known,
+    /// Of recipients of this kind, where it matters.
+    metrics: Option<(AddressKind, HashMap<String, Vec<ChannelMetrics>>)>,
+}
+
+impl Knowledge {
+    /// What is known of one recipient of the page.
+    pub(super) fn of(&mut self, composer: &Composer<'_>, recipient: &Recipient, now: Timestamp) -> Known {
+        let Recipient { kind, identifier } = recipient;
+        match &mut self.metrics {
+            Some((known_kind, metrics)) if known_kind == kind => {
+                let own = metrics.remove(identifier).unwrap_or_default();
+                self.common.clone().of(&composer.world, *kind, identifier, own, now)
+            }
+            _ => self.common.clone(),
+        }
     }
 }
 
 /// What the messages of a broadcast cost, one by one.
 struct Prices<'a> {
-    mould: &'a Mould<'a>,
-    known: Known,
+    composer: &'a Composer<'a>,
     now: Timestamp,
     /// Of recipients who are alike.
     alike: HashMap<(AddressKind, String, Window), Price>,
@@ -174,13 +207,11 @@ struct Prices<'a> {
 impl Prices<'_> {
     /// What the message to one recipient costs. It is worked out once for all who get the same text and of whom nothing is known but
     /// their country.
-    fn of(&mut self, core: &Core, contact: &NewBroadcastContact, metrics: Vec<ChannelMetrics>) -> Result<Price> {
+    fn of(&mut self, core: &Core, contact: &NewBroadcastContact, knowledge: &mut Knowledge) -> Result<Price> {
         let Recipient { kind, identifier } = &contact.recipient;
-        let alike = metrics.is_empty() && !check::is_template(self.mould.broadcast);
-        let (mut known, mut country) = (self.known.clone(), String::new());
-        if matches!(kind, AddressKind::Phone | AddressKind::Instagram) {
-            known = known.of(&self.mould.world, *kind, identifier, metrics, self.now);
-        }
+        let known = knowledge.of(self.composer, &contact.recipient, self.now);
+        let alike = known.metrics.is_empty() && !check::is_template(self.composer.broadcast);
+        let mut country = String::new();
         if *kind == AddressKind::Phone && alike {
             country = address::phone_facts(identifier).country;
         }
@@ -188,7 +219,7 @@ impl Prices<'_> {
         if let Some(price) = self.alike.get(&class).filter(|_| alike) {
             return Ok(*price);
         }
-        let price = match core.broadcasts().plan_contact(self.mould, contact, &known, self.now, false) {
+        let price = match core.broadcasts().plan_contact(self.composer, contact, &known, self.now, false) {
             Ok(planned) => Price::of(&planned.accept.message),
             Err(error) if error.code().status() < 500 => Price::default(),
             Err(error) => return Err(error),

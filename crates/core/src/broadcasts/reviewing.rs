@@ -48,14 +48,14 @@ pub struct ReviewExample {
 impl Broadcasts<'_> {
     /// Reviews a broadcast, and sends it on its way or back; `None` then. Otherwise it stays `pending_review`, and the answer is when to
     /// review it again.
-    pub(super) async fn review(&self, broadcast: &Broadcast, due: DueBroadcast) -> Result<Option<Timestamp>> {
+    pub(super) async fn review(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Option<Timestamp>> {
         let now = self.ids().clock.now();
         let subject = self.subject_of(broadcast).await?;
         let policy = self.inner.store.read().await?.review_policy(broadcast.tenant).await?;
         let mut result = review::review(&subject, &policy, now);
         if let (Some(reviewer), true) = (&self.inner.reviewer, result.score >= policy.threshold) {
             // Others leave the broadcast alone while the reviewer thinks.
-            if !self.claim(due, due.fence, Some(now.plus(reviewer.timeout + run::LEASE))).await? {
+            if !self.claim(due, Some(now.plus(reviewer.timeout + run::LEASE))).await? {
                 return Ok(None);
             }
             if let Err(reason) = reviewer.review(broadcast, &subject, &mut result).await {

@@ -25,39 +25,40 @@ const TAKEN_BACK: u32 = 200;
 
 impl Broadcasts<'_> {
     /// Looks after one broadcast that is due.
-    pub async fn look_after(&self, due: DueBroadcast) -> Result<()> {
+    pub async fn look_after(&self, mut due: DueBroadcast) -> Result<()> {
         let Some(now) = self.inner.dispatch.accepting() else { return Ok(()) };
-        if !self.claim(due, due.fence, Some(now.plus(LEASE))).await? {
+        let late = now.since(due.due_at) > limits::PAST_DUE;
+        if !self.claim(&mut due, Some(now.plus(LEASE))).await? {
             return Ok(());
         }
         let broadcast = self.find(due.tenant, due.id).await?;
-        let late = now.since(due.due_at) > limits::PAST_DUE;
         // Somebody is still to be handed over, and may have been by the original of this copy.
         let doubtful = late && broadcast.waiting() > 0;
         let next = match broadcast.status {
             Status::Scheduled | Status::Sending if doubtful => return settled(self.hold(&broadcast).await),
             Status::PendingReview => {
-                let claimed = DueBroadcast { fence: due.fence + 1, ..due };
-                if let Some(again) = settled(self.review(&broadcast, claimed).await)? {
-                    return self.claim(due, due.fence + 2, Some(again)).await.map(drop);
+                if let Some(again) = settled(self.review(&broadcast, &mut due).await)? {
+                    return self.claim(&mut due, Some(again)).await.map(drop);
                 }
                 return if doubtful { settled(self.hold(&broadcast).await) } else { Ok(()) };
             }
             Status::Scheduled => return settled(self.begin(&broadcast).await),
-            Status::Sending => self.go_on(&broadcast, due.fence + 1, now).await?,
+            Status::Sending => self.go_on(&broadcast, &mut due, now).await?,
             Status::Paused | Status::Cancelled => self.withdraw(&broadcast).await?,
             _ => Some(None),
         };
         match next {
-            Some(next) => self.claim(due, due.fence + 1, next).await.map(drop),
+            Some(next) => self.claim(&mut due, next).await.map(drop),
             None => Ok(()),
         }
     }
 
-    pub(super) async fn claim(&self, due: DueBroadcast, fence: i64, next: Option<Timestamp>) -> Result<bool> {
+    /// Takes the broadcast under the next fence until `next`; `false` when somebody was faster.
+    pub(super) async fn claim(&self, due: &mut DueBroadcast, next: Option<Timestamp>) -> Result<bool> {
         let mut tx = self.inner.store.begin().await?;
-        let claimed = tx.claim_broadcast(due.tenant, due.id, fence, next).await?;
+        let claimed = tx.claim_broadcast(due, next).await?;
         tx.commit().await?;
+        due.fence += i64::from(claimed);
         Ok(claimed)
     }
 
@@ -77,8 +78,8 @@ impl Broadcasts<'_> {
     }
 
     /// Hands over what there is room for, or ends the broadcast. Answers when to look again, or nothing if it changed its status.
-    async fn go_on(&self, broadcast: &Broadcast, fence: i64, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
-        match self.hand_over(broadcast, fence).await? {
+    async fn go_on(&self, broadcast: &Broadcast, due: &mut DueBroadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
+        match self.hand_over(broadcast, due).await? {
             Round::More => return Ok(Some(Some(now))),
             Round::Crowded => return Ok(Some(Some(now.plus(CROWDED)))),
             Round::Through => {}

@@ -453,7 +453,7 @@ async fn even(app: &TestApp, ids: &[String], deposited: i64) -> Balance {
     let mut tx = app.store().read().await.expect("a reader");
     for id in ids {
         let broadcast = tx.find_broadcast(app.tenant(), id.parse().expect("an id")).await.expect("a look").expect("the broadcast");
-        assert!(broadcast.purse() >= Micros(0), "{broadcast:?}");
+        assert!(broadcast.unspent() >= Micros(0), "{broadcast:?}");
         reserved += broadcast.set_aside().0;
         spent += broadcast.counts.cost;
     }

@@ -7,7 +7,7 @@ use nuncio_domain::Micros;
 use nuncio_testkit::{Backend, TestApp};
 use serde_json::{Value, json};
 
-use crate::broadcasts::{SECOND, act, add, contacts, counts, finish, get, phones, recount, status, text};
+use crate::broadcasts::{SECOND, act, add, contacts, counts, draft, finish, get, phones, recount, status, text};
 use crate::money::{accounts, with_prices};
 
 /// What a text costs to a Spanish phone.
@@ -259,5 +259,29 @@ async fn every_node_obeys_a_pause_at_once() {
         let handed = handed(&app).await;
         assert_eq!((handed.len(), handed.values().max()), (WHOLE, Some(&1)), "everybody once");
         recount(&app, &id).await;
+    }
+}
+
+/// The SMS connection takes one message a second, and 1,200 recipients of SMS come first.
+// holds: broadcasts.recipients.wait_apart
+#[tokio::test]
+async fn recipients_without_room_do_not_hide_others() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        throttle(&app, 1.0, 1).await;
+        let id = draft(&app, json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News"})).await;
+        for chunk in phones(1_200).collect::<Vec<_>>().chunks(600) {
+            add(&app, &id, chunk.to_vec()).await;
+        }
+        add(&app, &id, (0..3).map(|n| format!("ada{n}@example.org"))).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        for _ in 0..4 {
+            app.advance(SECOND).await;
+        }
+        let delivered = contacts(&app, &id, "&status=delivered").await;
+        let mails = delivered.iter().filter(|contact| contact["recipientType"] == "email").count();
+        assert_eq!(mails, 3, "{}", get(&app, &id).await);
+        assert!(delivered.len() < 100, "the phones wait for their turn: {}", delivered.len());
     }
 }

@@ -490,6 +490,7 @@ CREATE TABLE broadcasts (
     version      BIGINT NOT NULL,
     fence        BIGINT NOT NULL,
     due_at       BIGINT,
+    cursor_id    UUID,
     total        BIGINT NOT NULL,
     html         TEXT COLLATE "C",
     body         TEXT COLLATE "C" NOT NULL,

@@ -490,6 +490,7 @@ CREATE TABLE broadcasts (
     version      INTEGER NOT NULL,
     fence        INTEGER NOT NULL,
     due_at       INTEGER,
+    cursor_id    BLOB,
     total        INTEGER NOT NULL,
     html         TEXT,
     body         TEXT NOT NULL,

@@ -412,29 +412,34 @@ impl BroadcastRepo for SqlTx {
     }
 
     async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
-        let rows: Vec<(i64, Uuid, i64, i64)> = sqlx::query_as(
-            "SELECT tenant_id, id, fence, due_at FROM broadcasts WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2",
+        let rows: Vec<(i64, Uuid, i64, i64, Option<Uuid>)> = sqlx::query_as(
+            "SELECT tenant_id, id, fence, due_at, cursor_id FROM broadcasts
+             WHERE due_at IS NOT NULL AND due_at <= $1
+             ORDER BY due_at LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        let due = |(tenant, id, fence, due_at)| DueBroadcast {
+        let due = |(tenant, id, fence, due_at, cursor): (_, _, _, _, Option<Uuid>)| DueBroadcast {
             tenant: TenantId(tenant),
             id: BroadcastId::from_uuid(id),
             fence,
             due_at: Timestamp::from_millis(due_at),
+            cursor: cursor.map(BroadcastContactId::from_uuid),
         };
         Ok(rows.into_iter().map(due).collect())
     }
 
-    async fn claim_broadcast(&mut self, tenant: TenantId, id: BroadcastId, fence: i64, due_at: Option<Timestamp>) -> Result<bool> {
-        let done = sqlx::query("UPDATE broadcasts SET fence = fence + 1, due_at = $4 WHERE tenant_id = $1 AND id = $2 AND fence = $3")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(fence)
+    async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool> {
+        let claim = "UPDATE broadcasts SET fence = fence + 1, due_at = $4, cursor_id = $5 WHERE tenant_id = $1 AND id = $2 AND fence = $3";
+        let done = sqlx::query(claim)
+            .bind(due.tenant.0)
+            .bind(due.id.uuid())
+            .bind(due.fence)
             .bind(due_at.map(Timestamp::millis))
+            .bind(due.cursor.map(|id| id.uuid()))
             .execute(self.conn())
             .await
             .or_end(self)?;

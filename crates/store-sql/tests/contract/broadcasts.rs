@@ -12,7 +12,7 @@ use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
 use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, Micros, TenantId};
-use nuncio_store::{Accept, Accepted, NewBroadcastContact, Suppression, SuppressionReason};
+use nuncio_store::{Accept, Accepted, DueBroadcast, NewBroadcastContact, Suppression, SuppressionReason};
 
 use crate::harness::{Harness, NODE, START};
 use crate::make::{failure, phone, receipt, settle, start, taken};
@@ -199,7 +199,8 @@ pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
     tx.commit().await.unwrap();
     let first = h.accept(priced(&contacts[0], 1)).await;
     let mut tx = h.begin().await;
-    assert!(tx.claim_broadcast(h.world.tenant, id, 1, None).await.unwrap());
+    let due = DueBroadcast { tenant: h.world.tenant, id, fence: 1, due_at: START, cursor: None };
+    assert!(tx.claim_broadcast(&due, None).await.unwrap());
     tx.commit().await.unwrap();
     let answers = h.accept_at_once(vec![priced(&contacts[1], 1), priced(&contacts[2], 2), priced(&contacts[1], 3)]).await;
     let closed: Vec<_> = answers.iter().map(|answer| matches!(answer, Ok(Accepted::Closed))).collect();
@@ -214,7 +215,7 @@ pub(crate) async fn a_reservation_is_spent_under_one_fence(h: &Harness) {
     assert_eq!((balance.available, balance.reserved), (Micros(-20), Micros(20)), "what failed gave back its part");
     let broadcast = find(h, id).await;
     let reserved = Broadcast { body: Body { reserved: 30, ..broadcast.body.clone() }, ..broadcast };
-    assert_eq!((reserved.purse(), reserved.set_aside()), (Micros(10), Micros(20)));
+    assert_eq!((reserved.unspent(), reserved.set_aside()), (Micros(10), Micros(20)));
 }
 
 pub(crate) async fn whoever_is_erased_leaves_broadcasts(h: &Harness) {
@@ -384,7 +385,7 @@ pub(crate) async fn what_is_paused_goes_back_to_its_broadcast(h: &Harness) {
 }
 
 pub(crate) async fn a_broadcast_that_is_due_is_taken_by_one(h: &Harness) {
-    let (id, _) = with_contacts(h, 1, Status::Sending).await;
+    let (id, contacts) = with_contacts(h, 1, Status::Sending).await;
     let due_at = START.plus(Duration::from_secs(5));
     let mut tx = h.begin().await;
     assert_eq!(tx.due_broadcasts(due_at, 10).await.unwrap(), []);
@@ -393,11 +394,14 @@ pub(crate) async fn a_broadcast_that_is_due_is_taken_by_one(h: &Harness) {
     assert_eq!(tx.due_broadcasts(START, 10).await.unwrap(), []);
     let due = tx.due_broadcasts(due_at, 10).await.unwrap();
     assert_eq!((due.len(), due[0].id, due[0].due_at), (1, id, due_at));
-    let later = Some(due_at.plus(Duration::from_secs(5)));
-    assert!(tx.claim_broadcast(h.world.tenant, id, due[0].fence, later).await.unwrap());
-    assert!(!tx.claim_broadcast(h.world.tenant, id, due[0].fence, later).await.unwrap(), "somebody was faster");
+    let later = due_at.plus(Duration::from_secs(5));
+    let moved = DueBroadcast { cursor: Some(contacts[0].id), ..due[0] };
+    assert!(tx.claim_broadcast(&moved, Some(later)).await.unwrap());
+    assert!(!tx.claim_broadcast(&moved, Some(later)).await.unwrap(), "somebody was faster");
     assert_eq!(tx.due_broadcasts(due_at, 10).await.unwrap(), []);
-    assert!(tx.claim_broadcast(h.world.tenant, id, due[0].fence + 1, None).await.unwrap());
+    let again = tx.due_broadcasts(later, 10).await.unwrap();
+    assert_eq!(again, [DueBroadcast { fence: due[0].fence + 1, due_at: later, ..moved }]);
+    assert!(tx.claim_broadcast(&again[0], None).await.unwrap());
     assert_eq!(tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().due_at, None);
 }
 
