@@ -92,6 +92,7 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("update_broadcast", Some(Permission::BroadcastsWrite)),
     ("delete_broadcast", Some(Permission::BroadcastsWrite)),
     ("add_broadcast_contacts", Some(Permission::BroadcastsWrite)),
+    ("import_broadcast_contacts", Some(Permission::BroadcastsWrite)),
     ("delete_broadcast_contact", Some(Permission::BroadcastsWrite)),
     ("send_broadcast", Some(Permission::BroadcastsSend)),
     ("schedule_broadcast", Some(Permission::BroadcastsSend)),

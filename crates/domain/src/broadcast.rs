@@ -378,6 +378,9 @@ pub struct Body {
     /// Subject of emails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email_subject: Option<String>,
+    /// Values of `{{variables}}` for recipients who have none of their own, where it is not made from a template.
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub variables: std::collections::BTreeMap<String, String>,
     /// The caller's own data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nuncio_domain::broadcast::{Broadcast, BroadcastContact, ContactStatus, Status, Variables};
 use nuncio_domain::message::Failure;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Recipient, TenantId, Timestamp};
+use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Recipient, SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -20,6 +20,19 @@ pub struct NewBroadcastContact {
     pub recipient: Recipient,
     /// Values of template variables for them.
     pub variables: Variables,
+}
+
+/// How far an import of recipients has come. Sums over all its parts.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ImportProgress {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Recipients that were added.
+    pub added: u64,
+    /// Rows whose recipient the broadcast had already.
+    pub duplicates: u64,
+    /// Rows that cannot be recipients.
+    pub invalid: u64,
 }
 
 /// A broadcast that a node must look at.
@@ -58,6 +71,15 @@ pub trait BroadcastRepo {
 
     /// Adds recipients to a draft; those that it has already are left out. How many were added; `None` when it is no draft any more.
     async fn insert_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, new: &[NewBroadcastContact]) -> Result<Option<u64>>;
+
+    /// How far the import of this name has come; `None` if it never began.
+    async fn find_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str) -> Result<Option<ImportProgress>>;
+
+    /// Writes how far an import has come.
+    async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()>;
+
+    /// How many recipients of a broadcast of `sender` are suppressed now, for the sender or for all.
+    async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64>;
 
     /// Recipients in any of these statuses (none for all), newest first.
     async fn list_broadcast_contacts(

@@ -226,8 +226,8 @@ impl TestApp {
         self.raw(method, path, &all, bytes).await
     }
 
-    /// Sends a request just as it is given.
-    pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+    /// Sends a request just as it is given. The body may be a stream.
+    pub async fn raw(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
         let (parts, body) = self.exchange(method, path, headers, body).await.into_parts();
         let bytes = body.collect().await.expect("a body").to_bytes();
         check(method, path, &parts, Some(&bytes));

@@ -26,6 +26,7 @@ impl Broadcasts<'_> {
         let broadcast = self.find(caller.tenant, id).await?;
         if broadcast.status == Status::Draft && broadcast.total > 0 {
             self.can_go(&broadcast).await?;
+            self.require_values(&broadcast).await?;
         }
         self.review_anew(broadcast, Operation::Send, |broadcast| {
             broadcast.body.scheduled_at = command.scheduled_at.or(broadcast.body.scheduled_at);
@@ -93,6 +94,9 @@ impl Broadcasts<'_> {
     pub async fn retry_review(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
         let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        if broadcast.status == Status::Rejected {
+            self.require_values(&broadcast).await?;
+        }
         self.review_anew(broadcast, Operation::RetryReview, |_| {}).await
     }
 

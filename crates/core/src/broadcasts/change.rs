@@ -18,7 +18,7 @@ const TRIES: usize = 5;
 /// A hash of the content that a review looks at.
 pub(super) fn fingerprint(broadcast: &Broadcast) -> String {
     let body = &broadcast.body;
-    let bytes = once::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html));
+    let bytes = once::fingerprint(&(&body.text, &body.content, &body.email_subject, &broadcast.html, &body.variables));
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -3,6 +3,7 @@
 use nuncio_domain::broadcast::{Broadcast, BroadcastType};
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
+use super::variables;
 use crate::base::{Faults, check_metadata};
 use crate::messages::{SendMessage, routing, validate};
 
@@ -48,6 +49,10 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
             }
         }
     }
+    if is_template(broadcast) && !broadcast.body.variables.is_empty() {
+        errors.push(FieldError::new("variables", "are for texts; values of a template go into content.templateVariables"));
+    }
+    errors.extend(variables::check(&broadcast.body.variables, "variables"));
     check_metadata(broadcast.body.metadata.as_ref(), &mut errors);
     let mut seen = Vec::new();
     errors.retain(|error| {

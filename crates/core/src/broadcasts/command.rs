@@ -31,6 +31,10 @@ pub struct CreateBroadcast {
     #[serde(default)]
     #[schema(value_type = Option<Content>)]
     pub content: Option<Box<Content>>,
+    /// Values of `{{variables}}` in text, subject and HTML, for recipients who have none of their own in `templateVariables`. Not for
+    /// templates.
+    #[serde(default)]
+    pub variables: Option<BTreeMap<String, String>>,
     /// Who sends it; by default the world's default sender.
     #[serde(default)]
     pub sender_id: Option<String>,
@@ -80,6 +84,10 @@ pub struct UpdateBroadcast {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<String>, max_length = 2097152)]
     pub email_html_body: Option<Option<String>>,
+    /// Values of `{{variables}}`, replaced whole.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub variables: Option<Option<BTreeMap<String, String>>>,
     /// Your own data, replaced whole.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]
@@ -96,14 +104,14 @@ pub struct AddBroadcastContacts {
 }
 
 /// One recipient to add.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = NewBroadcastContact)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewContact {
     /// An E.164 phone number, an email address, or a numeric chat id (channels telegram and instagram).
     #[schema(example = "+34600111222")]
     pub recipient: String,
-    /// Values of the template's variables for this recipient. They go before those of the broadcast.
+    /// Values of the template's variables, or of `{{variables}}` in the text, for this recipient. They go before those of the broadcast.
     #[serde(default)]
     pub template_variables: Option<BTreeMap<String, String>>,
     /// The same for its buttons, by index.

@@ -152,7 +152,7 @@ fn stored(asked: &[ContactStatus], broadcast: &Broadcast) -> Option<Vec<ContactS
 }
 
 /// Reads one recipient, or tells why it cannot be one.
-fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact) -> Result<(Recipient, Variables), String> {
+pub(super) fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact) -> Result<(Recipient, Variables), String> {
     let parsed = Parsed::parse(&contact.recipient).map_err(|e| e.to_string())?;
     let channel = match (broadcast.channel.requested(), &parsed) {
         (RequestedChannel::Only(channel), _) => channel,
@@ -176,8 +176,10 @@ fn read(broadcast: &Broadcast, template: Option<&Template>, contact: NewContact)
     };
     let faults = match template {
         Some(template) => render::check(template, &render::values(Some(&merged(broadcast, &variables))), ""),
-        None if variables.is_empty() => Vec::new(),
-        None => return Err("variables are for broadcasts of messageType template".to_owned()),
+        None if variables.template_button_variables.is_some() || variables.template_header_variables.is_some() => {
+            return Err("variables of buttons and headers are for broadcasts of messageType template".to_owned());
+        }
+        None => variables.template_variables.as_ref().map_or_else(Vec::new, |own| super::variables::check(own, "templateVariables")),
     };
     if faults.is_empty() {
         return Ok((recipient, variables));

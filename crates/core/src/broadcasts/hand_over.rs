@@ -18,6 +18,7 @@ use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 use super::Broadcasts;
 use super::check;
 use super::contacts::merged;
+use super::variables;
 use crate::base::Core;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
@@ -92,8 +93,13 @@ impl Broadcasts<'_> {
                     any |= self.hand_over_chunk(broadcast, due.fence, chunk).await?;
                     due.cursor = Some(last);
                 }
-                None if due.cursor.is_none() => return Ok(Round::Through),
-                None => (due.cursor, wrapped) = (None, true),
+                None if due.cursor.is_none() && !any => return Ok(Round::Through),
+                None => {
+                    (due.cursor, wrapped) = (None, true);
+                    if any {
+                        break;
+                    }
+                }
             }
         }
         Ok(if any || !wrapped { Round::More } else { Round::Crowded })
@@ -180,7 +186,7 @@ impl Broadcasts<'_> {
     ) -> Result<Planned> {
         let Composer { broadcast, world, sender, template } = composer;
         let planner = Planner { world, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
-        let mut planned = planner.plan(command(composer, contact))?;
+        let mut planned = planner.plan(command(composer, contact)?)?;
         plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
@@ -197,7 +203,7 @@ impl Broadcasts<'_> {
 }
 
 /// The message to one recipient, as a caller would ask for it.
-fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> SendMessage {
+fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
     let mut command = check::message(composer.broadcast);
     command.to.clone_from(&contact.recipient.identifier);
     command.on_unknown = Some(OnUnknown::Hold);
@@ -208,7 +214,8 @@ fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> SendMessag
         command.subject.clone_from(&composer.broadcast.body.email_subject);
         command.html_body.clone_from(&composer.broadcast.html);
     }
-    command
+    variables::fill_in(composer.broadcast, &contact.variables, &mut command)?;
+    Ok(command)
 }
 
 /// Why a recipient cannot be sent to, from the error that a message to them would have met.

@@ -48,6 +48,7 @@ impl Broadcasts<'_> {
                 text: command.text,
                 content: command.content,
                 email_subject: command.email_subject,
+                variables: command.variables.unwrap_or_default(),
                 metadata: command.metadata,
                 scheduled_at: command.scheduled_at,
                 ..Body::default()
@@ -182,6 +183,9 @@ impl UpdateBroadcast {
         }
         if let Some(html) = &self.email_html_body {
             broadcast.html.clone_from(html);
+        }
+        if let Some(variables) = &self.variables {
+            body.variables = variables.clone().unwrap_or_default();
         }
         if let Some(metadata) = &self.metadata {
             body.metadata.clone_from(metadata);

@@ -6,11 +6,14 @@ mod check;
 mod command;
 mod contacts;
 mod hand_over;
+mod import;
+mod import_rows;
 mod manage;
 mod money;
 mod reviewer;
 mod reviewing;
 mod run;
+mod variables;
 mod view;
 
 pub use command::{
@@ -18,6 +21,8 @@ pub use command::{
     UpdateBroadcast,
 };
 pub use contacts::AddedContacts;
+pub use import::{Import, ImportContacts, ImportedContacts};
+pub use import_rows::Format as ImportFormat;
 pub use reviewer::Reviewer;
 pub use reviewing::ReviewExample;
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};

@@ -16,6 +16,7 @@ use super::Broadcasts;
 use super::change::fingerprint;
 use super::check;
 use super::hand_over::Composer;
+use super::variables;
 use crate::base::Core;
 use crate::billing::{self, Reference};
 use crate::messages::routing::{self, Known, Window};
@@ -136,7 +137,8 @@ impl Broadcasts<'_> {
         if self.price_book(&composer.world).await?.is_empty() {
             return Ok(estimate);
         }
-        let (mut prices, mut after) = (Prices { composer: &composer, now: self.ids().clock.now(), alike: HashMap::new() }, None);
+        let same_text = !check::is_template(broadcast) && variables::used(broadcast).is_empty();
+        let (mut prices, mut after) = (Prices { composer: &composer, now: self.ids().clock.now(), same_text, alike: HashMap::new() }, None);
         loop {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
@@ -200,6 +202,8 @@ impl Knowledge {
 struct Prices<'a> {
     composer: &'a Composer<'a>,
     now: Timestamp,
+    /// Whether all recipients get the same text.
+    same_text: bool,
     /// Of recipients who are alike.
     alike: HashMap<(AddressKind, String, Window), Price>,
 }
@@ -210,7 +214,7 @@ impl Prices<'_> {
     fn of(&mut self, core: &Core, contact: &NewBroadcastContact, knowledge: &mut Knowledge) -> Result<Price> {
         let Recipient { kind, identifier } = &contact.recipient;
         let known = knowledge.of(self.composer, &contact.recipient, self.now);
-        let alike = known.metrics.is_empty() && !check::is_template(self.composer.broadcast);
+        let alike = known.metrics.is_empty() && self.same_text;
         let mut country = String::new();
         if *kind == AddressKind::Phone && alike {
             country = address::phone_facts(identifier).country;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::Broadcasts;
 use super::act::is_ahead;
 use super::change::fingerprint;
+use super::check;
 use super::contacts::merged;
 use super::{reviewer, run};
 use crate::review::{self, Subject};
@@ -144,6 +145,15 @@ impl Broadcasts<'_> {
                 let values = merged(broadcast, &contact.variables);
                 let values = [values.template_variables, values.template_button_variables, values.template_header_variables];
                 texts.extend(values.into_iter().flatten().flat_map(std::collections::BTreeMap::into_values));
+            }
+        }
+        if !super::variables::used(broadcast).is_empty() {
+            let mut tx = self.inner.store.read().await?;
+            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await? {
+                let mut command = check::message(broadcast);
+                command.subject.clone_from(&body.email_subject);
+                super::variables::fill_in(broadcast, &contact.variables, &mut command)?;
+                texts.extend([command.text, command.subject].into_iter().flatten());
             }
         }
         texts.sort_unstable();

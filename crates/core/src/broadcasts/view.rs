@@ -1,5 +1,6 @@
 //! How a broadcast looks from outside.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{
@@ -86,6 +87,10 @@ pub struct BroadcastView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub completed_at: Option<Timestamp>,
+    /// Values of `{{variables}}` for recipients who have none of their own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    pub variables: BTreeMap<String, String>,
     /// Your own data.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -134,6 +139,7 @@ impl From<&Broadcast> for BroadcastView {
             scheduled_at: body.scheduled_at,
             started_at: body.started_at,
             completed_at: body.completed_at,
+            variables: body.variables.clone(),
             metadata: body.metadata.clone(),
             review_result: body.review.clone(),
             review_attempts: body.review_attempts,

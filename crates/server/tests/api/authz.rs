@@ -140,6 +140,7 @@ const ROWS: &[Row] = &[
         Some(r#"{"contacts":[{"recipient":"+34600111223"}]}"#),
         Some("broadcasts:write"),
     ),
+    row("import_broadcast_contacts", "POST", "/v1/broadcasts/{broadcast}/contacts/import", None, Some("broadcasts:write")),
     row("list_broadcast_contacts", "GET", "/v1/broadcasts/{broadcast}/contacts", None, Some("broadcasts:read")),
     row("delete_broadcast_contact", "DELETE", "/v1/broadcasts/{broadcast}/contacts/{broadcastContact}", None, Some("broadcasts:write")),
     row("get_broadcast_progress", "GET", "/v1/broadcasts/{broadcast}/progress", None, Some("broadcasts:read")),

@@ -501,7 +501,7 @@ CREATE TABLE broadcasts (
 CREATE INDEX broadcasts_status_idx ON broadcasts (tenant_id, status, id);
 CREATE INDEX broadcasts_due_idx ON broadcasts (due_at) WHERE due_at IS NOT NULL;
 
--- Written at import, at hand-over, and when what the message says of the recipient becomes another.
+-- Its unique key begins with whom somebody who is erased is found by. Written at import, at hand-over, and when what the message says of the recipient becomes another.
 CREATE TABLE broadcast_contacts (
     tenant_id    BIGINT NOT NULL,
     broadcast_id UUID NOT NULL,
@@ -514,12 +514,22 @@ CREATE TABLE broadcast_contacts (
     failure      TEXT COLLATE "C",
     processed_at BIGINT,
     PRIMARY KEY (tenant_id, broadcast_id, id),
-    UNIQUE (tenant_id, broadcast_id, kind, recipient)
+    UNIQUE (tenant_id, kind, recipient, broadcast_id)
 );
 
 CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, broadcast_id, status, id);
--- By whom somebody who is erased is found.
-CREATE INDEX broadcast_contacts_recipient_idx ON broadcast_contacts (tenant_id, kind, recipient);
+
+-- How far imports of recipients have come, so that one that was cut off goes on.
+CREATE TABLE broadcast_imports (
+    tenant_id    BIGINT NOT NULL,
+    broadcast_id UUID NOT NULL,
+    name         TEXT COLLATE "C" NOT NULL,
+    read_rows    BIGINT NOT NULL,
+    added        BIGINT NOT NULL,
+    duplicates   BIGINT NOT NULL,
+    invalid      BIGINT NOT NULL,
+    PRIMARY KEY (tenant_id, broadcast_id, name)
+);
 
 -- Where recipients stand. Several rows per broadcast, so that sessions that write at once do not wait for each other; the sum counts.
 -- `prepaid` and `held`: what messages took over from the reservation, and what is set aside for them now.

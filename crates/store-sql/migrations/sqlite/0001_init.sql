@@ -501,7 +501,7 @@ CREATE TABLE broadcasts (
 CREATE INDEX broadcasts_status_idx ON broadcasts (tenant_id, status, id);
 CREATE INDEX broadcasts_due_idx ON broadcasts (due_at) WHERE due_at IS NOT NULL;
 
--- Written at import, at hand-over, and when what the message says of the recipient becomes another.
+-- Its unique key begins with whom somebody who is erased is found by. Written at import, at hand-over, and when what the message says of the recipient becomes another.
 CREATE TABLE broadcast_contacts (
     tenant_id    INTEGER NOT NULL,
     broadcast_id BLOB NOT NULL,
@@ -514,12 +514,22 @@ CREATE TABLE broadcast_contacts (
     failure      TEXT,
     processed_at INTEGER,
     PRIMARY KEY (tenant_id, broadcast_id, id),
-    UNIQUE (tenant_id, broadcast_id, kind, recipient)
-) STRICT;
+    UNIQUE (tenant_id, kind, recipient, broadcast_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, broadcast_id, status, id);
--- By whom somebody who is erased is found.
-CREATE INDEX broadcast_contacts_recipient_idx ON broadcast_contacts (tenant_id, kind, recipient);
+
+-- How far imports of recipients have come, so that one that was cut off goes on.
+CREATE TABLE broadcast_imports (
+    tenant_id    INTEGER NOT NULL,
+    broadcast_id BLOB NOT NULL,
+    name         TEXT NOT NULL,
+    read_rows    INTEGER NOT NULL,
+    added        INTEGER NOT NULL,
+    duplicates   INTEGER NOT NULL,
+    invalid      INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, broadcast_id, name)
+) STRICT, WITHOUT ROWID;
 
 -- Where recipients stand. Several rows per broadcast, so that sessions that write at once do not wait for each other; the sum counts.
 -- `prepaid` and `held`: what messages took over from the reservation, and what is set aside for them now.

@@ -21,6 +21,26 @@ pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts AS k (tenant_
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS BIGINT)";
 
+/// Recipients of one statement.
+pub(super) const CONTACTS_AT_ONCE: usize = 1_000;
+
+/// Adds recipients, each with id, kind, identifier and variables, to a broadcast that lacks them.
+pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, status: i16, rows: Vec<(Uuid, i16, String, String)>) -> QueryBuilder<Db> {
+    let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (id, kind, recipient, variables) in rows {
+        columns.0.push(id);
+        columns.1.push(kind);
+        columns.2.push(recipient);
+        columns.3.push(variables);
+    }
+    let mut query = QueryBuilder::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, status, id, kind, recipient, variables) SELECT ");
+    query.push_bind(tenant).push(", ").push_bind(broadcast).push(", ").push_bind(status);
+    query.push(", u.id, u.kind, u.recipient, u.variables FROM unnest(");
+    query.push_bind(columns.0).push(", ").push_bind(columns.1).push(", ").push_bind(columns.2).push(", ").push_bind(columns.3);
+    query.push(") AS u (id, kind, recipient, variables) ON CONFLICT (tenant_id, kind, recipient, broadcast_id) DO NOTHING");
+    query
+}
+
 /// ` AND column IN (…)`, in a text that does not vary with the number.
 pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl IntoIterator<Item = Uuid>) {
     query.push(format!(" AND {column} = ANY(")).push_bind(ids.into_iter().collect::<Vec<_>>()).push(")");

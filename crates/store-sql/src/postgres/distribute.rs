@@ -46,6 +46,7 @@ pub const DISTRIBUTED: &[&str] = &[
     "templates",
     "broadcasts",
     "broadcast_contacts",
+    "broadcast_imports",
     "broadcast_counts",
     "ledger",
     "balances",

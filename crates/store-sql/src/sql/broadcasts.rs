@@ -9,7 +9,7 @@ use nuncio_domain::lifecycle::Detail;
 use nuncio_domain::message::Failure;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, SenderId, TenantId, Timestamp};
-use nuncio_store::{BroadcastRepo, DueBroadcast, NewBroadcastContact, Result};
+use nuncio_store::{BroadcastRepo, DueBroadcast, ImportProgress, NewBroadcastContact, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
@@ -251,6 +251,12 @@ impl BroadcastRepo for SqlTx {
             self.grow_draft(tenant, id, -i64::from(limit)).await?;
             return Ok(Some(false));
         }
+        sqlx::query("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
         sqlx::query("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2")
             .bind(tenant.0)
             .bind(id.uuid())
@@ -268,22 +274,73 @@ impl BroadcastRepo for SqlTx {
         if new.is_empty() {
             return Ok(Some(0));
         }
-        let rows = new.iter().map(|contact| Ok((contact, json(&contact.variables)?))).collect::<Result<Vec<_>>>()?;
-        let mut query =
-            QueryBuilder::<Db>::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, id, kind, recipient, status, variables) ");
-        query.push_values(rows, |mut row, (contact, variables)| {
-            row.push_bind(tenant.0)
-                .push_bind(id.uuid())
-                .push_bind(contact.id.uuid())
-                .push_bind(contact.recipient.kind.number())
-                .push_bind(contact.recipient.identifier.clone())
-                .push_bind(ContactStatus::Pending.number())
-                .push_bind(variables);
-        });
-        query.push(" ON CONFLICT (tenant_id, broadcast_id, kind, recipient) DO NOTHING");
-        let added = query.build().execute(self.conn()).await.or_end(self)?.rows_affected();
+        let mut added = 0;
+        for chunk in new.chunks(dialect::CONTACTS_AT_ONCE) {
+            let rows = chunk.iter().map(|contact| {
+                let Recipient { kind, identifier } = &contact.recipient;
+                let variables = if contact.variables.is_empty() { "{}".to_owned() } else { json(&contact.variables)? };
+                Ok((contact.id.uuid(), kind.number(), identifier.clone(), variables))
+            });
+            let mut query = dialect::insert_contacts(tenant.0, id.uuid(), ContactStatus::Pending.number(), rows.collect::<Result<_>>()?);
+            added += query.build().execute(self.conn()).await.or_end(self)?.rows_affected();
+        }
         self.grow_draft(tenant, id, added as i64).await?;
         Ok(Some(added))
+    }
+
+    async fn find_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str) -> Result<Option<ImportProgress>> {
+        let row: Option<(i64, i64, i64, i64)> = sqlx::query_as(
+            "SELECT read_rows, added, duplicates, invalid FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2 AND name = $3",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(name)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(row.map(|(rows, added, duplicates, invalid)| ImportProgress {
+            rows: rows as u64,
+            added: added as u64,
+            duplicates: duplicates as u64,
+            invalid: invalid as u64,
+        }))
+    }
+
+    async fn put_broadcast_import(&mut self, tenant: TenantId, id: BroadcastId, name: &str, progress: &ImportProgress) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO broadcast_imports (tenant_id, broadcast_id, name, read_rows, added, duplicates, invalid)
+             VALUES ($1, $2, $3, $4, $5, $6, $7)
+             ON CONFLICT (tenant_id, broadcast_id, name) DO UPDATE
+             SET read_rows = excluded.read_rows, added = excluded.added, duplicates = excluded.duplicates, invalid = excluded.invalid",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(name)
+        .bind(progress.rows as i64)
+        .bind(progress.added as i64)
+        .bind(progress.duplicates as i64)
+        .bind(progress.invalid as i64)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64> {
+        let (count,): (i64,) = sqlx::query_as(
+            "SELECT COUNT(DISTINCT c.id)
+             FROM suppressions s
+             JOIN broadcast_contacts c ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
+             WHERE s.tenant_id = $1 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4",
+        )
+        .bind(tenant.0)
+        .bind(sender.uuid())
+        .bind(Uuid::nil())
+        .bind(id.uuid())
+        .fetch_one(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(count as u64)
     }
 
     async fn list_broadcast_contacts(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sqlx::QueryBuilder;
+use sqlx::{Arguments as _, QueryBuilder};
 use uuid::Uuid;
 
 use super::Db;
@@ -20,6 +20,26 @@ pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts (tenant_id, b
      ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + excluded.failed, skipped = skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+
+/// Recipients of one statement. SQLite takes 32,766 values.
+pub(super) const CONTACTS_AT_ONCE: usize = 500;
+
+/// Adds recipients, each with id, kind, identifier and variables, to a broadcast that lacks them. What is the same for all is bound once.
+pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, status: i16, rows: Vec<(Uuid, i16, String, String)>) -> QueryBuilder<Db> {
+    use std::fmt::Write as _;
+    let mut text = String::with_capacity(160 + rows.len() * 40);
+    text.push_str("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, status, id, kind, recipient, variables) VALUES ");
+    let mut values = sqlx::sqlite::SqliteArguments::default();
+    let _ = values.add(tenant).and_then(|()| values.add(broadcast)).and_then(|()| values.add(status));
+    for (n, (id, kind, recipient, variables)) in rows.into_iter().enumerate() {
+        let first = 4 + 4 * n;
+        let comma = if n == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}(?1, ?2, ?3, ?{first}, ?{}, ?{}, ?{})", first + 1, first + 2, first + 3);
+        let _ = values.add(id).and_then(|()| values.add(kind)).and_then(|()| values.add(recipient)).and_then(|()| values.add(variables));
+    }
+    text.push_str(" ON CONFLICT (tenant_id, kind, recipient, broadcast_id) DO NOTHING");
+    QueryBuilder::with_arguments(text, values)
+}
 
 /// ` AND column IN (…)`.
 pub(super) fn push_in(query: &mut QueryBuilder<Db>, column: &str, ids: impl IntoIterator<Item = Uuid>) {

@@ -11,8 +11,8 @@ use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
 
 use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, Micros, TenantId};
-use nuncio_store::{Accept, Accepted, DueBroadcast, NewBroadcastContact, Suppression, SuppressionReason};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, Micros, Recipient, SenderId, TenantId};
+use nuncio_store::{Accept, Accepted, DueBroadcast, ImportProgress, NewBroadcastContact, Suppression, SuppressionReason};
 
 use crate::harness::{Harness, NODE, START};
 use crate::make::{failure, phone, receipt, settle, start, taken};
@@ -403,6 +403,53 @@ pub(crate) async fn a_broadcast_that_is_due_is_taken_by_one(h: &Harness) {
     assert_eq!(again, [DueBroadcast { fence: due[0].fence + 1, due_at: later, ..moved }]);
     assert!(tx.claim_broadcast(&again[0], None).await.unwrap());
     assert_eq!(tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().due_at, None);
+}
+
+pub(crate) async fn an_import_is_remembered_with_its_recipients(h: &Harness) {
+    let (id, _) = with_contacts(h, 2, Status::Draft).await;
+    let progress = ImportProgress { rows: 9, added: 5, duplicates: 3, invalid: 1 };
+    let mut tx = h.begin().await;
+    assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "x").await.unwrap(), None);
+    tx.put_broadcast_import(h.world.tenant, id, "x", &ImportProgress { rows: 1, ..ImportProgress::default() }).await.unwrap();
+    tx.put_broadcast_import(h.world.tenant, id, "x", &progress).await.unwrap();
+    // More than one statement takes, with recipients that are there and some that come twice.
+    let contact = |n: usize| {
+        let recipient = Recipient { kind: AddressKind::Phone, identifier: format!("+3469{:07}", n % 1_200) };
+        NewBroadcastContact { id: h.id(), recipient, variables: Variables::default() }
+    };
+    let many: Vec<_> = (0..1_300).map(contact).collect();
+    assert_eq!(tx.insert_broadcast_contacts(h.world.tenant, id, &many).await.unwrap(), Some(1_200));
+    assert_eq!(tx.insert_broadcast_contacts(h.world.tenant, id, &many[..3]).await.unwrap(), Some(0));
+    tx.commit().await.unwrap();
+    let mut tx = h.read().await;
+    assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "x").await.unwrap(), Some(progress));
+    assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "y").await.unwrap(), None);
+    assert_eq!(tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().total, 1_202);
+    let sender = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().sender;
+    assert_eq!(tx.count_suppressed_contacts(h.world.tenant, id, sender).await.unwrap(), 0);
+    drop(tx);
+    let suppress = async |n: usize, sender: Option<SenderId>| {
+        let mut tx = h.begin().await;
+        let suppression = Suppression {
+            id: h.id(),
+            recipient: many[n].recipient.clone(),
+            sender,
+            reason: SuppressionReason::Manual,
+            source: String::new(),
+        };
+        tx.insert_suppression(h.world.tenant, &suppression, START).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    suppress(0, None).await;
+    suppress(1, Some(sender)).await;
+    suppress(1, None).await;
+    suppress(2, Some(h.id())).await;
+    let mut tx = h.read().await;
+    assert_eq!(tx.count_suppressed_contacts(h.world.tenant, id, sender).await.unwrap(), 2, "another sender's does not count");
+    drop(tx);
+    let mut tx = h.begin().await;
+    assert_eq!(tx.delete_draft_broadcast(h.world.tenant, id, 2_000).await.unwrap(), Some(true));
+    assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "x").await.unwrap(), None, "it goes with its broadcast");
 }
 
 /// Two nodes that hand over the same recipients at the same time, on two lanes each.

@@ -5,6 +5,7 @@ mod contacts;
 mod create;
 mod delete;
 mod get;
+mod import;
 mod list;
 mod progress;
 mod schedule;
@@ -25,6 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(get::get_broadcast, update::update_broadcast, delete::delete_broadcast))
         .routes(routes!(contacts::add_broadcast_contacts, contacts::list_broadcast_contacts))
         .routes(routes!(contacts::delete_broadcast_contact))
+        .routes(routes!(import::import_broadcast_contacts))
         .routes(routes!(send::send_broadcast))
         .routes(routes!(schedule::schedule_broadcast))
         .routes(routes!(progress::get_broadcast_progress))

@@ -247,7 +247,7 @@ async fn heavy_through_kannel_and_back() {
     let mut gateway = Gateway::start(&house).await;
 
     let found = house.fake.check().await.unwrap();
-    assert!(found.contains("takes the login of tester"), "{found}");
+    assert!(found.contains("accepts the login of tester"), "{found}");
     let wrong = house.stranger.check().await.unwrap_err();
     assert!(wrong.contains("Authorization failed") && wrong.contains("check username and password"), "{wrong}");
     let verdict = house.stranger.send(&request(&draft("x"))).await;

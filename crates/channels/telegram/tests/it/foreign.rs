@@ -129,7 +129,7 @@ fn messages() -> Vec<(MessageType, Content, &'static [&'static str])> {
 async fn heavy_every_type_is_taken_by_the_models_of_aiogram() {
     let emulator = Foreign::emulator();
     let adapter = open(emulator.address, json!({"receive": "off"}), &Arc::default());
-    assert_eq!(adapter.check().await.unwrap(), "logged in as @emulated_bot (bot 123456789); it only sends");
+    assert_eq!(adapter.check().await.unwrap(), "logged in as @emulated_bot (bot 123456789); it receives no messages");
 
     let (mut taken, mut id) = (0, 0);
     for (message_type, content, methods) in messages() {
@@ -350,7 +350,7 @@ async fn heavy_texts_go_both_ways_with_telegram_test_api() {
     let api = Foreign::start(Command::new("node").arg(root().join("peers/telegram_test_api.js")).arg(modules.canonicalize().unwrap()));
     let events = Arc::new(Recorder::default());
     let adapter = open(api.address, json!({}), &events);
-    assert_eq!(adapter.check().await.unwrap(), "logged in as @TestNameBot (bot 666); it asks for messages");
+    assert_eq!(adapter.check().await.unwrap(), "logged in as @TestNameBot (bot 666); it polls for messages");
 
     let verdict = adapter.send(&request(&message("5", MessageType::Text, Content::default()))).await;
     assert_eq!(short(&verdict), ("accepted", None, vec!["5:1"]));

@@ -1,0 +1,59 @@
+//! `POST /v1/broadcasts/{id}/contacts/import`.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use http_body_util::BodyExt as _;
+use nuncio_core::Core;
+use nuncio_core::broadcasts::{ImportContacts, ImportFormat, ImportedContacts};
+use nuncio_domain::Error;
+
+use crate::budget::{Lease, OVERHEAD};
+use crate::extract::{Auth, Path, Query};
+use crate::reply::{Reply, Result};
+use crate::wire::unread;
+
+/// Import recipients from a file
+///
+/// While the broadcast is a draft. The body is the file, of any size: CSV with a head line (`text/csv`; cells parted by comma, semicolon or
+/// tab), or a JSON object a line (`application/x-ndjson`; flat, or as an item of `contacts` of *Add recipients*). Rows are written while
+/// they come: what was written stays if the request breaks off. Send the same file again then: under the same `importId` it goes on behind
+/// the last written row, and without one the rows that are there already count as duplicates.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/contacts/import", tag = "Broadcasts",
+    params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ImportContacts),
+    request_body(description = "The file.", content((String = "text/csv"), (String = "application/x-ndjson"))),
+    responses((status = 201, description = "What became of the rows.", body = ImportedContacts)),
+)]
+pub(crate) async fn import_broadcast_contacts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Query(asked): Query<ImportContacts>,
+    lease: Lease,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Reply<ImportedContacts>> {
+    let mut import = core.broadcasts().import(&caller, &id, asked, format(&headers)?).await?;
+    let mut body = body;
+    while let Some(frame) = body.frame().await {
+        let Ok(bytes) = frame.map_err(unread)?.into_data() else { continue };
+        import.feed(&bytes).await?;
+        // What was read is not held any more.
+        lease.settle(OVERHEAD + import.held(), true)?;
+    }
+    Ok(Reply::created(import.finish().await?))
+}
+
+fn format(headers: &HeaderMap) -> Result<ImportFormat> {
+    let named = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "text/csv" | "application/csv" | "text/tab-separated-values" => Ok(ImportFormat::Csv),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => Ok(ImportFormat::Ndjson),
+        _ => {
+            let shown: String = named.chars().take(64).collect();
+            Err(Error::field("header.Content-Type", format!("is {shown:?}; must be text/csv or application/x-ndjson")).into())
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Recipients from a file of any size. Memory stays flat: while one piece is read, the one before is written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nuncio_domain::address::{self, typed_phone};
+use nuncio_domain::broadcast::{Broadcast, Operation, Variables, apply};
+use nuncio_domain::template::Template;
+use nuncio_domain::{AddressKind, BroadcastId, Error, Ids, Permission, Recipient, RequestedChannel, Result, Timestamp};
+use nuncio_store::{ImportProgress, NewBroadcastContact};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::command::NewContact;
+use super::import_rows::{Columns, Format, Row, Rows};
+use super::{Broadcasts, contacts, variables};
+use crate::base::{Caller, Core, parse_id};
+
+/// Bytes that are read at once.
+const PIECE: usize = 64 * 1024;
+/// Recipients of one transaction: it lasts some milliseconds, and messages are written between two of them.
+const AT_ONCE: usize = 500;
+/// Rows that cannot be recipients and are shown; the others are counted.
+const SHOWN: usize = 1_000;
+/// The longest name of an import.
+const NAME: usize = 64;
+
+/// How a file of recipients is read: the query of `POST /v1/broadcasts/{id}/contacts/import`.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(default, rename_all = "camelCase")]
+#[into_params(parameter_in = Query)]
+pub struct ImportContacts {
+    /// The column of the recipient. Default: the first that is named `recipient`, `to`, `phone`, `mobile`, `email` or similar.
+    pub recipient: Option<String>,
+    /// Countries (ISO 3166-1 alpha-2, joined by commas) whose national numbers are taken: `ES` reads `600 111 222` as `+34600111222`.
+    #[param(example = "ES")]
+    pub countries: Option<String>,
+    /// Columns and the variables that they hold, joined by commas: `nombre:name,notas:`. A column without a variable is left out. Columns
+    /// that are not named here count only if the content uses a variable of their name.
+    #[param(example = "nombre:name")]
+    pub columns: Option<String>,
+    /// A name of your choice for this import. One that was cut off goes on behind its last written row when the same file is sent again
+    /// under the same name.
+    #[param(min_length = 1, max_length = 64)]
+    pub import_id: Option<String>,
+}
+
+/// What became of the rows of a file.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ImportedContacts {
+    /// Rows that were read, without the head line and empty ones; with an `importId`, of all its parts, as the counts below.
+    pub rows: u64,
+    /// How many recipients were added.
+    pub added: u64,
+    /// How many the broadcast had already.
+    pub duplicates: u64,
+    /// How many cannot be recipients of it.
+    pub invalid: u64,
+    /// How many of all recipients of the broadcast are suppressed now. They stay, and will be skipped.
+    pub suppressed: u64,
+    /// How many rows this request skipped because an earlier one of the same `importId` had read them.
+    pub resumed_after: u64,
+    /// The first 1,000 rows of this request that cannot be recipients.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<RefusedRow>,
+}
+
+/// A row that cannot be a recipient.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = RejectedImportRow)]
+pub struct RefusedRow {
+    /// The line of the file on which it begins; the head line is 1.
+    pub line: u64,
+    /// The recipient as it was given, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipient: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// An import that is under way.
+#[derive(Debug)]
+pub struct Import {
+    core: Core,
+    caller: Caller,
+    id: BroadcastId,
+    name: Option<String>,
+    reader: Option<Box<Reader>>,
+    /// Bytes that were not read yet.
+    waiting: Vec<u8>,
+    /// Rows that were read and not written.
+    read: Vec<ReadRow>,
+    progress: ImportProgress,
+    /// Rows of the file so far, and how many an earlier request has written.
+    at: u64,
+    resumed_after: u64,
+    errors: Vec<RefusedRow>,
+}
+
+/// A row as it is written or refused.
+type ReadRow = std::result::Result<NewBroadcastContact, RefusedRow>;
+
+/// What reading needs, on a thread of its own.
+#[derive(Debug)]
+struct Reader {
+    rows: Rows,
+    broadcast: Arc<Broadcast>,
+    template: Option<Template>,
+    countries: Vec<String>,
+    ids: Ids,
+}
+
+impl Broadcasts<'_> {
+    /// Begins to add recipients from a file to a draft.
+    pub async fn import(&self, caller: &Caller, id: &str, asked: ImportContacts, format: Format) -> Result<Import> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let id: BroadcastId = parse_id(id, "broadcast")?;
+        let broadcast = self.find(caller.tenant, id).await?;
+        apply(broadcast.standing(""), Operation::Prepare)?;
+        if let Some(name) = asked.import_id.as_ref().filter(|name| !(1..=NAME).contains(&name.chars().count())) {
+            return Err(Error::field("query.importId", format!("has {} characters; must have 1 to {NAME}", name.chars().count())));
+        }
+        let template = self.template_of(&broadcast).await?;
+        let used = match &template {
+            Some(template) => template.content.variables.clone(),
+            None => variables::used(&broadcast).into_iter().map(str::to_owned).collect(),
+        };
+        let columns = Columns { recipient: asked.recipient, renamed: renamed(asked.columns.as_deref())?, used };
+        let countries = countries(asked.countries.as_deref())?;
+        let progress = match &asked.import_id {
+            Some(name) => self.inner.store.read().await?.find_broadcast_import(caller.tenant, id, name).await?.unwrap_or_default(),
+            None => ImportProgress::default(),
+        };
+        let reader = Reader { rows: Rows::new(format, columns), broadcast: Arc::new(broadcast), template, countries, ids: self.ids().clone() };
+        Ok(Import {
+            core: Core::clone(self),
+            caller: caller.clone(),
+            id,
+            name: asked.import_id,
+            reader: Some(Box::new(reader)),
+            waiting: Vec::new(),
+            read: Vec::new(),
+            at: 0,
+            resumed_after: progress.rows,
+            progress,
+            errors: Vec::new(),
+        })
+    }
+}
+
+impl Import {
+    /// Takes the next bytes of the file.
+    pub async fn feed(&mut self, bytes: &[u8]) -> Result<()> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() < PIECE { Ok(()) } else { self.step(false).await }
+    }
+
+    /// Ends the file, and says what became of its rows.
+    pub async fn finish(mut self) -> Result<ImportedContacts> {
+        self.step(true).await?;
+        let rows = std::mem::take(&mut self.read);
+        self.write(rows).await?;
+        let sender = self.core.broadcasts().find(self.caller.tenant, self.id).await?.sender;
+        let mut tx = self.core.inner.store.read().await?;
+        let suppressed = tx.count_suppressed_contacts(self.caller.tenant, self.id, sender).await?;
+        let ImportProgress { rows, added, duplicates, invalid } = self.progress;
+        Ok(ImportedContacts { rows, added, duplicates, invalid, suppressed, resumed_after: self.resumed_after, errors: self.errors })
+    }
+
+    /// Bytes that the import holds in memory, about.
+    pub fn held(&self) -> usize {
+        self.waiting.len() + 4 * PIECE
+    }
+
+    /// Reads what has come, and writes what was read before at the same time.
+    async fn step(&mut self, last: bool) -> Result<()> {
+        let piece = std::mem::take(&mut self.waiting);
+        let mut reader = self.reader.take().ok_or_else(|| Error::internal("an import was used after it had failed"))?;
+        let reading = tokio::task::spawn_blocking(move || {
+            let rows = reader.read(&piece, last);
+            (reader, rows)
+        });
+        let ready = std::mem::take(&mut self.read);
+        let written = self.write(ready).await;
+        let (reader, rows) = reading.await.map_err(Error::internal)?;
+        written?;
+        self.read = rows?;
+        self.reader = Some(reader);
+        Ok(())
+    }
+
+    async fn write(&mut self, rows: Vec<ReadRow>) -> Result<()> {
+        let skipped = usize::try_from(self.resumed_after.saturating_sub(self.at)).unwrap_or(usize::MAX).min(rows.len());
+        self.at += rows.len() as u64;
+        let mut rows = rows.into_iter().skip(skipped).peekable();
+        while rows.peek().is_some() {
+            let (mut new, mut count) = (Vec::with_capacity(AT_ONCE), 0);
+            for row in rows.by_ref().take(AT_ONCE) {
+                count += 1;
+                match row {
+                    Ok(contact) => new.push(contact),
+                    Err(refused) if self.errors.len() < SHOWN => self.errors.push(refused),
+                    Err(_) => {}
+                }
+            }
+            self.write_some(new, count).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_some(&mut self, mut new: Vec<NewBroadcastContact>, rows: u64) -> Result<()> {
+        // In this order they are also handed over.
+        new.sort_unstable_by_key(|contact| contact.id);
+        let (core, tenant) = (&self.core, self.caller.tenant);
+        let mut tx = core.inner.store.begin().await?;
+        let Some(added) = tx.insert_broadcast_contacts(tenant, self.id, &new).await? else {
+            drop(tx);
+            return Err(core.broadcasts().no_draft(&self.caller, self.id).await);
+        };
+        let mut progress = self.progress.clone();
+        progress.rows += rows;
+        progress.added += added;
+        progress.duplicates += new.len() as u64 - added;
+        progress.invalid += rows - new.len() as u64;
+        if let Some(name) = &self.name {
+            tx.put_broadcast_import(tenant, self.id, name, &progress).await?;
+        }
+        tx.commit().await?;
+        self.progress = progress;
+        Ok(())
+    }
+}
+
+impl Reader {
+    fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<ReadRow>> {
+        let now = self.ids.clock.now();
+        let rows = self.rows.read(piece, last)?;
+        Ok(rows.into_iter().map(|row| self.recipient(row, now)).collect())
+    }
+
+    fn recipient(&self, (line, row): Row, now: Timestamp) -> ReadRow {
+        let contact = row.map_err(|reason| RefusedRow { line, recipient: None, reason })?;
+        let given = contact.recipient.clone();
+        let read = contacts::read(&self.broadcast, self.template.as_ref(), self.as_written(contact));
+        let (recipient, variables): (Recipient, Variables) =
+            read.map_err(|reason| RefusedRow { line, recipient: Some(given.chars().take(320).collect()), reason })?;
+        Ok(NewBroadcastContact { id: self.ids.at(now), recipient, variables })
+    }
+
+    /// The contact with its phone number in international form, where it is one as people write them.
+    fn as_written(&self, mut contact: NewContact) -> NewContact {
+        let text = contact.recipient.as_str();
+        let takes_phones = match self.broadcast.channel.requested() {
+            RequestedChannel::Only(channel) => channel.address_kind() == AddressKind::Phone,
+            RequestedChannel::Auto => !text.contains('@'),
+        };
+        let plain = text.strip_prefix('+').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+        if takes_phones && !plain && let Ok(number) = typed_phone(text, &self.countries) {
+            contact.recipient = number;
+        }
+        contact
+    }
+}
+
+/// Reads `column:variable,…`.
+fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
+    let pairs = text.unwrap_or_default().split(',').filter(|pair| !pair.trim().is_empty());
+    let pair = |pair: &str| match pair.rsplit_once(':') {
+        Some((column, name)) => Ok((column.trim().to_owned(), name.trim().to_owned())),
+        None => Err(Error::field("query.columns", format!("{pair:?} is not column:variable, such as nombre:name"))),
+    };
+    pairs.map(pair).collect()
+}
+
+fn countries(text: Option<&str>) -> Result<Vec<String>> {
+    let codes = text.unwrap_or_default().split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty());
+    let known = |code: String| {
+        if address::is_country(&code) { Ok(code) } else { Err(Error::field("query.countries", format!("{code:?} is not a country such as ES"))) }
+    };
+    codes.map(known).collect()
+}

@@ -1,0 +1,334 @@
+//! Rows of a file of recipients, read piece by piece: CSV (RFC 4180, any of `,` `;` and tab) and NDJSON. Pure.
+
+use std::collections::BTreeMap;
+
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use nuncio_domain::{Error, Result};
+use serde_json::Value;
+
+use super::command::NewContact;
+
+/// Names of columns that hold the recipient if none is named, in order of preference.
+const RECIPIENT: &[&str] = &[
+    "recipient", "to", "phone", "phone_number", "phonenumber", "phone number", "mobile", "msisdn", "telefono", "teléfono", "movil", "móvil", "telephone", "telefon",
+    "email", "e-mail", "mail", "correo", "chat_id", "chatid",
+];
+/// Prefixes of columns with values of a template's buttons and header: `button.0`, `header.1`.
+const BUTTON: &str = "button.";
+const HEADER: &str = "header.";
+/// The longest row, in bytes.
+const ROW: usize = 64 * 1024;
+
+/// What the file is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Comma-separated values with a head line.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+/// Which column holds what.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns {
+    /// The column of the recipient; by its name when empty.
+    pub(super) recipient: Option<String>,
+    /// Columns by the variable that they hold; an empty one is left out.
+    pub(super) renamed: BTreeMap<String, String>,
+    /// Variables that the content uses. Others are kept only if they were renamed: a file may hold much that is nobody's business here.
+    pub(super) used: Vec<String>,
+}
+
+impl Columns {
+    /// The variable that a column holds, if it is wanted.
+    fn variable<'a>(&'a self, column: &'a str) -> Option<&'a str> {
+        match self.renamed.get(column) {
+            Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
+            None => Some(column).filter(|name| name.starts_with(BUTTON) || name.starts_with(HEADER) || self.used.iter().any(|used| used == name)),
+        }
+    }
+
+    fn is_recipient(&self, column: &str) -> bool {
+        match &self.recipient {
+            Some(name) => name == column,
+            None => RECIPIENT.contains(&column.to_lowercase().as_str()),
+        }
+    }
+
+    fn contact<'a>(&self, recipient: &str, cells: impl Iterator<Item = (&'a str, &'a str)>) -> NewContact {
+        let mut contact = NewContact { recipient: recipient.trim().to_owned(), ..NewContact::default() };
+        for (column, value) in cells {
+            let Some(name) = self.variable(column).filter(|_| !value.is_empty()) else { continue };
+            let (values, name) = if let Some(index) = name.strip_prefix(BUTTON) {
+                (&mut contact.template_button_variables, index)
+            } else if let Some(index) = name.strip_prefix(HEADER) {
+                (&mut contact.template_header_variables, index)
+            } else {
+                (&mut contact.template_variables, name)
+            };
+            values.get_or_insert_default().insert(name.to_owned(), value.to_owned());
+        }
+        contact
+    }
+}
+
+/// A row: where it begins, and what it says or why it cannot be read.
+pub(super) type Row = (u64, std::result::Result<NewContact, String>);
+
+/// Reads rows from pieces of a file.
+#[derive(Debug)]
+pub(super) enum Rows {
+    Csv(Box<Csv>),
+    Ndjson(Ndjson),
+}
+
+impl Rows {
+    pub(super) fn new(format: Format, columns: Columns) -> Self {
+        match format {
+            Format::Csv => Self::Csv(Box::new(Csv { columns, head: Vec::new(), reader: None, names: None, fields: vec![0; 4_096], ends: vec![0; 64], filled: (0, 0), line: 1 })),
+            Format::Ndjson => Self::Ndjson(Ndjson { columns, rest: Vec::new(), line: 0 }),
+        }
+    }
+
+    /// Reads the rows that end within this piece; with `last`, also one that the end of the file ends. Fails if the head line is wrong.
+    pub(super) fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<Row>> {
+        match self {
+            Self::Csv(csv) => csv.read(piece, last),
+            Self::Ndjson(lines) => lines.read(piece, last),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Csv {
+    columns: Columns,
+    /// The file up to the end of its head line, which says how cells are parted.
+    head: Vec<u8>,
+    reader: Option<Reader>,
+    names: Option<Names>,
+    fields: Vec<u8>,
+    ends: Vec<usize>,
+    /// How much of both is filled by the row that is being read.
+    filled: (usize, usize),
+    line: u64,
+}
+
+#[derive(Debug)]
+struct Names {
+    all: Vec<String>,
+    recipient: usize,
+}
+
+impl Csv {
+    fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        if self.reader.is_some() {
+            self.records(piece, &mut rows)?;
+        } else {
+            self.head.extend_from_slice(piece);
+            if !last && !self.head.contains(&b'\n') && self.head.len() < ROW {
+                return Ok(rows);
+            }
+            let head = std::mem::take(&mut self.head);
+            let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+            self.reader = Some(ReaderBuilder::new().delimiter(delimiter(head)).build());
+            self.records(head, &mut rows)?;
+        }
+        if last {
+            self.records(&[], &mut rows)?;
+            if self.names.is_none() {
+                return Err(Error::field("body", "is empty; the first line must name the columns"));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Reads records; an empty input ends the file.
+    fn records(&mut self, mut input: &[u8], rows: &mut Vec<Row>) -> Result<()> {
+        let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        loop {
+            let (fields, ends) = (&mut self.fields[self.filled.0..], &mut self.ends[self.filled.1..]);
+            let (result, read, wrote, ended) = reader.read_record(input, fields, ends);
+            input = &input[read..];
+            self.filled = (self.filled.0 + wrote, self.filled.1 + ended);
+            match result {
+                ReadRecordResult::InputEmpty | ReadRecordResult::End => break,
+                ReadRecordResult::OutputFull if self.fields.len() >= ROW => {
+                    return Err(Error::field("body", format!("line {}: the row is longer than {ROW} bytes", self.line)));
+                }
+                ReadRecordResult::OutputFull => self.fields.resize(self.fields.len() * 2, 0),
+                ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                ReadRecordResult::Record => {
+                    let line = std::mem::replace(&mut self.line, reader.line());
+                    rows.extend(self.record(line)?);
+                    self.filled = (0, 0);
+                }
+            }
+        }
+        self.reader = Some(reader);
+        Ok(())
+    }
+
+    fn record(&mut self, line: u64) -> Result<Option<Row>> {
+        let ends = &self.ends[..self.filled.1];
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let cells: std::result::Result<Vec<&str>, _> =
+            starts.zip(ends).map(|(start, end)| std::str::from_utf8(&self.fields[start..*end])).collect();
+        let Ok(cells) = cells else {
+            let wrong = "is not UTF-8; save the file as UTF-8";
+            return if self.names.is_none() { Err(Error::field("body", format!("line {line}: {wrong}"))) } else { Ok(Some((line, Err(wrong.to_owned())))) };
+        };
+        let Some(names) = &self.names else {
+            self.names = Some(named(&self.columns, cells)?);
+            return Ok(None);
+        };
+        if cells.iter().all(|cell| cell.trim().is_empty()) {
+            return Ok(None);
+        }
+        if cells.len() != names.all.len() {
+            let wrong = format!("has {} cells; the head line has {}", cells.len(), names.all.len());
+            return Ok(Some((line, Err(wrong))));
+        }
+        let pairs = names.all.iter().map(String::as_str).zip(cells.iter().map(|cell| cell.trim()));
+        let pairs = pairs.enumerate().filter(|(n, _)| *n != names.recipient).map(|(_, pair)| pair);
+        Ok(Some((line, Ok(self.columns.contact(cells[names.recipient], pairs)))))
+    }
+}
+
+/// The columns of a head line.
+fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
+    let all: Vec<String> = cells.into_iter().map(|cell| cell.trim().to_owned()).collect();
+    let shown = || all.join(", ");
+    for column in columns.renamed.keys().chain(&columns.recipient) {
+        if !all.contains(column) {
+            return Err(Error::field("query", format!("the file has no column {column:?}; it has {}", shown())));
+        }
+    }
+    let order = |name: &String| RECIPIENT.iter().position(|known| *known == name.to_lowercase());
+    let candidates = all.iter().enumerate().filter(|(_, name)| columns.is_recipient(name));
+    let Some((recipient, _)) = candidates.min_by_key(|(_, name)| order(name)) else {
+        let message = format!("no column is named like a recipient (recipient, phone, email …); name it in ?recipient=. The file has {}", shown());
+        return Err(Error::field("query.recipient", message));
+    };
+    Ok(Names { all, recipient })
+}
+
+/// The mark that parts most cells of the head line.
+fn delimiter(head: &[u8]) -> u8 {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let count = |mark: u8| line.iter().filter(|byte| **byte == mark).count();
+    [b',', b';', b'\t'].into_iter().rev().max_by_key(|mark| count(*mark)).unwrap_or(b',')
+}
+
+#[derive(Debug)]
+pub(super) struct Ndjson {
+    columns: Columns,
+    /// The line that is not at its end yet.
+    rest: Vec<u8>,
+    line: u64,
+}
+
+impl Ndjson {
+    fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        let mut pieces = piece.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = pieces.next() {
+            self.rest.extend_from_slice(part);
+            if pieces.peek().is_none() && !last {
+                break;
+            }
+            self.line += 1;
+            let text = self.rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.rest).trim_ascii();
+            if !text.is_empty() {
+                rows.push((self.line, object(&self.columns, text)));
+            }
+            self.rest.clear();
+        }
+        if self.rest.len() > ROW {
+            return Err(Error::field("body", format!("line {}: the row is longer than {ROW} bytes", self.line + 1)));
+        }
+        Ok(rows)
+    }
+}
+
+/// A row as `POST …/contacts` takes it, or a flat object whose members are columns.
+fn object(columns: &Columns, text: &[u8]) -> std::result::Result<NewContact, String> {
+    let members: serde_json::Map<String, Value> = serde_json::from_slice(text).map_err(|error| format!("is not a JSON object: {error}"))?;
+    if members.keys().any(|key| key.starts_with("template")) {
+        return serde_json::from_value(Value::Object(members)).map_err(|error| error.to_string());
+    }
+    let order = |name: &String| RECIPIENT.iter().position(|known| *known == name.to_lowercase());
+    let found = members.keys().filter(|name| columns.is_recipient(name)).min_by_key(|name| order(name)).cloned();
+    let Some(name) = found else { return Err("names no recipient (recipient, phone, email …)".to_owned()) };
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let Some(recipient) = members.get(&name).and_then(text) else { return Err(format!("{name} must be a text")) };
+    let cells: Vec<(&str, String)> = members.iter().filter(|(key, _)| **key != name).filter_map(|(key, value)| Some((key.as_str(), text(value)?))).collect();
+    Ok(columns.contact(&recipient, cells.iter().map(|(key, value)| (*key, value.trim()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file, whole and in pieces of every size: the rows are the same.
+    fn read(format: Format, columns: &Columns, file: &str) -> Vec<(u64, std::result::Result<String, String>)> {
+        let in_pieces = |size: usize| {
+            let mut rows = Rows::new(format, columns.clone());
+            let mut found = Vec::new();
+            for piece in file.as_bytes().chunks(size) {
+                found.extend(rows.read(piece, false).expect("a file"));
+            }
+            found.extend(rows.read(&[], true).expect("a file"));
+            let shown = |contact: NewContact| format!("{}{:?}", contact.recipient, contact.template_variables.unwrap_or_default());
+            found.into_iter().map(|(line, row)| (line, row.map(shown))).collect::<Vec<_>>()
+        };
+        let whole = in_pieces(file.len());
+        for size in 1..file.len() {
+            assert_eq!(in_pieces(size), whole, "in pieces of {size}");
+        }
+        whole
+    }
+
+    fn using(names: &[&str]) -> Columns {
+        Columns { used: names.iter().map(|name| (*name).to_owned()).collect(), ..Columns::default() }
+    }
+
+    #[test]
+    fn csv_is_read_with_quotes_marks_and_line_numbers() {
+        let file = "\u{feff}Name;Phone;City\r\nAda;+34 600 111 222;\"Rome; \"\"old\"\"\nand new\"\r\n\r\nBo;600;\nx\n";
+        let rows = read(Format::Csv, &using(&["Name", "City"]), file);
+        assert_eq!(
+            rows,
+            [
+                (2, Ok("+34 600 111 222{\"City\": \"Rome; \\\"old\\\"\\nand new\", \"Name\": \"Ada\"}".to_owned())),
+                (5, Ok("600{\"Name\": \"Bo\"}".to_owned())),
+                (6, Err("has 1 cells; the head line has 3".to_owned())),
+            ]
+        );
+    }
+
+    #[test]
+    fn columns_are_named_and_renamed() {
+        let renamed = [("Vorname".to_owned(), "name".to_owned()), ("x".to_owned(), String::new())].into();
+        let columns = Columns { recipient: Some("Nr".to_owned()), renamed, used: vec!["x".to_owned()] };
+        assert_eq!(read(Format::Csv, &columns, "Vorname,Nr,x\nAda,1,2\n"), [(2, Ok("1{\"name\": \"Ada\"}".to_owned()))]);
+        let wrong = Rows::new(Format::Csv, columns).read(b"a,b\n", true).expect_err("no such columns");
+        assert!(wrong.message().contains("a, b"), "{wrong}");
+        assert!(Rows::new(Format::Csv, using(&[])).read(b"a,b\n1,2\n", true).is_err(), "nothing is named like a recipient");
+        assert!(Rows::new(Format::Csv, using(&[])).read(b"", true).is_err(), "no head line");
+    }
+
+    #[test]
+    fn ndjson_is_flat_or_as_the_api_takes_it() {
+        let file = "{\"phone\": \"+34600111222\", \"name\": \"Ada\", \"secret\": 1}\n\n{\"recipient\": \"x\", \"templateVariables\": {\"name\": \"Bo\"}}\n{\n[]";
+        let rows = read(Format::Ndjson, &using(&["name"]), file);
+        assert_eq!(rows[0], (1, Ok("+34600111222{\"name\": \"Ada\"}".to_owned())));
+        assert_eq!(rows[1], (3, Ok("x{\"name\": \"Bo\"}".to_owned())));
+        assert!(rows[2].1.is_err() && rows[3].1.is_err() && rows.len() == 4, "{rows:?}");
+    }
+}

@@ -1,0 +1,127 @@
+//! `{{variables}}` in the text, subject and HTML of a broadcast that is not made from a template.
+//!
+//! A recipient's own value goes before the broadcast's. One that has neither is found before the broadcast is sent.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use nuncio_domain::broadcast::{Broadcast, Variables};
+use nuncio_domain::template::{fill, variables};
+use nuncio_domain::{Error, FieldError, Result, limits};
+
+use super::{Broadcasts, check};
+use crate::messages::SendMessage;
+
+type Values = BTreeMap<String, String>;
+
+/// Recipients of one step of the search for missing values, and of those that lack some, how many are shown.
+const PAGE: u32 = 1_000;
+const SHOWN: usize = 20;
+/// The most values of one recipient.
+const VALUES: usize = 50;
+
+/// The variables of a broadcast's content, each once; none for one that is made from a template.
+pub(super) fn used(broadcast: &Broadcast) -> Vec<&str> {
+    if check::is_template(broadcast) {
+        return Vec::new();
+    }
+    let texts = [&broadcast.body.text, &broadcast.body.email_subject, &broadcast.html];
+    let mut names: Vec<&str> = texts.into_iter().flatten().flat_map(|text| variables(text)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// What is wrong with values that are given for texts.
+pub(super) fn check(values: &Values, path: &str) -> Vec<FieldError> {
+    let mut faults = Vec::new();
+    if values.len() > VALUES {
+        faults.push(FieldError::new(path, format!("has {} values; must have at most {VALUES}", values.len())));
+    }
+    for (name, value) in values {
+        let length = value.chars().count();
+        if !(1..=limits::TEMPLATE_VALUE).contains(&length) {
+            let name: String = name.chars().take(64).collect();
+            let message = format!("has {length} characters; must have 1 to {}", limits::TEMPLATE_VALUE);
+            faults.push(FieldError::new(format!("{path}.{name}"), message));
+        }
+    }
+    faults
+}
+
+/// The values of one recipient.
+fn values<'a>(broadcast: &'a Broadcast, own: &'a Variables) -> Cow<'a, Values> {
+    match &own.template_variables {
+        None => Cow::Borrowed(&broadcast.body.variables),
+        Some(own) if broadcast.body.variables.is_empty() => Cow::Borrowed(own),
+        Some(own) => {
+            let mut values = broadcast.body.variables.clone();
+            values.extend(own.clone());
+            Cow::Owned(values)
+        }
+    }
+}
+
+/// Fills the variables of a message to one recipient. Fails when one has no value: nobody gets a text with a gap.
+pub(super) fn fill_in(broadcast: &Broadcast, own: &Variables, command: &mut SendMessage) -> Result<()> {
+    let used = used(broadcast);
+    if used.is_empty() {
+        return Ok(());
+    }
+    let values = values(broadcast, own);
+    if let Some(name) = used.iter().find(|name| !values.contains_key(**name)) {
+        return Err(Error::field("text", format!("the recipient has no value for {{{{{name}}}}}")));
+    }
+    for text in [&mut command.text, &mut command.subject].into_iter().flatten() {
+        *text = fill(text, &values);
+    }
+    if let Some(html) = &mut command.html_body {
+        let escaped = values.iter().map(|(name, value)| (name.clone(), escape(value))).collect();
+        *html = fill(html, &escaped);
+    }
+    Ok(())
+}
+
+/// Text as HTML shows it, also between quotes.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl Broadcasts<'_> {
+    /// Fails with the recipients that lack a value, the first twenty by name.
+    pub(super) async fn require_values(&self, broadcast: &Broadcast) -> Result<()> {
+        let needed: Vec<&str> = used(broadcast).into_iter().filter(|name| !broadcast.body.variables.contains_key(*name)).collect();
+        if needed.is_empty() {
+            return Ok(());
+        }
+        let (mut faults, mut after) = (Vec::new(), None);
+        while faults.len() < SHOWN {
+            let mut tx = self.inner.store.read().await?;
+            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
+            drop(tx);
+            let Some(last) = page.last() else { break };
+            after = Some(last.id);
+            for contact in &page {
+                let own = contact.variables.template_variables.as_ref();
+                let missing = needed.iter().filter(|name| own.is_none_or(|own| !own.contains_key(**name)));
+                faults.extend(missing.map(|name| {
+                    let path = format!("contacts[{}].templateVariables.{name}", contact.recipient.identifier);
+                    FieldError::new(path, format!("is missing; the text uses {{{{{name}}}}}"))
+                }));
+            }
+        }
+        faults.truncate(SHOWN);
+        if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
+    }
+}

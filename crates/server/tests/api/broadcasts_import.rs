@@ -1,0 +1,123 @@
+//! Recipients from files, and texts with variables.
+
+use axum::body::{Body, Bytes};
+use futures::stream;
+use nuncio_testkit::{Answer, Backend, TestApp};
+use serde_json::{Value, json};
+
+use crate::broadcasts::{act, add, contacts, counts, draft, finish, get, phones, status, text};
+
+async fn import(app: &TestApp, id: &str, query: &str, kind: &str, file: impl Into<Body>) -> Answer {
+    let auth = format!("Bearer {}", app.test_key);
+    let headers = [("authorization", auth.as_str()), ("content-type", kind)];
+    app.raw("POST", &format!("/v1/broadcasts/{id}/contacts/import?{query}"), &headers, file).await
+}
+
+const CSV: &str = "text/csv; charset=utf-8";
+
+// holds: broadcasts.import
+#[tokio::test]
+async fn a_file_of_recipients_is_imported() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello {{name}} from Acme"})).await;
+        app.post("/v1/suppressions", json!({"identifier": "+34600111223"})).await.expect(201);
+        let file = "\u{feff}nombre;Móvil;secreto\nAda;600 111 222;1\nBo;+34 600-111-223;2\nCy;+34600111222;3\nDi;nonsense;4\nEd;600111224\n";
+        let answer = import(&app, &id, "countries=ES&columns=nombre:name", CSV, file).await.expect(201).json();
+        let numbers = ["rows", "added", "duplicates", "invalid", "suppressed", "resumedAfter"].map(|name| answer[name].as_u64());
+        assert_eq!(numbers, [5, 2, 1, 2, 1, 0].map(Some), "{answer}");
+        assert_eq!((&answer["errors"][0]["line"], &answer["errors"][0]["recipient"]), (&json!(5), &json!("nonsense")));
+        assert!(answer["errors"][1]["reason"].as_str().is_some_and(|reason| reason.contains("2 cells")), "{answer}");
+        let listed = contacts(&app, &id, "").await;
+        let variables = |contact: &Value| contact["variables"]["templateVariables"].clone();
+        assert_eq!(listed.iter().map(variables).collect::<Vec<_>>(), [json!({"name": "Bo"}), json!({"name": "Ada"})]);
+        let lines = "{\"phone\": \"+34600111225\", \"name\": \"Flo\"}\n{\"recipient\": \"+34600111226\", \"templateVariables\": {\"name\": \"Gil\"}}";
+        let answer = import(&app, &id, "", "application/x-ndjson", lines).await.expect(201).json();
+        assert_eq!(answer["added"], 2, "{answer}");
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [4, 0, 0, 3, 0, 1]);
+        let texts: Vec<_> = app.get("/v1/messages?status=delivered").await.json()["items"].as_array().expect("messages").iter().map(|m| m["text"].clone()).collect();
+        assert!(texts.contains(&json!("Hello Ada from Acme")) && texts.contains(&json!("Hello Gil from Acme")), "{texts:?}");
+        import(&app, &id, "", CSV, "phone\n+34600111229\n").await.expect(400);
+    }
+}
+
+// holds: broadcasts.import
+#[tokio::test]
+async fn what_is_wrong_with_an_import_is_told() {
+    let app = TestApp::start().await;
+    let id = text(&app).await;
+    let path = |answer: Answer| answer.json()["details"]["errors"][0]["path"].as_str().unwrap_or_default().to_owned();
+    let wrong = [
+        ("", "application/json", "{}", "header.Content-Type"),
+        ("countries=Spain", CSV, "phone\n1\n", "query.countries"),
+        ("columns=x", CSV, "phone\n1\n", "query.columns"),
+        ("recipient=x", CSV, "phone\n1\n", "query.recipient"),
+        ("", CSV, "a,b\n1,2\n", "query.recipient"),
+        ("", CSV, "", "body"),
+        ("importId=", CSV, "phone\n1\n", "query.importId"),
+    ];
+    for (query, kind, file, field) in wrong {
+        assert_eq!(path(import(&app, &id, query, kind, file).await.expect(400)), field, "{query} {kind} {file}");
+    }
+    import(&app, "brd_01hgw2bbg0e9tatjpp9vyrkcyk", "", CSV, "phone\n1\n").await.expect(404);
+    assert!(contacts(&app, &id, "").await.is_empty());
+}
+
+/// The connection breaks after most of the file. The same file under the same name goes on, and each recipient is there once.
+// holds: broadcasts.import.resume
+#[tokio::test]
+async fn an_import_that_was_cut_off_goes_on() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = text(&app).await;
+        let rows = 20_000;
+        let file: String = std::iter::once("phone,note\n".to_owned()).chain(phones(rows).map(|phone| format!("{phone},something to make it long\n"))).collect();
+        let cut = file.len() * 3 / 4;
+        let mut pieces: Vec<Result<Bytes, std::io::Error>> = file.as_bytes()[..cut].chunks(10_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        pieces.push(Err(std::io::Error::other("the line is dead")));
+        import(&app, &id, "importId=one", CSV, Body::from_stream(stream::iter(pieces))).await.expect(400);
+        let there = get(&app, &id).await["totalContacts"].as_u64().expect("a number");
+        assert!(there > 5_000 && there < 15_000, "{there}");
+        let answer = import(&app, &id, "importId=one", CSV, file.clone()).await.expect(201).json();
+        let numbers = ["rows", "added", "duplicates", "invalid", "resumedAfter"].map(|name| answer[name].as_u64());
+        assert_eq!(numbers, [rows as u64, rows as u64, 0, 0, there].map(Some), "{answer}");
+        let again = import(&app, &id, "importId=one", CSV, file.clone()).await.expect(201).json();
+        assert_eq!((&again["rows"], &again["resumedAfter"]), (&json!(rows), &json!(rows)));
+        let other = import(&app, &id, "importId=two", CSV, file).await.expect(201).json();
+        assert_eq!((&other["added"], &other["duplicates"]), (&json!(0), &json!(rows)));
+        assert_eq!(get(&app, &id).await["totalContacts"], rows);
+    }
+}
+
+// holds: broadcasts.variables
+#[tokio::test]
+async fn nobody_gets_a_text_with_a_gap() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let body = json!({"name": "x", "channel": "smart", "text": "Hello {{name}}, says {{shop}}", "variables": {"shop": "Acme"},
+            "emailSubject": "For {{name}}", "emailHtmlBody": "<p title=\"{{name}}\">{{shop}}</p>"});
+        let id = draft(&app, body).await;
+        add(&app, &id, ["+34600111222".to_owned()]).await;
+        let contact = |to: &str, values: Value| json!({"contacts": [{"recipient": to, "templateVariables": values}]});
+        let path = format!("/v1/broadcasts/{id}/contacts");
+        app.post(&path, contact("ada@example.org", json!({"name": "<b>Ada</b>", "shop": "Ada's"}))).await.expect(201);
+        let refused = act(&app, &id, "send").await.expect(400).json();
+        assert_eq!(refused["details"]["errors"][0]["path"], "contacts[+34600111222].templateVariables.name", "{refused}");
+        assert_eq!((status(&app, &id).await.as_str(), refused["details"]["errors"].as_array().map(Vec::len)), ("draft", Some(1)));
+        app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(json!({"variables": {"shop": "Acme", "name": "friend"}}))).await.expect(200);
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [2, 0, 0, 2, 0, 0]);
+        let sent = app.get("/v1/messages").await.json();
+        let of = |to: &str| sent["items"].as_array().expect("messages").iter().find(|m| m["to"] == to).cloned().expect("a message");
+        assert_eq!(of("+34600111222")["text"], "Hello friend, says Acme");
+        let mail = app.message(of("ada@example.org")["id"].as_str().expect("an id")).await;
+        assert_eq!((&mail["text"], &mail["subject"]), (&json!("Hello <b>Ada</b>, says Ada's"), &json!("For <b>Ada</b>")));
+        assert_eq!(mail["htmlBody"], "<p title=\"&lt;b&gt;Ada&lt;/b&gt;\">Ada&#39;s</p>");
+    }
+    let app = TestApp::start().await;
+    let template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_x"}, "variables": {"a": "b"}});
+    assert_eq!(app.post("/v1/broadcasts", template).await.status.as_u16(), 400);
+}
