@@ -57,7 +57,9 @@ struct Room {
 impl Room {
     fn of(composer: &Composer<'_>, dispatch: &Dispatch) -> Self {
         let broadcast = composer.broadcast;
-        let asked = |channel| broadcast.channel.requested() == RequestedChannel::Auto || broadcast.channel.requested() == RequestedChannel::Only(channel);
+        let asked = |channel| {
+            broadcast.channel.requested() == RequestedChannel::Auto || broadcast.channel.requested() == RequestedChannel::Only(channel)
+        };
         let connections = composer.world.connections.iter().filter(|c| c.sender == composer.sender.id && asked(c.channel));
         let (mut by_connection, mut left) = (HashMap::new(), HashMap::<AddressKind, usize>::new());
         for connection in connections {

@@ -1,12 +1,12 @@
 //! Recipients from a file of any size. Memory stays flat: while one piece is read, the one before is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nuncio_domain::address::{self, typed_phone};
-use nuncio_domain::broadcast::{Broadcast, Operation, Variables, apply};
+use nuncio_domain::broadcast::{Broadcast, Operation, apply};
 use nuncio_domain::template::Template;
-use nuncio_domain::{AddressKind, BroadcastId, Error, Ids, Permission, Recipient, RequestedChannel, Result, Timestamp};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Error, Ids, Permission, RequestedChannel, Result};
 use nuncio_store::{ImportProgress, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -103,6 +103,14 @@ pub struct Import {
 /// A row as it is written or refused.
 type ReadRow = std::result::Result<NewBroadcastContact, RefusedRow>;
 
+/// Rows that are written together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    rows: u64,
+    /// Those whose recipient another one of them has.
+    duplicates: u64,
+}
+
 /// What reading needs, on a thread of its own.
 #[derive(Debug)]
 struct Reader {
@@ -115,11 +123,12 @@ struct Reader {
 
 impl Broadcasts<'_> {
     /// Begins to add recipients from a file to a draft.
-    pub async fn import(&self, caller: &Caller, id: &str, asked: ImportContacts, format: Format) -> Result<Import> {
+    pub async fn import(&self, caller: &Caller, id: &str, asked: ImportContacts, format: Result<Format>) -> Result<Import> {
         caller.require(Permission::BroadcastsWrite)?;
         let id: BroadcastId = parse_id(id, "broadcast")?;
         let broadcast = self.find(caller.tenant, id).await?;
         apply(broadcast.standing(""), Operation::Prepare)?;
+        let format = format?;
         if let Some(name) = asked.import_id.as_ref().filter(|name| !(1..=NAME).contains(&name.chars().count())) {
             return Err(Error::field("query.importId", format!("has {} characters; must have 1 to {NAME}", name.chars().count())));
         }
@@ -134,7 +143,8 @@ impl Broadcasts<'_> {
             Some(name) => self.inner.store.read().await?.find_broadcast_import(caller.tenant, id, name).await?.unwrap_or_default(),
             None => ImportProgress::default(),
         };
-        let reader = Reader { rows: Rows::new(format, columns), broadcast: Arc::new(broadcast), template, countries, ids: self.ids().clone() };
+        let reader =
+            Reader { rows: Rows::new(format, columns), broadcast: Arc::new(broadcast), template, countries, ids: self.ids().clone() };
         Ok(Import {
             core: Core::clone(self),
             caller: caller.clone(),
@@ -197,11 +207,13 @@ impl Import {
         self.at += rows.len() as u64;
         let mut rows = rows.into_iter().skip(skipped).peekable();
         while rows.peek().is_some() {
-            let (mut new, mut count) = (Vec::with_capacity(AT_ONCE), 0);
+            let (mut new, mut seen, mut count) = (Vec::with_capacity(AT_ONCE), HashSet::with_capacity(AT_ONCE), Counted::default());
             for row in rows.by_ref().take(AT_ONCE) {
-                count += 1;
+                count.rows += 1;
                 match row {
-                    Ok(contact) => new.push(contact),
+                    // Of rows with one recipient the first counts.
+                    Ok(contact) if seen.insert(contact.recipient.clone()) => new.push(contact),
+                    Ok(_) => count.duplicates += 1,
                     Err(refused) if self.errors.len() < SHOWN => self.errors.push(refused),
                     Err(_) => {}
                 }
@@ -211,9 +223,7 @@ impl Import {
         Ok(())
     }
 
-    async fn write_some(&mut self, mut new: Vec<NewBroadcastContact>, rows: u64) -> Result<()> {
-        // In this order they are also handed over.
-        new.sort_unstable_by_key(|contact| contact.id);
+    async fn write_some(&mut self, new: Vec<NewBroadcastContact>, count: Counted) -> Result<()> {
         let (core, tenant) = (&self.core, self.caller.tenant);
         let mut tx = core.inner.store.begin().await?;
         let Some(added) = tx.insert_broadcast_contacts(tenant, self.id, &new).await? else {
@@ -221,10 +231,10 @@ impl Import {
             return Err(core.broadcasts().no_draft(&self.caller, self.id).await);
         };
         let mut progress = self.progress.clone();
-        progress.rows += rows;
+        progress.rows += count.rows;
         progress.added += added;
-        progress.duplicates += new.len() as u64 - added;
-        progress.invalid += rows - new.len() as u64;
+        progress.duplicates += count.duplicates + new.len() as u64 - added;
+        progress.invalid += count.rows - count.duplicates - new.len() as u64;
         if let Some(name) = &self.name {
             tx.put_broadcast_import(tenant, self.id, name, &progress).await?;
         }
@@ -236,18 +246,21 @@ impl Import {
 
 impl Reader {
     fn read(&mut self, piece: &[u8], last: bool) -> Result<Vec<ReadRow>> {
-        let now = self.ids.clock.now();
         let rows = self.rows.read(piece, last)?;
-        Ok(rows.into_iter().map(|row| self.recipient(row, now)).collect())
+        // Recipients are handed over by their ids: in the order of the file.
+        let now = self.ids.clock.now();
+        let mut ids: Vec<BroadcastContactId> = rows.iter().map(|_| self.ids.at(now)).collect();
+        ids.sort_unstable();
+        Ok(rows.into_iter().zip(ids).map(|(row, id)| self.recipient(row, id)).collect())
     }
 
-    fn recipient(&self, (line, row): Row, now: Timestamp) -> ReadRow {
+    fn recipient(&self, (line, row): Row, id: BroadcastContactId) -> ReadRow {
         let contact = row.map_err(|reason| RefusedRow { line, recipient: None, reason })?;
         let given = contact.recipient.clone();
         let read = contacts::read(&self.broadcast, self.template.as_ref(), self.as_written(contact));
-        let (recipient, variables): (Recipient, Variables) =
+        let (recipient, variables) =
             read.map_err(|reason| RefusedRow { line, recipient: Some(given.chars().take(320).collect()), reason })?;
-        Ok(NewBroadcastContact { id: self.ids.at(now), recipient, variables })
+        Ok(NewBroadcastContact { id, recipient, variables })
     }
 
     /// The contact with its phone number in international form, where it is one as people write them.
@@ -258,7 +271,10 @@ impl Reader {
             RequestedChannel::Auto => !text.contains('@'),
         };
         let plain = text.strip_prefix('+').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
-        if takes_phones && !plain && let Ok(number) = typed_phone(text, &self.countries) {
+        if takes_phones
+            && !plain
+            && let Ok(number) = typed_phone(text, &self.countries)
+        {
             contact.recipient = number;
         }
         contact
@@ -278,7 +294,11 @@ fn renamed(text: Option<&str>) -> Result<BTreeMap<String, String>> {
 fn countries(text: Option<&str>) -> Result<Vec<String>> {
     let codes = text.unwrap_or_default().split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty());
     let known = |code: String| {
-        if address::is_country(&code) { Ok(code) } else { Err(Error::field("query.countries", format!("{code:?} is not a country such as ES"))) }
+        if address::is_country(&code) {
+            Ok(code)
+        } else {
+            Err(Error::field("query.countries", format!("{code:?} is not a country such as ES")))
+        }
     };
     codes.map(known).collect()
 }

@@ -10,8 +10,26 @@ use super::command::NewContact;
 
 /// Names of columns that hold the recipient if none is named, in order of preference.
 const RECIPIENT: &[&str] = &[
-    "recipient", "to", "phone", "phone_number", "phonenumber", "phone number", "mobile", "msisdn", "telefono", "teléfono", "movil", "móvil", "telephone", "telefon",
-    "email", "e-mail", "mail", "correo", "chat_id", "chatid",
+    "recipient",
+    "to",
+    "phone",
+    "phone_number",
+    "phonenumber",
+    "phone number",
+    "mobile",
+    "msisdn",
+    "telefono",
+    "teléfono",
+    "movil",
+    "móvil",
+    "telephone",
+    "telefon",
+    "email",
+    "e-mail",
+    "mail",
+    "correo",
+    "chat_id",
+    "chatid",
 ];
 /// Prefixes of columns with values of a template's buttons and header: `button.0`, `header.1`.
 const BUTTON: &str = "button.";
@@ -44,7 +62,8 @@ impl Columns {
     fn variable<'a>(&'a self, column: &'a str) -> Option<&'a str> {
         match self.renamed.get(column) {
             Some(name) => Some(name.as_str()).filter(|name| !name.is_empty()),
-            None => Some(column).filter(|name| name.starts_with(BUTTON) || name.starts_with(HEADER) || self.used.iter().any(|used| used == name)),
+            None => Some(column)
+                .filter(|name| name.starts_with(BUTTON) || name.starts_with(HEADER) || self.used.iter().any(|used| used == name)),
         }
     }
 
@@ -85,7 +104,16 @@ pub(super) enum Rows {
 impl Rows {
     pub(super) fn new(format: Format, columns: Columns) -> Self {
         match format {
-            Format::Csv => Self::Csv(Box::new(Csv { columns, head: Vec::new(), reader: None, names: None, fields: vec![0; 4_096], ends: vec![0; 64], filled: (0, 0), line: 1 })),
+            Format::Csv => Self::Csv(Box::new(Csv {
+                columns,
+                head: Vec::new(),
+                reader: None,
+                names: None,
+                fields: vec![0; 4_096],
+                ends: vec![0; 64],
+                filled: (0, 0),
+                line: 1,
+            })),
             Format::Ndjson => Self::Ndjson(Ndjson { columns, rest: Vec::new(), line: 0 }),
         }
     }
@@ -176,7 +204,11 @@ impl Csv {
             starts.zip(ends).map(|(start, end)| std::str::from_utf8(&self.fields[start..*end])).collect();
         let Ok(cells) = cells else {
             let wrong = "is not UTF-8; save the file as UTF-8";
-            return if self.names.is_none() { Err(Error::field("body", format!("line {line}: {wrong}"))) } else { Ok(Some((line, Err(wrong.to_owned())))) };
+            return if self.names.is_none() {
+                Err(Error::field("body", format!("line {line}: {wrong}")))
+            } else {
+                Ok(Some((line, Err(wrong.to_owned()))))
+            };
         };
         let Some(names) = &self.names else {
             self.names = Some(named(&self.columns, cells)?);
@@ -199,15 +231,17 @@ impl Csv {
 fn named(columns: &Columns, cells: Vec<&str>) -> Result<Names> {
     let all: Vec<String> = cells.into_iter().map(|cell| cell.trim().to_owned()).collect();
     let shown = || all.join(", ");
-    for column in columns.renamed.keys().chain(&columns.recipient) {
+    let named = columns.renamed.keys().map(|column| ("query.columns", column));
+    for (field, column) in named.chain(columns.recipient.iter().map(|column| ("query.recipient", column))) {
         if !all.contains(column) {
-            return Err(Error::field("query", format!("the file has no column {column:?}; it has {}", shown())));
+            return Err(Error::field(field, format!("the file has no column {column:?}; it has {}", shown())));
         }
     }
     let order = |name: &String| RECIPIENT.iter().position(|known| *known == name.to_lowercase());
     let candidates = all.iter().enumerate().filter(|(_, name)| columns.is_recipient(name));
     let Some((recipient, _)) = candidates.min_by_key(|(_, name)| order(name)) else {
-        let message = format!("no column is named like a recipient (recipient, phone, email …); name it in ?recipient=. The file has {}", shown());
+        let message =
+            format!("no column is named like a recipient (recipient, phone, email …); name it in ?recipient=. The file has {}", shown());
         return Err(Error::field("query.recipient", message));
     };
     Ok(Names { all, recipient })
@@ -267,7 +301,8 @@ fn object(columns: &Columns, text: &[u8]) -> std::result::Result<NewContact, Str
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };
     let Some(recipient) = members.get(&name).and_then(text) else { return Err(format!("{name} must be a text")) };
-    let cells: Vec<(&str, String)> = members.iter().filter(|(key, _)| **key != name).filter_map(|(key, value)| Some((key.as_str(), text(value)?))).collect();
+    let cells: Vec<(&str, String)> =
+        members.iter().filter(|(key, _)| **key != name).filter_map(|(key, value)| Some((key.as_str(), text(value)?))).collect();
     Ok(columns.contact(&recipient, cells.iter().map(|(key, value)| (*key, value.trim()))))
 }
 

@@ -108,7 +108,7 @@ async fn recipients_are_added_counted_and_removed() {
         let many: Vec<_> = phones(1_001).map(|r| json!({"recipient": r})).collect();
         app.post(&path, json!({"contacts": many})).await.expect(400);
         app.post(&path, json!({"contacts": []})).await.expect(400);
-        let variables = json!({"contacts": [{"recipient": "+34600111224", "templateVariables": {"1": "x"}}]});
+        let variables = json!({"contacts": [{"recipient": "+34600111224", "templateButtonVariables": {"0": "x"}}]});
         assert_eq!(app.post(&path, variables).await.expect(201).json()["invalid"], 1);
         let one = contacts(&app, &id, "&status=pending").await[0]["id"].as_str().expect("an id").to_owned();
         app.request("DELETE", &format!("{path}/{one}"), None).await.expect(204);

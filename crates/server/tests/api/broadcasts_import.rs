@@ -22,7 +22,8 @@ async fn a_file_of_recipients_is_imported() {
         let app = TestApp::on(backend).await;
         let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello {{name}} from Acme"})).await;
         app.post("/v1/suppressions", json!({"identifier": "+34600111223"})).await.expect(201);
-        let file = "\u{feff}nombre;Móvil;secreto\nAda;600 111 222;1\nBo;+34 600-111-223;2\nCy;+34600111222;3\nDi;nonsense;4\nEd;600111224\n";
+        let file =
+            "\u{feff}nombre;Móvil;secreto\nAda;600 111 222;1\nBo;+34 600-111-223;2\nCy;+34600111222;3\nDi;nonsense;4\nEd;600111224\n";
         let answer = import(&app, &id, "countries=ES&columns=nombre:name", CSV, file).await.expect(201).json();
         let numbers = ["rows", "added", "duplicates", "invalid", "suppressed", "resumedAfter"].map(|name| answer[name].as_u64());
         assert_eq!(numbers, [5, 2, 1, 2, 1, 0].map(Some), "{answer}");
@@ -37,7 +38,12 @@ async fn a_file_of_recipients_is_imported() {
         act(&app, &id, "send").await.expect(202);
         finish(&app).await;
         assert_eq!(counts(&get(&app, &id).await), [4, 0, 0, 3, 0, 1]);
-        let texts: Vec<_> = app.get("/v1/messages?status=delivered").await.json()["items"].as_array().expect("messages").iter().map(|m| m["text"].clone()).collect();
+        let texts: Vec<_> = app.get("/v1/messages?status=delivered").await.json()["items"]
+            .as_array()
+            .expect("messages")
+            .iter()
+            .map(|m| m["text"].clone())
+            .collect();
         assert!(texts.contains(&json!("Hello Ada from Acme")) && texts.contains(&json!("Hello Gil from Acme")), "{texts:?}");
         import(&app, &id, "", CSV, "phone\n+34600111229\n").await.expect(400);
     }
@@ -73,9 +79,12 @@ async fn an_import_that_was_cut_off_goes_on() {
         let app = TestApp::on(backend).await;
         let id = text(&app).await;
         let rows = 20_000;
-        let file: String = std::iter::once("phone,note\n".to_owned()).chain(phones(rows).map(|phone| format!("{phone},something to make it long\n"))).collect();
+        let file: String = std::iter::once("phone,note\n".to_owned())
+            .chain(phones(rows).map(|phone| format!("{phone},something to make it long\n")))
+            .collect();
         let cut = file.len() * 3 / 4;
-        let mut pieces: Vec<Result<Bytes, std::io::Error>> = file.as_bytes()[..cut].chunks(10_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
+        let mut pieces: Vec<Result<Bytes, std::io::Error>> =
+            file.as_bytes()[..cut].chunks(10_000).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
         pieces.push(Err(std::io::Error::other("the line is dead")));
         import(&app, &id, "importId=one", CSV, Body::from_stream(stream::iter(pieces))).await.expect(400);
         let there = get(&app, &id).await["totalContacts"].as_u64().expect("a number");
@@ -106,7 +115,9 @@ async fn nobody_gets_a_text_with_a_gap() {
         let refused = act(&app, &id, "send").await.expect(400).json();
         assert_eq!(refused["details"]["errors"][0]["path"], "contacts[+34600111222].templateVariables.name", "{refused}");
         assert_eq!((status(&app, &id).await.as_str(), refused["details"]["errors"].as_array().map(Vec::len)), ("draft", Some(1)));
-        app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(json!({"variables": {"shop": "Acme", "name": "friend"}}))).await.expect(200);
+        app.request("PATCH", &format!("/v1/broadcasts/{id}"), Some(json!({"variables": {"shop": "Acme", "name": "friend"}})))
+            .await
+            .expect(200);
         act(&app, &id, "send").await.expect(202);
         finish(&app).await;
         assert_eq!(counts(&get(&app, &id).await), [2, 0, 0, 2, 0, 0]);
@@ -118,6 +129,7 @@ async fn nobody_gets_a_text_with_a_gap() {
         assert_eq!(mail["htmlBody"], "<p title=\"&lt;b&gt;Ada&lt;/b&gt;\">Ada&#39;s</p>");
     }
     let app = TestApp::start().await;
-    let template = json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_x"}, "variables": {"a": "b"}});
+    let template =
+        json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_x"}, "variables": {"a": "b"}});
     assert_eq!(app.post("/v1/broadcasts", template).await.status.as_u16(), 400);
 }

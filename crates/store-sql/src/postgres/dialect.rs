@@ -33,7 +33,8 @@ pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, status: i16, rows: V
         columns.2.push(recipient);
         columns.3.push(variables);
     }
-    let mut query = QueryBuilder::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, status, id, kind, recipient, variables) SELECT ");
+    let mut query =
+        QueryBuilder::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, status, id, kind, recipient, variables) SELECT ");
     query.push_bind(tenant).push(", ").push_bind(broadcast).push(", ").push_bind(status);
     query.push(", u.id, u.kind, u.recipient, u.variables FROM unnest(");
     query.push_bind(columns.0).push(", ").push_bind(columns.1).push(", ").push_bind(columns.2).push(", ").push_bind(columns.3);

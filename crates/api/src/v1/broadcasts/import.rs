@@ -35,7 +35,7 @@ pub(crate) async fn import_broadcast_contacts(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Reply<ImportedContacts>> {
-    let mut import = core.broadcasts().import(&caller, &id, asked, format(&headers)?).await?;
+    let mut import = core.broadcasts().import(&caller, &id, asked, format(&headers)).await?;
     let mut body = body;
     while let Some(frame) = body.frame().await {
         let Ok(bytes) = frame.map_err(unread)?.into_data() else { continue };
@@ -46,14 +46,14 @@ pub(crate) async fn import_broadcast_contacts(
     Ok(Reply::created(import.finish().await?))
 }
 
-fn format(headers: &HeaderMap) -> Result<ImportFormat> {
+fn format(headers: &HeaderMap) -> nuncio_domain::Result<ImportFormat> {
     let named = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         "text/csv" | "application/csv" | "text/tab-separated-values" => Ok(ImportFormat::Csv),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => Ok(ImportFormat::Ndjson),
         _ => {
             let shown: String = named.chars().take(64).collect();
-            Err(Error::field("header.Content-Type", format!("is {shown:?}; must be text/csv or application/x-ndjson")).into())
+            Err(Error::field("header.Content-Type", format!("is {shown:?}; must be text/csv or application/x-ndjson")))
         }
     }
 }
