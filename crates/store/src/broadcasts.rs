@@ -93,6 +93,14 @@ pub trait BroadcastRepo {
     /// Removes a recipient of a draft; `false` when there is none, `None` when it is no draft any more.
     async fn delete_broadcast_contact(&mut self, tenant: TenantId, id: BroadcastId, contact: BroadcastContactId) -> Result<Option<bool>>;
 
+    /// One recipient.
+    async fn find_broadcast_contact(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        contact: BroadcastContactId,
+    ) -> Result<Option<NewBroadcastContact>>;
+
     /// Up to `limit` recipients after `after` who were not handed over, oldest first.
     async fn pending_broadcast_contacts(
         &mut self,

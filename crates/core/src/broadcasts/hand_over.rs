@@ -205,7 +205,7 @@ impl Broadcasts<'_> {
 }
 
 /// The message to one recipient, as a caller would ask for it.
-fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
+pub(super) fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
     let mut command = check::message(composer.broadcast);
     command.to.clone_from(&contact.recipient.identifier);
     command.on_unknown = Some(OnUnknown::Hold);

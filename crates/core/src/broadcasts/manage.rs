@@ -71,7 +71,7 @@ impl Broadcasts<'_> {
         Ok(BroadcastView::whole(&broadcast))
     }
 
-    async fn check(&self, broadcast: &Broadcast) -> Result<()> {
+    pub(super) async fn check(&self, broadcast: &Broadcast) -> Result<()> {
         let faults = check::check(broadcast, self.ids().clock.now());
         if !faults.is_empty() {
             return Err(Error::invalid(faults));

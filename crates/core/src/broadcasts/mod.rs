@@ -4,6 +4,7 @@ mod act;
 mod change;
 mod check;
 mod command;
+mod compose;
 mod contacts;
 mod hand_over;
 mod import;
@@ -20,7 +21,8 @@ pub use command::{
     AddBroadcastContacts, CreateBroadcast, ListBroadcastContacts, ListBroadcasts, NewContact, ScheduleBroadcast, SendBroadcast,
     UpdateBroadcast,
 };
-pub use contacts::AddedContacts;
+pub use compose::{BroadcastEstimate, BroadcastPreview, CloneBroadcast, PreviewBroadcast, TestBroadcast};
+pub use contacts::{AddedContacts, Results};
 pub use import::{Import, ImportContacts, ImportedContacts};
 pub use import_rows::Format as ImportFormat;
 pub use reviewer::Reviewer;

@@ -3,13 +3,13 @@
 //! A message takes its price out of what is set aside by being written ([`Budget`]); from then on it pays and gives back by itself. So what
 //! is left for recipients who were not handed over is the reservation less what was taken over, at every moment.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nuncio_domain::broadcast::Broadcast;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::ledger::{Purpose, Transfer};
 use nuncio_domain::message::{Message, Money};
-use nuncio_domain::{AddressKind, BroadcastId, Error, Micros, Recipient, Result, SenderId, TenantId, Timestamp, address};
+use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Micros, Recipient, Result, SenderId, TenantId, Timestamp, address};
 use nuncio_store::{ChannelMetrics, NewBroadcastContact, Tx};
 
 use super::Broadcasts;
@@ -19,10 +19,14 @@ use super::hand_over::Composer;
 use super::variables;
 use crate::base::Core;
 use crate::billing::{self, Reference};
+use crate::messages::plan::Planned;
 use crate::messages::routing::{self, Known, Window};
 
 /// Recipients that are looked at in one step.
 const PAGE: u32 = 1_000;
+
+/// Kinds of outcomes that are told apart.
+const KINDS: usize = 1_000;
 
 /// What the messages of a broadcast would cost if they were accepted now.
 #[derive(Debug)]
@@ -52,12 +56,13 @@ impl Estimate {
         Ok(())
     }
 
-    fn add(&mut self, price: Price) {
+    fn add(&mut self, price: Price, count: u64) {
+        let times = |one: Micros| one.0.saturating_mul(count as i64);
         if let Some(expected) = price.expected {
             let sum = self.expected.get_or_insert_default();
-            sum.0 = sum.0.saturating_add(expected.0);
+            sum.0 = sum.0.saturating_add(times(expected));
         }
-        self.required.0 = self.required.0.saturating_add(price.required.0);
+        self.required.0 = self.required.0.saturating_add(times(price.required));
     }
 }
 
@@ -137,17 +142,9 @@ impl Broadcasts<'_> {
         if self.price_book(&composer.world).await?.is_empty() {
             return Ok(estimate);
         }
-        let same_text = !check::is_template(broadcast) && variables::used(broadcast).is_empty();
-        let (mut prices, mut after) = (Prices { composer: &composer, now: self.ids().clock.now(), same_text, alike: HashMap::new() }, None);
-        loop {
-            let mut tx = self.inner.store.read().await?;
-            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
-            drop(tx);
-            let Some(last) = page.last() else { break };
-            after = Some(last.id);
-            let mut knowledge = self.knowledge(&composer, &page).await?;
-            for contact in &page {
-                estimate.add(prices.of(self, contact, &mut knowledge)?);
+        for (class, count) in self.classes_of(&composer).await? {
+            if let Class::Sendable { price, .. } = class {
+                estimate.add(price, count);
             }
         }
         if let Some(limit) = composer.sender.daily_spend_limit {
@@ -155,6 +152,36 @@ impl Broadcasts<'_> {
             estimate.limited_sender = Some(composer.sender.id);
         }
         Ok(estimate)
+    }
+
+    /// The messages to recipients who were not handed over, by what would become of them.
+    pub(super) async fn classes(&self, broadcast: &Broadcast) -> Result<BTreeMap<Class, u64>> {
+        match self.composer(broadcast).await? {
+            Ok(composer) => self.classes_of(&composer).await,
+            Err(failure) => Ok([(Class::Refused(failure.message), broadcast.waiting() as u64)].into()),
+        }
+    }
+
+    async fn classes_of(&self, composer: &Composer<'_>) -> Result<BTreeMap<Class, u64>> {
+        let broadcast = composer.broadcast;
+        let same_text = !check::is_template(broadcast) && variables::used(broadcast).is_empty();
+        let mut classes = Classes { composer, now: self.ids().clock.now(), same_text, alike: HashMap::new() };
+        let (mut counts, mut after) = (BTreeMap::new(), None);
+        loop {
+            let mut tx = self.inner.store.read().await?;
+            let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
+            drop(tx);
+            let Some(last) = page.last() else { return Ok(counts) };
+            after = Some(last.id);
+            let mut knowledge = self.knowledge(composer, &page).await?;
+            for contact in &page {
+                let class = match classes.of(self, contact, &mut knowledge)? {
+                    Class::Refused(_) if counts.len() >= KINDS => Class::Refused("other reasons".to_owned()),
+                    class => class,
+                };
+                *counts.entry(class).or_default() += 1;
+            }
+        }
     }
 
     /// What messages to these recipients rest on, looked up for all of them at once.
@@ -198,20 +225,37 @@ impl Knowledge {
     }
 }
 
-/// What the messages of a broadcast cost, one by one.
-struct Prices<'a> {
+/// What becomes of messages that are alike.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) enum Class {
+    /// It goes by this channel first.
+    Sendable { channel: Channel, segments: Option<u16>, price: Price },
+    /// Nothing can be sent, and why.
+    Refused(String),
+}
+
+/// What one message costs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub(super) struct Price {
+    /// By the channel that it takes first; absent without a price.
+    pub(super) expected: Option<Micros>,
+    /// With the fallbacks that it may take.
+    pub(super) required: Micros,
+}
+
+/// What becomes of the messages of a broadcast, one by one.
+struct Classes<'a> {
     composer: &'a Composer<'a>,
     now: Timestamp,
     /// Whether all recipients get the same text.
     same_text: bool,
     /// Of recipients who are alike.
-    alike: HashMap<(AddressKind, String, Window), Price>,
+    alike: HashMap<(AddressKind, String, Window), Class>,
 }
 
-impl Prices<'_> {
-    /// What the message to one recipient costs. It is worked out once for all who get the same text and of whom nothing is known but
-    /// their country.
-    fn of(&mut self, core: &Core, contact: &NewBroadcastContact, knowledge: &mut Knowledge) -> Result<Price> {
+impl Classes<'_> {
+    /// Plans the message to one recipient. That is done once for all who get the same text and of whom nothing is known but their country.
+    fn of(&mut self, core: &Core, contact: &NewBroadcastContact, knowledge: &mut Knowledge) -> Result<Class> {
         let Recipient { kind, identifier } = &contact.recipient;
         let known = knowledge.of(self.composer, &contact.recipient, self.now);
         let alike = known.metrics.is_empty() && self.same_text;
@@ -219,33 +263,29 @@ impl Prices<'_> {
         if *kind == AddressKind::Phone && alike {
             country = address::phone_facts(identifier).country;
         }
-        let class = (*kind, country, known.window);
-        if let Some(price) = self.alike.get(&class).filter(|_| alike) {
-            return Ok(*price);
+        let key = (*kind, country, known.window);
+        if let Some(class) = self.alike.get(&key).filter(|_| alike) {
+            return Ok(class.clone());
         }
-        let price = match core.broadcasts().plan_contact(self.composer, contact, &known, self.now, false) {
-            Ok(planned) => Price::of(&planned.accept.message),
-            Err(error) if error.code().status() < 500 => Price::default(),
+        let class = match core.broadcasts().plan_contact(self.composer, contact, &known, self.now, false) {
+            Ok(planned) => Class::of(&planned),
+            Err(error) if error.code().status() < 500 => Class::Refused(error.message().to_owned()),
             Err(error) => return Err(error),
         };
         if alike {
-            self.alike.insert(class, price);
+            self.alike.insert(key, class.clone());
         }
-        Ok(price)
+        Ok(class)
     }
 }
 
-/// What one message costs.
-#[derive(Clone, Copy, Debug, Default)]
-struct Price {
-    expected: Option<Micros>,
-    required: Micros,
-}
-
-impl Price {
-    fn of(message: &Message) -> Self {
+impl Class {
+    fn of(planned: &Planned) -> Self {
+        let message = &planned.accept.message;
         let (channel, money) = (message.state.route.channel, message.state.detail.money.as_ref());
         let first = money.and_then(|money| money.quotes.iter().find(|quote| quote.channel == channel));
-        Self { expected: first.map(|quote| quote.cost.total()), required: money.map(Money::whole).unwrap_or_default() }
+        let price = Price { expected: first.map(|quote| quote.cost.total()), required: money.map(Money::whole).unwrap_or_default() };
+        let by_sms = matches!(channel, Channel::Sms | Channel::SmsOneway);
+        Self::Sendable { channel, segments: planned.measure.filter(|_| by_sms).map(|measure| measure.segments), price }
     }
 }

@@ -193,8 +193,12 @@ impl Messages<'_> {
     /// What [`Self::send`] would do. Writes nothing.
     pub async fn plan(&self, caller: &Caller, command: SendMessage, options: SendOptions) -> Result<Plan> {
         caller.require(Permission::MessagesSend)?;
-        let command = with_key(command, options.idempotency_key.as_deref())?;
-        let Plotted { world, planned, window } = self.plot(caller, command, &options, self.ids().clock.now(), false).await?;
+        Ok(self.plan_for(caller, with_key(command, options.idempotency_key.as_deref())?, &options).await?.0)
+    }
+
+    /// The same for callers who may see the plan for another reason; also the text as it is sent.
+    pub(crate) async fn plan_for(&self, caller: &Caller, command: SendMessage, options: &SendOptions) -> Result<(Plan, Option<String>)> {
+        let Plotted { world, planned, window } = self.plot(caller, command, options, self.ids().clock.now(), false).await?;
         let within_the_day = match self.keep_within_the_day(&world, &planned.accept).await {
             Err(error) if error.code() != ErrorCode::InsufficientBalance => return Err(error),
             outcome => outcome.is_ok(),
@@ -210,7 +214,8 @@ impl Messages<'_> {
         let balance = if required.is_some() { tx.find_balance(caller.tenant).await? } else { Balance::default() };
         let fallback = message.state.detail.fallback.as_ref().map(|route| route.channel);
         let channels = std::iter::once(route.channel).chain(fallback);
-        Ok(Plan {
+        let text = message.request.text.clone();
+        let plan = Plan {
             channel: route.channel.as_str().to_owned(),
             sender_id: message.sender,
             routing: RoutingView::new(&message.request),
@@ -228,7 +233,8 @@ impl Messages<'_> {
             degraded: channels.filter_map(|channel| routing::degraded(channel, message.message_type)).collect(),
             from: message.from,
             to: message.to,
-        })
+        };
+        Ok((plan, text))
     }
 
     async fn plot(&self, caller: &Caller, command: SendMessage, options: &SendOptions, now: Timestamp, explores: bool) -> Result<Plotted> {

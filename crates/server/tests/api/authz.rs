@@ -25,7 +25,7 @@ const fn row(
 }
 
 /// Operations that need a second permission.
-const ALSO: &[(&str, &str)] = &[("rotate_sender_webhook_secret", "senders:write")];
+const ALSO: &[(&str, &str)] = &[("test_broadcast", "broadcasts:read"), ("rotate_sender_webhook_secret", "senders:write")];
 
 const ROWS: &[Row] = &[
     row("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),
@@ -144,6 +144,11 @@ const ROWS: &[Row] = &[
     row("list_broadcast_contacts", "GET", "/v1/broadcasts/{broadcast}/contacts", None, Some("broadcasts:read")),
     row("delete_broadcast_contact", "DELETE", "/v1/broadcasts/{broadcast}/contacts/{broadcastContact}", None, Some("broadcasts:write")),
     row("get_broadcast_progress", "GET", "/v1/broadcasts/{broadcast}/progress", None, Some("broadcasts:read")),
+    row("preview_broadcast", "POST", "/v1/broadcasts/{broadcast}/preview", None, Some("broadcasts:read")),
+    row("clone_broadcast", "POST", "/v1/broadcasts/{broadcast}/clone", None, Some("broadcasts:write")),
+    row("estimate_broadcast", "GET", "/v1/broadcasts/{broadcast}/estimate", None, Some("broadcasts:read")),
+    row("export_broadcast_results", "GET", "/v1/broadcasts/{broadcast}/results", None, Some("broadcasts:read")),
+    row("test_broadcast", "POST", "/v1/broadcasts/{broadcast}/test", Some(r#"{"to":"+34600111222"}"#), Some("messages:send")),
     row("send_broadcast", "POST", "/v1/broadcasts/{broadcast}/send", None, Some("broadcasts:send")),
     row(
         "schedule_broadcast",

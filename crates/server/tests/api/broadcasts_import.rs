@@ -133,3 +133,74 @@ async fn nobody_gets_a_text_with_a_gap() {
         json!({"name": "x", "channel": "sms", "messageType": "template", "content": {"templateId": "tpl_x"}, "variables": {"a": "b"}});
     assert_eq!(app.post("/v1/broadcasts", template).await.status.as_u16(), 400);
 }
+
+// holds: broadcasts.compose
+#[tokio::test]
+async fn a_broadcast_is_seen_tried_and_copied_before_it_goes_out() {
+    for backend in Backend::all() {
+        let app = crate::money::with_prices(backend).await;
+        let id = draft(&app, json!({"name": "x", "channel": "smart", "text": "Hello {{name}} from Acme", "emailSubject": "News"})).await;
+        let path = format!("/v1/broadcasts/{id}");
+        assert_eq!(app.post(&format!("{path}/preview"), json!({})).await.expect(400).json()["code"], "no_contacts");
+        let contacts = json!({"contacts": [
+            {"recipient": "+34600111222", "templateVariables": {"name": "Ada"}},
+            {"recipient": "+34600111223", "templateVariables": {"name": "Bo ☺"}},
+            {"recipient": "ada@example.org", "templateVariables": {"name": "Ada"}},
+            {"recipient": "+34600111224"},
+        ]});
+        app.post(&format!("{path}/contacts"), contacts).await.expect(201);
+        let listed = self::contacts(&app, &id, "").await;
+        let id_of = |to: &str| listed.iter().find(|c| c["recipient"] == to).expect("a contact")["id"].clone();
+        let preview = async |asked: Value| app.post(&format!("{path}/preview"), asked).await;
+        let seen = preview(json!({"contactId": id_of("+34600111223")})).await.expect(200).json();
+        assert_eq!((&seen["text"], &seen["plan"]["encoding"]), (&json!("Hello Bo ☺ from Acme"), &json!("ucs2")), "{seen}");
+        let seen =
+            preview(json!({"contact": {"recipient": "eve@example.org", "templateVariables": {"name": "Eve"}}})).await.expect(200).json();
+        assert_eq!((&seen["subject"], &seen["plan"]["channel"]), (&json!("News"), &json!("email")), "{seen}");
+        preview(json!({"contactId": id_of("+34600111224")})).await.expect(400);
+        preview(json!({"contactId": "bct_01hgw2bbg0e9tatjpp9vyrkcyk"})).await.expect(404);
+        let estimate = app.get(&format!("{path}/estimate")).await.expect(200).json();
+        assert_eq!((&estimate["recipients"], &estimate["unsendable"][0]["recipients"]), (&json!(4), &json!(1)), "{estimate}");
+        let sms = estimate["channels"].as_array().expect("channels").iter().find(|c| c["channel"] == "sms").expect("sms");
+        assert_eq!((&sms["recipients"], &sms["segments"], &sms["estimatedCost"]), (&json!(2), &json!(2), &json!(0.07)), "{estimate}");
+        assert_eq!(app.get("/v1/messages").await.json()["items"], json!([]), "nothing was sent");
+        let tried =
+            app.post(&format!("{path}/test"), json!({"to": "+34600999999", "contactId": id_of("+34600111222")})).await.expect(202).json();
+        assert_eq!(tried["message"]["text"], "Hello Ada from Acme");
+        assert_eq!(
+            app.post(&format!("{path}/test"), json!({"to": "nonsense"})).await.expect(400).json()["details"]["errors"][0]["path"],
+            "to"
+        );
+        app.drain().await;
+        assert_eq!(counts(&get(&app, &id).await), [4, 4, 0, 0, 0, 0]);
+        let copy = app.post(&format!("{path}/clone"), json!({"name": "again"})).await.expect(201).json()["broadcast"].clone();
+        assert_eq!(
+            (&copy["name"], &copy["text"], &copy["totalContacts"]),
+            (&json!("again"), &json!("Hello {{name}} from Acme"), &json!(0))
+        );
+        assert_ne!(copy["id"], json!(id));
+    }
+}
+
+// holds: broadcasts.results
+#[tokio::test]
+async fn results_are_exported_whole() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = text(&app).await;
+        for chunk in phones(1_200).collect::<Vec<_>>().chunks(600) {
+            add(&app, &id, chunk.to_vec()).await;
+        }
+        add(&app, &id, ["+12125550001".to_owned()]).await;
+        act(&app, &id, "send").await.expect(202);
+        finish(&app).await;
+        let csv = app.get(&format!("/v1/broadcasts/{id}/results")).await.expect(200);
+        assert_eq!((csv.header("content-type"), csv.text.lines().count()), ("text/csv; charset=utf-8", 1_202));
+        let failed = csv.text.lines().find(|line| line.contains("+12125550001")).expect("the recipient");
+        assert!(failed.contains(",phone,failed,msg_") && failed.contains(",invalid_recipient,"), "{failed}");
+        let lines = app.get(&format!("/v1/broadcasts/{id}/results?format=ndjson")).await.expect(200).text;
+        let items: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!((items.len(), items.iter().filter(|item| item["status"] == "delivered").count()), (1_201, 1_200));
+        app.get(&format!("/v1/broadcasts/{id}/results?format=xml")).await.expect(400);
+    }
+}

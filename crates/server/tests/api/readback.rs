@@ -40,16 +40,19 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 /// Requests that write nothing that stays, or that name what they act on.
 const ACTIONS: &[&str] = &[
     "AddBroadcastContacts",
+    "CloneBroadcast",
     "EnterCode",
     "IntrospectEmail",
     "IntrospectPhone",
     "MergeContacts",
+    "PreviewBroadcast",
     "ReactToMessage",
     "ResolveMessage",
     "RotateSecret",
     "SandboxInbound",
     "SendMessages",
     "SetProfilePicture",
+    "TestBroadcast",
 ];
 
 async fn document(app: &TestApp) -> Value {

@@ -159,6 +159,14 @@ impl ContactRow {
     }
 }
 
+/// A recipient as it was added: id, kind, identifier, variables.
+type AddedRow = (Uuid, i16, String, String);
+
+fn added((id, kind, identifier, values): AddedRow) -> Result<NewBroadcastContact> {
+    let id = BroadcastContactId::from_uuid(id);
+    Ok(NewBroadcastContact { id, recipient: recipient(kind, identifier)?, variables: variables(&values)? })
+}
+
 fn recipient(kind: i16, identifier: String) -> Result<Recipient> {
     Ok(Recipient { kind: number(AddressKind::from_number(kind), CONTACTS, "kind", kind)?, identifier })
 }
@@ -374,6 +382,24 @@ impl BroadcastRepo for SqlTx {
         Ok(Some(done.rows_affected() == 1))
     }
 
+    async fn find_broadcast_contact(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        contact: BroadcastContactId,
+    ) -> Result<Option<NewBroadcastContact>> {
+        let row: Option<AddedRow> = sqlx::query_as(
+            "SELECT id, kind, recipient, variables FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(contact.uuid())
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
+        row.map(added).transpose()
+    }
+
     async fn pending_broadcast_contacts(
         &mut self,
         tenant: TenantId,
@@ -381,7 +407,7 @@ impl BroadcastRepo for SqlTx {
         after: Option<BroadcastContactId>,
         limit: u32,
     ) -> Result<Vec<NewBroadcastContact>> {
-        let rows: Vec<(Uuid, i16, String, String)> = sqlx::query_as(
+        let rows: Vec<AddedRow> = sqlx::query_as(
             "SELECT id, kind, recipient, variables FROM broadcast_contacts \
              WHERE tenant_id = $1 AND broadcast_id = $2 AND status = $3 AND id > $4 ORDER BY id LIMIT $5",
         )
@@ -393,15 +419,7 @@ impl BroadcastRepo for SqlTx {
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        rows.into_iter()
-            .map(|(id, kind, identifier, values)| {
-                Ok(NewBroadcastContact {
-                    id: BroadcastContactId::from_uuid(id),
-                    recipient: recipient(kind, identifier)?,
-                    variables: variables(&values)?,
-                })
-            })
-            .collect()
+        rows.into_iter().map(added).collect()
     }
 
     async fn fail_broadcast_contact(

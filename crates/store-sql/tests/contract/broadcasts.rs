@@ -426,6 +426,8 @@ pub(crate) async fn an_import_is_remembered_with_its_recipients(h: &Harness) {
     assert_eq!(tx.find_broadcast_import(h.world.tenant, id, "y").await.unwrap(), None);
     assert_eq!(tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().total, 1_202);
     let sender = tx.find_broadcast(h.world.tenant, id).await.unwrap().unwrap().sender;
+    assert_eq!(tx.find_broadcast_contact(h.world.tenant, id, many[7].id).await.unwrap().as_ref(), Some(&many[7]));
+    assert_eq!(tx.find_broadcast_contact(h.world.tenant, h.id(), many[7].id).await.unwrap(), None, "of another broadcast");
     assert_eq!(tx.count_suppressed_contacts(h.world.tenant, id, sender).await.unwrap(), 0);
     drop(tx);
     let suppress = async |n: usize, sender: Option<SenderId>| {

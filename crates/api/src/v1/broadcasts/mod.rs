@@ -1,6 +1,7 @@
 //! Broadcasts.
 
 mod act;
+mod compose;
 mod contacts;
 mod create;
 mod delete;
@@ -8,6 +9,7 @@ mod get;
 mod import;
 mod list;
 mod progress;
+mod results;
 mod schedule;
 mod send;
 mod update;
@@ -30,6 +32,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(send::send_broadcast))
         .routes(routes!(schedule::schedule_broadcast))
         .routes(routes!(progress::get_broadcast_progress))
+        .routes(routes!(compose::preview_broadcast))
+        .routes(routes!(compose::test_broadcast))
+        .routes(routes!(compose::clone_broadcast))
+        .routes(routes!(compose::estimate_broadcast))
+        .routes(routes!(results::export_broadcast_results))
         .routes(routes!(act::pause_broadcast))
         .routes(routes!(act::resume_broadcast))
         .routes(routes!(act::cancel_broadcast))

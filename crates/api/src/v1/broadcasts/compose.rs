@@ -1,0 +1,84 @@
+//! `POST /v1/broadcasts/{id}/preview`, `/test` and `/clone`, and `GET /v1/broadcasts/{id}/estimate`.
+
+use axum::extract::State;
+use nuncio_core::Core;
+use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, CloneBroadcast, PreviewBroadcast, TestBroadcast};
+
+use super::BroadcastBody;
+use crate::error::ErrorBody;
+use crate::extract::{Auth, Body, OptionalBody, Path};
+use crate::reply::{Reply, Result};
+use crate::v1::messages::MessageBody;
+
+/// Preview a broadcast
+///
+/// The message that one recipient would get now, with its variables filled in, and what would happen to it. Nothing is written or sent.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/preview", tag = "Broadcasts", request_body = PreviewBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses(
+        (status = 200, description = "The message.", body = BroadcastPreview),
+        (status = 400, description = "The message cannot be sent to this recipient, or there is none. Codes: `no_contacts`, `sender_not_configured`, `template_not_approved`, `whatsapp_window_closed`, `window_closed`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn preview_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    OptionalBody(asked): OptionalBody<PreviewBroadcast>,
+) -> Result<Reply<BroadcastPreview>> {
+    Ok(Reply::ok(core.broadcasts().preview(&caller, &id, asked).await?))
+}
+
+/// Send a test message of a broadcast
+///
+/// To yourself, say. It is a message like any other: it costs what it costs, and counts for nothing in the broadcast. Needs
+/// `broadcasts:read` beside `messages:send`.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/test", tag = "Broadcasts", request_body = TestBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses(
+        (status = 202, description = "The message was accepted.", body = MessageBody),
+        (status = 400, description = "The message cannot be sent to this recipient. Codes: `sender_not_configured`, `template_not_approved`, `whatsapp_window_closed`, `window_closed`.", body = ErrorBody),
+        (status = 402, description = "The message may cost more than is available. Code: `insufficient_balance`.", body = ErrorBody),
+        (status = 507, description = "The environment's storage quota leaves no room for the message. Code: `storage_quota_exceeded`.", body = ErrorBody),
+    ),
+)]
+pub(crate) async fn test_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Body { value, .. }: Body<TestBroadcast>,
+) -> Result<Reply<MessageBody>> {
+    Ok(Reply::accepted(core.broadcasts().test(&caller, &id, value).await?.into()))
+}
+
+/// Copy a broadcast
+///
+/// A new draft with the same content and sender, and without recipients.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/clone", tag = "Broadcasts", request_body = CloneBroadcast, params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 201, description = "The draft.", body = BroadcastBody)),
+)]
+pub(crate) async fn clone_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    OptionalBody(asked): OptionalBody<CloneBroadcast>,
+) -> Result<Reply<BroadcastBody>> {
+    Ok(Reply::created(core.broadcasts().clone(&caller, &id, asked).await?.into()))
+}
+
+/// Estimate a broadcast
+///
+/// What it would do if it were sent now: channels, SMS segments, cost, duration, and who cannot be sent to. Every recipient is looked at,
+/// which takes some seconds for a million.
+#[utoipa::path(
+    get, path = "/v1/broadcasts/{id}/estimate", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "The estimate.", body = BroadcastEstimate)),
+)]
+pub(crate) async fn estimate_broadcast(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+) -> Result<Reply<BroadcastEstimate>> {
+    Ok(Reply::ok(core.broadcasts().forecast(&caller, &id).await?))
+}

@@ -1,0 +1,248 @@
+//! What can be seen of a broadcast before it goes out: the message to one recipient, a test message, what it would cost and take; and a
+//! copy of it to begin with.
+
+use std::collections::BTreeMap;
+
+use nuncio_domain::broadcast::{Body, Broadcast, Counts, Status};
+use nuncio_domain::{Channel, Error, ErrorCode, Micros, Permission, Result};
+use nuncio_store::NewBroadcastContact;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Broadcasts;
+use super::command::NewContact;
+use super::contacts;
+use super::hand_over::command;
+use super::money::Class;
+use super::view::BroadcastView;
+use crate::base::{Caller, parse_id};
+use crate::messages::{MessageView, Plan, SendOptions};
+
+/// Whose message is shown. Without both: that of the first recipient.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct PreviewBroadcast {
+    /// A recipient of the broadcast.
+    pub contact_id: Option<String>,
+    /// Somebody who need not be one.
+    pub contact: Option<NewContact>,
+}
+
+/// A message to oneself.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TestBroadcast {
+    /// Who gets it: a phone number, an email address, or a chat id, as the channel of the broadcast reaches them.
+    #[schema(example = "+34600111222")]
+    pub to: String,
+    /// The recipient whose values it shows. Default: the first one.
+    #[serde(default)]
+    pub contact_id: Option<String>,
+}
+
+/// A copy of a broadcast.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct CloneBroadcast {
+    /// Its name. Default: that of the original.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: Option<String>,
+}
+
+/// The message that one recipient would get now.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BroadcastPreview {
+    /// The text or caption, with the recipient's values; of a template, as channels without templates show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The subject of the email.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The HTML of the email.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub html_body: Option<String>,
+    /// What would happen to it.
+    pub plan: Plan,
+}
+
+/// What a broadcast would do if it were sent now.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BroadcastEstimate {
+    /// Recipients who were not handed over.
+    pub recipients: u64,
+    /// Those of them who are suppressed and will be skipped. They are counted below like others.
+    pub suppressed: u64,
+    /// Those to whom nothing can be sent, by reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub unsendable: Vec<Unsendable>,
+    /// By the channel that messages take first.
+    pub channels: Vec<ChannelEstimate>,
+    /// What it costs by these channels, in US dollars; absent without prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub estimated_cost: Option<Micros>,
+    /// What would be set aside, fallbacks included, in US dollars.
+    #[schema(value_type = f64)]
+    pub required: Micros,
+    /// How long the connections' rates need for it, in seconds; absent when none has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_seconds: Option<u64>,
+}
+
+/// Recipients who cannot be sent to for one reason.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = UnsendableRecipients)]
+pub struct Unsendable {
+    /// What is wrong.
+    pub reason: String,
+    /// How many recipients.
+    pub recipients: u64,
+}
+
+/// What goes by one channel.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChannelEstimate {
+    /// The channel.
+    #[schema(value_type = Channel)]
+    pub channel: &'static str,
+    /// How many recipients.
+    pub recipients: u64,
+    /// SMS segments in all; absent for other channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segments: Option<u64>,
+    /// What it costs, in US dollars; absent without prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub estimated_cost: Option<Micros>,
+}
+
+/// Reasons that are told apart; more are counted as one.
+const REASONS: usize = 20;
+
+impl Broadcasts<'_> {
+    /// The message that one recipient would get now.
+    pub async fn preview(&self, caller: &Caller, id: &str, asked: PreviewBroadcast) -> Result<BroadcastPreview> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let contact = match asked.contact {
+            Some(contact) => self.read_contact(&broadcast, contact, "contact.recipient").await?,
+            None => self.one_contact(&broadcast, asked.contact_id.as_deref()).await?,
+        };
+        let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
+        let command = command(&composer, &contact)?;
+        let (subject, html_body) = (command.subject.clone(), command.html_body.clone());
+        let (plan, text) = self.messages().plan_for(caller, command, &options(&broadcast)).await?;
+        Ok(BroadcastPreview { text, subject, html_body, plan })
+    }
+
+    /// Sends the message of a broadcast to somebody who need not be one of its recipients. It is a message like any other.
+    pub async fn test(&self, caller: &Caller, id: &str, asked: TestBroadcast) -> Result<MessageView> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let given = NewContact { recipient: asked.to, ..NewContact::default() };
+        let shown = match self.one_contact(&broadcast, asked.contact_id.as_deref()).await {
+            Err(error) if error.code() == ErrorCode::NoContacts => None,
+            found => Some(found?.variables),
+        };
+        let (recipient, _) = contacts::read(&broadcast, None, given).map_err(|reason| Error::field("to", reason))?;
+        let contact = NewBroadcastContact { id: self.ids().next(), recipient, variables: shown.unwrap_or_default() };
+        let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
+        self.messages().send(caller, command(&composer, &contact)?, options(&broadcast)).await
+    }
+
+    /// A draft with the content of another broadcast, and none of its recipients.
+    pub async fn clone(&self, caller: &Caller, id: &str, asked: CloneBroadcast) -> Result<BroadcastView> {
+        caller.require(Permission::BroadcastsWrite)?;
+        let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let now = self.ids().clock.now();
+        let Body { name, text, content, email_subject, variables, metadata, .. } = original.body;
+        let body = Body { name: asked.name.unwrap_or(name), text, content, email_subject, variables, metadata, ..Body::default() };
+        let draft = Broadcast {
+            id: self.ids().at(now),
+            status: Status::Draft,
+            version: 0,
+            due_at: None,
+            total: 0,
+            body,
+            updated_at: now,
+            counts: Counts::default(),
+            ..original
+        };
+        self.check(&draft).await?;
+        let mut tx = self.inner.store.begin().await?;
+        tx.insert_broadcast(&draft).await?;
+        tx.commit().await?;
+        Ok(BroadcastView::whole(&draft))
+    }
+
+    /// What a broadcast would do if it were sent now. Every recipient is looked at.
+    pub async fn forecast(&self, caller: &Caller, id: &str) -> Result<BroadcastEstimate> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        let mut tx = self.inner.store.read().await?;
+        let suppressed = tx.count_suppressed_contacts(caller.tenant, broadcast.id, broadcast.sender).await?;
+        drop(tx);
+        let classes = self.classes(&broadcast).await?;
+        let mut out = BroadcastEstimate { suppressed, ..BroadcastEstimate::default() };
+        let (mut channels, mut reasons) = (BTreeMap::<Channel, ChannelEstimate>::new(), BTreeMap::<String, u64>::new());
+        for (class, count) in classes {
+            out.recipients += count;
+            match class {
+                Class::Refused(reason) => {
+                    let reason = if reasons.len() < REASONS || reasons.contains_key(&reason) { reason } else { "other reasons".to_owned() };
+                    *reasons.entry(reason).or_default() += count;
+                }
+                Class::Sendable { channel, segments, price } => {
+                    let none = ChannelEstimate { channel: channel.as_str(), recipients: 0, segments: None, estimated_cost: None };
+                    let entry = channels.entry(channel).or_insert(none);
+                    entry.recipients += count;
+                    if let Some(segments) = segments {
+                        *entry.segments.get_or_insert_default() += u64::from(segments) * count;
+                    }
+                    let times = |one: Micros| Micros(one.0.saturating_mul(count as i64));
+                    if let Some(cost) = price.expected.map(times) {
+                        entry.estimated_cost.get_or_insert_default().0 += cost.0;
+                        out.estimated_cost.get_or_insert_default().0 += cost.0;
+                    }
+                    out.required.0 = out.required.0.saturating_add(times(price.required).0);
+                }
+            }
+        }
+        let world = self.world(caller.tenant).await?;
+        let seconds = |channel: &Channel, estimate: &ChannelEstimate| {
+            let throttle = world.connection(broadcast.sender, *channel)?.throttle?;
+            let paced = estimate.recipients.saturating_sub(u64::from(throttle.burst));
+            Some((paced as f64 / throttle.messages_per_second).ceil() as u64)
+        };
+        out.duration_seconds = channels.iter().filter_map(|(channel, estimate)| seconds(channel, estimate)).max();
+        out.channels = channels.into_values().collect();
+        out.unsendable = reasons.into_iter().map(|(reason, recipients)| Unsendable { reason, recipients }).collect();
+        Ok(out)
+    }
+
+    /// A recipient by id, or the first one who was not handed over.
+    async fn one_contact(&self, broadcast: &Broadcast, id: Option<&str>) -> Result<NewBroadcastContact> {
+        let mut tx = self.inner.store.read().await?;
+        let Some(id) = id else {
+            let first = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, 1).await?;
+            return first.into_iter().next().ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
+        };
+        let found = tx.find_broadcast_contact(broadcast.tenant, broadcast.id, parse_id(id, "contact of the broadcast")?).await?;
+        found.ok_or_else(|| Error::not_found("contact of the broadcast"))
+    }
+
+    async fn read_contact(&self, broadcast: &Broadcast, contact: NewContact, path: &str) -> Result<NewBroadcastContact> {
+        let template = self.template_of(broadcast).await?;
+        let read = contacts::read(broadcast, template.as_ref(), contact);
+        let (recipient, variables) = read.map_err(|reason| Error::field(path, reason))?;
+        Ok(NewBroadcastContact { id: self.ids().next(), recipient, variables })
+    }
+}
+
+fn options(broadcast: &Broadcast) -> SendOptions {
+    SendOptions { sender: Some(broadcast.sender.to_string()), ..SendOptions::default() }
+}
