@@ -363,6 +363,52 @@ impl Default for ReviewPolicy {
     }
 }
 
+/// How a broadcast begins: with some of its recipients, so that what is wrong with it shows early.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = BroadcastCanary))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Canary {
+    /// How many of its recipients are handed over first, in percent, rounded up.
+    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 50))]
+    pub percent: u8,
+    /// How long the others wait, in seconds from the start.
+    #[cfg_attr(feature = "openapi", schema(minimum = 60, maximum = 604_800))]
+    pub wait_seconds: u32,
+}
+
+/// When a broadcast is paused by itself. Rates count from 50 recipients on of whom it is known what became of them.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = BroadcastHaltOn))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct HaltOn {
+    /// More than so many percent failed.
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure_percent: Option<f64>,
+    /// More than so many percent of those who were reached opted out since it began.
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opt_out_percent: Option<f64>,
+    /// More than so many percent of those who were reached complained since it began.
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0, maximum = 100))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complaint_percent: Option<f64>,
+}
+
+/// What had become of recipients when a broadcast was halted; after a resume, rates count from there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HaltBase {
+    /// Not arrived.
+    pub failed: i64,
+    /// Arrived, or taken by a provider.
+    pub reached: i64,
+    /// Opted out since the start.
+    pub opted_out: i64,
+    /// Complained since the start.
+    pub complained: i64,
+}
+
 /// Everything about a broadcast that no query looks at, stored as JSON.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -409,6 +455,17 @@ pub struct Body {
     /// Fingerprint of the content that the newest review saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reviewed_content: Option<String>,
+    /// How it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
+    /// When it is paused by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halt_on: Option<HaltOn>,
+    /// Why it was paused by itself, until it is resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halted: Option<String>,
+    /// What had become of recipients then.
+    pub halt_base: HaltBase,
     /// It was found more than an hour late, and paused for a person to decide.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub past_due: bool,

@@ -5,6 +5,7 @@
 
 use async_trait::async_trait;
 use nuncio_domain::broadcast::{Broadcast, BroadcastContact, ContactStatus, Status, Variables};
+use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::message::Failure;
 use nuncio_domain::page::{Page, PageRequest};
 use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Recipient, SenderId, TenantId, Timestamp};
@@ -80,6 +81,15 @@ pub trait BroadcastRepo {
 
     /// How many recipients of a broadcast of `sender` are suppressed now, for the sender or for all.
     async fn count_suppressed_contacts(&mut self, tenant: TenantId, id: BroadcastId, sender: SenderId) -> Result<u64>;
+
+    /// Suppressions of recipients of a broadcast of `sender` that were made since then, for the sender or for all, by reason.
+    async fn suppressed_since(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        sender: SenderId,
+        since: Timestamp,
+    ) -> Result<Vec<(SuppressionReason, u64)>>;
 
     /// Recipients in any of these statuses (none for all), newest first.
     async fn list_broadcast_contacts(

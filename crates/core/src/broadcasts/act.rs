@@ -75,7 +75,11 @@ impl Broadcasts<'_> {
     /// Goes on handing over.
     pub async fn resume(&self, caller: &Caller, id: &str) -> Result<BroadcastView> {
         caller.require(Permission::BroadcastsSend)?;
-        self.act_on(caller, id, Operation::Resume, |_, _| Ok(())).await
+        self.act_on(caller, id, Operation::Resume, |broadcast, _| {
+            broadcast.body.halted = None;
+            Ok(())
+        })
+        .await
     }
 
     /// Stops for good. What was handed over and no provider has yet is taken back.

@@ -3,7 +3,7 @@
 use nuncio_domain::broadcast::{Broadcast, BroadcastType};
 use nuncio_domain::{Channel, FieldError, RequestedChannel, Timestamp, limits};
 
-use super::variables;
+use super::{safety, variables};
 use crate::base::{Faults, check_metadata};
 use crate::messages::{SendMessage, routing, validate};
 
@@ -53,6 +53,7 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
         errors.push(FieldError::new("variables", "are for texts; values of a template go into content.templateVariables"));
     }
     errors.extend(variables::check(&broadcast.body.variables, "variables"));
+    errors.extend(safety::check(broadcast));
     check_metadata(broadcast.body.metadata.as_ref(), &mut errors);
     let mut seen = Vec::new();
     errors.retain(|error| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::Timestamp;
-use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, ContactStatus, Status};
+use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, Canary, ContactStatus, HaltOn, Status};
 use nuncio_domain::message::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -46,6 +46,12 @@ pub struct CreateBroadcast {
     #[serde(default)]
     #[schema(max_length = 2097152)]
     pub email_html_body: Option<String>,
+    /// How it begins: with some recipients, the others some time later.
+    #[serde(default)]
+    pub canary: Option<Canary>,
+    /// When it is paused by itself. Default: never.
+    #[serde(default)]
+    pub halt_on: Option<HaltOn>,
     /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -88,6 +94,14 @@ pub struct UpdateBroadcast {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub variables: Option<Option<BTreeMap<String, String>>>,
+    /// How it begins.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<Canary>)]
+    pub canary: Option<Option<Canary>>,
+    /// When it is paused by itself, replaced whole.
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<HaltOn>)]
+    pub halt_on: Option<Option<HaltOn>>,
     /// Your own data, replaced whole.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]

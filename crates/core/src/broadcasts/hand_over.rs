@@ -18,7 +18,7 @@ use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 use super::Broadcasts;
 use super::check;
 use super::contacts::merged;
-use super::variables;
+use super::{safety, variables};
 use crate::base::Core;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
@@ -35,6 +35,8 @@ pub(super) enum Round {
     More,
     /// There is more, but no room for it.
     Crowded,
+    /// There is more, and it must not go out before this moment.
+    Waits(Timestamp),
     /// Nobody is left who could be handed over.
     Through,
 }
@@ -85,13 +87,21 @@ impl Broadcasts<'_> {
     /// the last. Nothing is written once somebody else has taken the broadcast.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
         let (mut any, mut wrapped) = (false, false);
+        let now = self.ids().clock.now();
+        let canary = safety::canary(broadcast, now);
+        let mut left = canary.map_or(i64::MAX, |(left, _)| left);
         for _ in 0..STEPS {
+            if let Some((_, until)) = canary.filter(|_| left == 0) {
+                return Ok(Round::Waits(until.min(now.plus(safety::LOOK))));
+            }
+            let size = u32::try_from(left).unwrap_or(CHUNK).min(CHUNK);
             let mut tx = self.inner.store.read().await?;
-            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, CHUNK).await?;
+            let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, size).await?;
             drop(tx);
             match chunk.last() {
                 Some(last) => {
                     let last = last.id;
+                    left = left.saturating_sub(chunk.len() as i64);
                     any |= self.hand_over_chunk(broadcast, due.fence, chunk).await?;
                     due.cursor = Some(last);
                 }

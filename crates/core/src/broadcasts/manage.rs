@@ -49,6 +49,8 @@ impl Broadcasts<'_> {
                 content: command.content,
                 email_subject: command.email_subject,
                 variables: command.variables.unwrap_or_default(),
+                canary: command.canary,
+                halt_on: command.halt_on,
                 metadata: command.metadata,
                 scheduled_at: command.scheduled_at,
                 ..Body::default()
@@ -186,6 +188,12 @@ impl UpdateBroadcast {
         }
         if let Some(variables) = &self.variables {
             body.variables = variables.clone().unwrap_or_default();
+        }
+        if let Some(canary) = self.canary {
+            body.canary = canary;
+        }
+        if let Some(halt_on) = self.halt_on {
+            body.halt_on = halt_on;
         }
         if let Some(metadata) = &self.metadata {
             body.metadata.clone_from(metadata);

@@ -14,6 +14,7 @@ mod money;
 mod reviewer;
 mod reviewing;
 mod run;
+mod safety;
 mod variables;
 mod view;
 

@@ -79,7 +79,11 @@ impl Broadcasts<'_> {
 
     /// Hands over what there is room for, or ends the broadcast. Answers when to look again, or nothing if it changed its status.
     async fn go_on(&self, broadcast: &Broadcast, due: &mut DueBroadcast, now: Timestamp) -> Result<Option<Option<Timestamp>>> {
+        if self.halts(broadcast).await? {
+            return Ok(None);
+        }
         match self.hand_over(broadcast, due).await? {
+            Round::Waits(until) => return Ok(Some(Some(until))),
             Round::More => return Ok(Some(Some(now))),
             Round::Crowded => return Ok(Some(Some(now.plus(CROWDED)))),
             Round::Through => {}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{
-    Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, ContactStatus, ReviewResult, Status, Variables,
+    Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, Canary, ContactStatus, HaltOn, ReviewResult, Status, Variables,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Content, FailureCode, HeldReason};
@@ -75,6 +75,15 @@ pub struct BroadcastView {
     /// What it cost so far, in US dollars.
     #[schema(value_type = f64)]
     pub actual_cost: Micros,
+    /// How it begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
+    /// When it is paused by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halt_on: Option<HaltOn>,
+    /// Why it was paused by itself, until it is resumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub halted_reason: Option<String>,
     /// When it shall go out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -136,6 +145,9 @@ impl From<&Broadcast> for BroadcastView {
             estimated_cost: body.estimated_cost.map(Micros),
             reserved_amount: broadcast.set_aside(),
             actual_cost: Micros(counts.cost),
+            canary: body.canary,
+            halt_on: body.halt_on,
+            halted_reason: body.halted.clone(),
             scheduled_at: body.scheduled_at,
             started_at: body.started_at,
             completed_at: body.completed_at,

@@ -11,6 +11,7 @@ mod broadcasts_drafts;
 mod broadcasts_import;
 mod broadcasts_pause;
 mod broadcasts_review;
+mod broadcasts_safety;
 mod channels;
 mod contacts;
 mod contacts_fields;

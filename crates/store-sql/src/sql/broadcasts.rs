@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use nuncio_domain::broadcast::{
     Body, Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, ContactStatus, Counts, Status, Variables,
 };
-use nuncio_domain::id::Id as _;
+use nuncio_domain::contact::SuppressionReason;
+use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::lifecycle::Detail;
 use nuncio_domain::message::Failure;
 use nuncio_domain::page::{Page, PageRequest};
@@ -349,6 +350,34 @@ impl BroadcastRepo for SqlTx {
         .await
         .or_end(self)?;
         Ok(count as u64)
+    }
+
+    async fn suppressed_since(
+        &mut self,
+        tenant: TenantId,
+        id: BroadcastId,
+        sender: SenderId,
+        since: Timestamp,
+    ) -> Result<Vec<(SuppressionReason, u64)>> {
+        // Ids begin with their time: those since then are a range of the key.
+        let rows: Vec<(i16, i64)> = sqlx::query_as(
+            "SELECT s.reason, COUNT(DISTINCT c.id)
+             FROM suppressions s
+             JOIN broadcast_contacts c ON c.tenant_id = s.tenant_id AND c.kind = s.kind AND c.recipient = s.identifier
+             WHERE s.tenant_id = $1 AND s.id >= $5 AND s.sender_id IN ($2, $3) AND c.broadcast_id = $4
+             GROUP BY s.reason",
+        )
+        .bind(tenant.0)
+        .bind(sender.uuid())
+        .bind(Uuid::nil())
+        .bind(id.uuid())
+        .bind(uuid_floor(since))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(reason, count)| Ok((number(SuppressionReason::from_number(reason), "suppressions", "reason", reason)?, count as u64)))
+            .collect()
     }
 
     async fn list_broadcast_contacts(

@@ -11,7 +11,7 @@ use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
 
 use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
-use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, Micros, Recipient, SenderId, TenantId};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, Micros, Recipient, SenderId, TenantId, Timestamp};
 use nuncio_store::{Accept, Accepted, DueBroadcast, ImportProgress, NewBroadcastContact, Suppression, SuppressionReason};
 
 use crate::harness::{Harness, NODE, START};
@@ -448,6 +448,9 @@ pub(crate) async fn an_import_is_remembered_with_its_recipients(h: &Harness) {
     suppress(2, Some(h.id())).await;
     let mut tx = h.read().await;
     assert_eq!(tx.count_suppressed_contacts(h.world.tenant, id, sender).await.unwrap(), 2, "another sender's does not count");
+    let since = async |tx: &mut dyn nuncio_store::Tx, at| tx.suppressed_since(h.world.tenant, id, sender, at).await.unwrap();
+    assert_eq!(since(&mut *tx, START).await, [(SuppressionReason::Manual, 2)]);
+    assert_eq!(since(&mut *tx, Timestamp::from_millis(4_000_000_000_000)).await, []);
     drop(tx);
     let mut tx = h.begin().await;
     assert_eq!(tx.delete_draft_broadcast(h.world.tenant, id, 2_000).await.unwrap(), Some(true));

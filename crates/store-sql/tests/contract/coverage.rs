@@ -128,7 +128,7 @@ const COVERED: &[(&str, &[&str])] = &[
     ("what_is_cancelled_does_not_start", &["unsent_broadcast_messages"]),
     (
         "an_import_is_remembered_with_its_recipients",
-        &["find_broadcast_import", "put_broadcast_import", "count_suppressed_contacts", "find_broadcast_contact"],
+        &["find_broadcast_import", "put_broadcast_import", "count_suppressed_contacts", "suppressed_since", "find_broadcast_contact"],
     ),
     ("a_broadcast_that_is_due_is_taken_by_one", &["due_broadcasts", "claim_broadcast"]),
 ];

@@ -1,0 +1,98 @@
+//! What stops a broadcast by itself, and how it begins small.
+
+use std::time::Duration;
+
+use nuncio_domain::broadcast::{Broadcast, Canary, HaltBase, HaltOn, Operation, Status};
+use nuncio_domain::contact::SuppressionReason;
+use nuncio_domain::{FieldError, Result, Timestamp};
+
+use super::Broadcasts;
+
+/// Recipients of whom it must be known what became of them before a rate counts.
+const LEAST: i64 = 50;
+/// How often a broadcast that waits behind its canary is looked at.
+pub(super) const LOOK: Duration = Duration::from_secs(5);
+const WAIT: std::ops::RangeInclusive<u32> = 60..=604_800;
+
+/// What is wrong with how a broadcast is to begin and to be stopped.
+pub(super) fn check(broadcast: &Broadcast) -> Vec<FieldError> {
+    let mut faults = Vec::new();
+    if let Some(Canary { percent, wait_seconds }) = broadcast.body.canary {
+        if !(1..=50).contains(&percent) {
+            faults.push(FieldError::new("canary.percent", format!("is {percent}; must be 1 to 50")));
+        }
+        if !WAIT.contains(&wait_seconds) {
+            faults.push(FieldError::new("canary.waitSeconds", format!("is {wait_seconds}; must be {} to {}", WAIT.start(), WAIT.end())));
+        }
+    }
+    let HaltOn { failure_percent, opt_out_percent, complaint_percent } = broadcast.body.halt_on.unwrap_or_default();
+    for (name, percent) in
+        [("failurePercent", failure_percent), ("optOutPercent", opt_out_percent), ("complaintPercent", complaint_percent)]
+    {
+        if let Some(percent) = percent.filter(|percent| !(*percent > 0.0 && *percent <= 100.0)) {
+            faults.push(FieldError::new(format!("haltOn.{name}"), format!("is {percent}; must be above 0 and at most 100")));
+        }
+    }
+    faults
+}
+
+/// How many recipients may be handed over now, and until when that holds; `None` for all.
+pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Timestamp)> {
+    let canary = broadcast.body.canary?;
+    let until = broadcast.body.started_at?.plus(Duration::from_secs(u64::from(canary.wait_seconds)));
+    let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
+    (now < until).then(|| ((first - broadcast.counts.handled()).max(0), until))
+}
+
+impl Broadcasts<'_> {
+    /// Pauses a broadcast whose recipients fail, opt out or complain more than its maker allows; returns whether it did.
+    pub(super) async fn halts(&self, broadcast: &Broadcast) -> Result<bool> {
+        let Some(limits) = broadcast.body.halt_on else { return Ok(false) };
+        let now = self.base_of(broadcast).await?;
+        let Some(reason) = exceeded(limits, now, broadcast.body.halt_base) else { return Ok(false) };
+        tracing::warn!(broadcast.id = %broadcast.id, reason, "a broadcast was halted");
+        let halted = self.change(broadcast.tenant, broadcast.id, Operation::Pause, |broadcast, _| {
+            broadcast.body.halted = Some(reason.clone());
+            broadcast.body.halt_base = now;
+            Ok(())
+        });
+        Ok(halted.await?.status == Status::Paused)
+    }
+
+    /// What has become of the recipients so far.
+    async fn base_of(&self, broadcast: &Broadcast) -> Result<HaltBase> {
+        let counts = broadcast.counts;
+        let mut base = HaltBase { failed: counts.failed, reached: counts.delivered + counts.sent, ..HaltBase::default() };
+        if let (Some(since), Some(HaltOn { opt_out_percent, complaint_percent, .. })) = (broadcast.body.started_at, broadcast.body.halt_on)
+            && (opt_out_percent.is_some() || complaint_percent.is_some())
+        {
+            let mut tx = self.inner.store.read().await?;
+            for (reason, count) in tx.suppressed_since(broadcast.tenant, broadcast.id, broadcast.sender, since).await? {
+                match reason {
+                    SuppressionReason::OptOut => base.opted_out += count as i64,
+                    SuppressionReason::Complaint => base.complained += count as i64,
+                    SuppressionReason::Bounce | SuppressionReason::Manual => {}
+                }
+            }
+        }
+        Ok(base)
+    }
+}
+
+/// Which limit is exceeded by what happened since `base`, in words.
+fn exceeded(limits: HaltOn, now: HaltBase, base: HaltBase) -> Option<String> {
+    let (failed, reached) = (now.failed - base.failed, now.reached - base.reached);
+    let known = failed + reached;
+    if known < LEAST {
+        return None;
+    }
+    let rates = [
+        (limits.failure_percent, failed, known, "failed"),
+        (limits.opt_out_percent, now.opted_out - base.opted_out, reached, "opted out"),
+        (limits.complaint_percent, now.complained - base.complained, reached, "complained"),
+    ];
+    rates.into_iter().find_map(|(limit, count, of, what)| {
+        let (limit, percent) = (limit?, 100.0 * count as f64 / of.max(1) as f64);
+        (percent > limit).then(|| format!("{count} of {of} recipients {what} ({percent:.1} %); the limit is {limit} %"))
+    })
+}

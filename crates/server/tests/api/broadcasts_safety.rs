@@ -1,0 +1,99 @@
+//! Broadcasts that begin small, and that are paused by themselves.
+
+use std::time::Duration;
+
+use nuncio_testkit::{Backend, TestApp};
+use serde_json::{Value, json};
+
+use crate::broadcasts::{act, add, counts, draft, finish, get, phones, status};
+
+/// Numbers to which nothing can be delivered.
+fn wrong(count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(|n| format!("+1{}5550001", 212 + n))
+}
+
+async fn limited(app: &TestApp, mut body: Value) -> String {
+    let rest = json!({"name": "x", "channel": "sms", "text": "Hello from Acme"});
+    body.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
+    draft(app, body).await
+}
+
+// holds: broadcasts.halt
+#[tokio::test]
+async fn too_many_failures_pause_a_broadcast() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = limited(&app, json!({"haltOn": {"failurePercent": 10}, "canary": {"percent": 40, "waitSeconds": 600}})).await;
+        add(&app, &id, wrong(60).chain(phones(140))).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        app.advance(Duration::from_secs(6)).await;
+        let halted = get(&app, &id).await;
+        let [total, pending, .., failed, _] = counts(&halted);
+        assert_eq!((&halted["status"], total), (&json!("paused"), 200), "{halted}");
+        assert!((120..=200).contains(&pending) && failed > 8, "{halted}");
+        let reason = halted["haltedReason"].as_str().expect("a reason");
+        assert!(reason.starts_with(&format!("{failed} of 80 recipients failed")) && reason.ends_with("the limit is 10 %"), "{reason}");
+        // Whoever resumes it has seen that: what failed before counts no more.
+        act(&app, &id, "resume").await.expect(200);
+        assert_eq!(get(&app, &id).await["haltedReason"], Value::Null);
+        app.drain().await;
+        assert_eq!(status(&app, &id).await, "sending");
+        app.request("POST", &format!("/v1/broadcasts/{id}/cancel"), None).await.expect(200);
+    }
+}
+
+// holds: broadcasts.halt
+#[tokio::test]
+async fn opt_outs_pause_a_broadcast_and_few_failures_do_not() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = limited(&app, json!({"haltOn": {"failurePercent": 50, "optOutPercent": 3}, "canary": {"percent": 50, "waitSeconds": 60}}))
+            .await;
+        // Those with 07 answer STOP.
+        add(&app, &id, wrong(4).chain((0..8).map(|n| format!("+1{}5550007", 312 + n))).chain(phones(188))).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        app.advance(Duration::from_secs(6)).await;
+        app.advance(Duration::from_secs(60)).await;
+        app.advance(Duration::from_secs(6)).await;
+        let halted = get(&app, &id).await;
+        assert!(halted["haltedReason"].as_str().is_some_and(|reason| reason.contains("opted out")), "{halted}");
+    }
+}
+
+// holds: broadcasts.canary
+#[tokio::test]
+async fn a_canary_goes_first() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let id = limited(&app, json!({"canary": {"percent": 10, "waitSeconds": 60}})).await;
+        add(&app, &id, phones(95)).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        app.advance(Duration::from_secs(30)).await;
+        assert_eq!(counts(&get(&app, &id).await), [95, 85, 0, 10, 0, 0]);
+        app.advance(Duration::from_secs(31)).await;
+        finish(&app).await;
+        assert_eq!(counts(&get(&app, &id).await), [95, 0, 0, 95, 0, 0]);
+        assert_eq!(status(&app, &id).await, "completed");
+    }
+}
+
+// holds: broadcasts.halt, broadcasts.canary
+#[tokio::test]
+async fn wrong_limits_are_refused() {
+    let app = TestApp::start().await;
+    let wrong = [
+        (json!({"canary": {"percent": 0, "waitSeconds": 60}}), "canary.percent"),
+        (json!({"canary": {"percent": 10, "waitSeconds": 5}}), "canary.waitSeconds"),
+        (json!({"haltOn": {"failurePercent": 0}}), "haltOn.failurePercent"),
+        (json!({"haltOn": {"optOutPercent": 101}}), "haltOn.optOutPercent"),
+    ];
+    for (part, path) in wrong {
+        let mut body = json!({"name": "x", "channel": "sms", "text": "x"});
+        body.as_object_mut().expect("an object").extend(part.as_object().expect("an object").clone());
+        let refused = app.post("/v1/broadcasts", body).await.expect(400).json();
+        assert_eq!(refused["details"]["errors"][0]["path"], path, "{refused}");
+    }
+}
