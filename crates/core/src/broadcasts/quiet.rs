@@ -1,8 +1,8 @@
 //! Decides when a message of a broadcast may go to a recipient: outside quiet hours in the recipient's local time.
 //!
-//! Phone numbers tell the time zones: those of the area code for +1, and all of the country otherwise. People keep their numbers when
-//! they move or travel, so this is the best guess and not a location. If there are several zones, the message waits until it is outside
-//! quiet hours in each of them.
+//! The time zones come from the phone number: those of the area code for +1, otherwise all of the country. People keep their numbers when
+//! they move or travel, so this is a guess and not a location. If there are several zones, the message waits until it is outside quiet
+//! hours in each of them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -46,7 +46,9 @@ fn rows(table: &'static str) -> impl Iterator<Item = ZoneNames> {
     table.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect())
 }
 
-/// Where a recipient is, as far as it is known: a key of [`PLACES`].
+/// The country or area code of a recipient, as a key of [`PLACES`]; `None` if it is unknown.
+///
+/// A phone number in no known range counts for the main country of its calling code.
 fn place(recipient: &Recipient) -> Option<&'static str> {
     if recipient.kind != AddressKind::Phone {
         return None;
