@@ -1,8 +1,10 @@
 //! Points in time, to the millisecond.
 
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Milliseconds since the Unix epoch, UTC. Written as RFC 3339 with three decimals and `Z`.
@@ -96,6 +98,13 @@ impl<'de> Deserialize<'de> for Timestamp {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         Self::parse(&text).map_err(serde::de::Error::custom)
     }
+}
+
+static ZONES: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
+/// The time zone of an IANA name, in any case, from the database in the binary: all nodes have the same rules, whatever the machine has.
+pub fn zone(name: &str) -> Option<TimeZone> {
+    ZONES.get(name).ok().filter(|zone| !zone.is_unknown())
 }
 
 /// `Timestamp` as a bare number of milliseconds, for compact stored JSON.

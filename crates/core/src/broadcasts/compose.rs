@@ -159,9 +159,9 @@ impl Broadcasts<'_> {
         caller.require(Permission::BroadcastsWrite)?;
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let now = self.ids().clock.now();
-        let Body { name, text, content, email_subject, variables, canary, halt_on, metadata, .. } = original.body;
+        let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, metadata, .. } = original.body;
         let name = asked.name.unwrap_or(name);
-        let body = Body { name, text, content, email_subject, variables, canary, halt_on, metadata, ..Body::default() };
+        let body = Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, metadata, ..Body::default() };
         let draft = Broadcast {
             id: self.ids().at(now),
             status: Status::Draft,

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_dispatch::Dispatch;
 use nuncio_domain::broadcast::{Broadcast, Part};
@@ -18,6 +19,7 @@ use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
 use super::Broadcasts;
 use super::check;
 use super::contacts::merged;
+use super::quiet::QuietClock;
 use super::{safety, variables};
 use crate::base::Core;
 use crate::messages::SendMessage;
@@ -27,6 +29,8 @@ use crate::messages::routing::Known;
 /// Recipients of one step, and steps of one round.
 const CHUNK: u32 = 200;
 const STEPS: usize = 5;
+/// How soon a broadcast is looked at again all of whose recipients have quiet hours.
+const ASLEEP: Duration = Duration::from_secs(300);
 
 /// How a round ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +43,17 @@ pub(super) enum Round {
     Waits(Timestamp),
     /// Nobody is left who could be handed over.
     Through,
+}
+
+/// What became of a chunk of recipients.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handed {
+    /// Whether anybody was handed over, or cannot be.
+    any: bool,
+    /// Whether somebody has to wait for room or money.
+    crowded: bool,
+    /// When the first of those may be sent to for whom it is too early or too late in the day.
+    opens: Option<Timestamp>,
 }
 
 /// Makes the messages of a broadcast.
@@ -86,7 +101,7 @@ impl Broadcasts<'_> {
     /// Hands over as many recipients as there is room for, from the cursor of `due` on, which moves, and from the first one again after
     /// the last. Nothing is written once somebody else has taken the broadcast.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
-        let (mut any, mut wrapped) = (false, false);
+        let (mut any, mut wrapped, mut crowded, mut opens) = (false, false, false, None);
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
         let mut left = canary.map_or(i64::MAX, |(left, _)| left);
@@ -102,7 +117,10 @@ impl Broadcasts<'_> {
                 Some(last) => {
                     let last = last.id;
                     left = left.saturating_sub(chunk.len() as i64);
-                    any |= self.hand_over_chunk(broadcast, due.fence, chunk).await?;
+                    let step = self.hand_over_chunk(broadcast, due.fence, chunk).await?;
+                    any |= step.any;
+                    crowded |= step.crowded;
+                    opens = opens.into_iter().chain(step.opens).min();
                     due.cursor = Some(last);
                 }
                 None if due.cursor.is_none() && !any => return Ok(Round::Through),
@@ -114,41 +132,55 @@ impl Broadcasts<'_> {
                 }
             }
         }
-        Ok(if any || !wrapped { Round::More } else { Round::Crowded })
+        Ok(match opens {
+            _ if any || !wrapped => Round::More,
+            // All who are left sleep.
+            Some(opens) if !crowded => Round::Waits(opens.min(now.plus(ASLEEP))),
+            _ => Round::Crowded,
+        })
     }
 
-    /// Returns whether anybody was handed over.
-    async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, chunk: Vec<NewBroadcastContact>) -> Result<bool> {
-        let Some(now) = self.inner.dispatch.accepting() else { return Ok(false) };
+    async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, mut chunk: Vec<NewBroadcastContact>) -> Result<Handed> {
+        let mut handed = Handed::default();
+        let Some(now) = self.inner.dispatch.accepting() else { return Ok(handed) };
         let composer = match self.composer(broadcast).await? {
             Ok(composer) => composer,
             Err(failure) => {
-                let mut any = false;
                 for contact in chunk {
-                    any |= self.fail_contact(broadcast, contact.id, &failure, now).await?;
+                    handed.any |= self.fail_contact(broadcast, contact.id, &failure, now).await?;
                 }
-                return Ok(any);
+                return Ok(handed);
             }
         };
+        if let Some(hours) = &broadcast.body.quiet_hours {
+            let mut clock = QuietClock::new(hours, now);
+            chunk.retain(|contact| {
+                let opens = clock.not_before(&contact.recipient);
+                handed.opens = handed.opens.into_iter().chain(opens).min();
+                opens.is_none()
+            });
+        }
         let mut room = Room::of(&composer, &self.inner.dispatch);
-        let chunk: Vec<_> = chunk.into_iter().filter(|contact| !room.full.contains(&contact.recipient.kind)).collect();
+        handed.crowded = chunk.iter().any(|contact| room.full.contains(&contact.recipient.kind));
+        chunk.retain(|contact| !room.full.contains(&contact.recipient.kind));
         if chunk.is_empty() {
-            return Ok(false);
+            return Ok(handed);
         }
         let (mut knowledge, mut budget) = (self.knowledge(&composer, &chunk).await?, self.budget(&composer).await?);
-        let (mut accepts, mut any) = (Vec::new(), false);
+        let mut accepts = Vec::new();
         for contact in chunk {
             let known = knowledge.of(&composer, &contact.recipient, now);
             let mut planned = match self.plan_contact(&composer, &contact, &known, now, true) {
                 Ok(planned) => planned,
                 Err(error) if error.code().status() < 500 => {
-                    any |= self.fail_contact(broadcast, contact.id, &failure(&error), now).await?;
+                    handed.any |= self.fail_contact(broadcast, contact.id, &failure(&error), now).await?;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             let connection = planned.connection.id;
             if !room.has(connection) || !self.pays(&mut budget, &composer, &mut planned.accept.message).await? {
+                handed.crowded = true;
                 continue;
             }
             room.take(connection);
@@ -163,13 +195,13 @@ impl Broadcasts<'_> {
         }
         for answer in answers {
             match answer? {
-                Accepted::New { .. } => any = true,
+                Accepted::New { .. } => handed.any = true,
                 Accepted::Stale => self.forget_world(broadcast.tenant),
                 // Short of money or room they stay pending, and are tried again.
-                Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => {}
+                Accepted::Closed | Accepted::Duplicate { .. } | Accepted::Short(_) | Accepted::Full { .. } => handed.crowded = true,
             }
         }
-        Ok(any)
+        Ok(handed)
     }
 
     /// The inner error is what becomes of every recipient.

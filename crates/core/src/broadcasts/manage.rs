@@ -51,6 +51,7 @@ impl Broadcasts<'_> {
                 variables: command.variables.unwrap_or_default(),
                 canary: command.canary,
                 halt_on: command.halt_on,
+                quiet_hours: command.quiet_hours,
                 metadata: command.metadata,
                 scheduled_at: command.scheduled_at,
                 ..Body::default()
@@ -191,6 +192,9 @@ impl UpdateBroadcast {
         }
         if let Some(canary) = self.canary {
             body.canary = canary;
+        }
+        if let Some(quiet_hours) = &self.quiet_hours {
+            body.quiet_hours.clone_from(quiet_hours);
         }
         if let Some(halt_on) = self.halt_on {
             body.halt_on = halt_on;

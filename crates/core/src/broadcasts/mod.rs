@@ -11,6 +11,7 @@ mod import;
 mod import_rows;
 mod manage;
 mod money;
+mod quiet;
 mod reviewer;
 mod reviewing;
 mod run;

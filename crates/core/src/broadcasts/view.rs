@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nuncio_domain::broadcast::{
-    Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, Canary, ContactStatus, HaltOn, ReviewResult, Status, Variables,
+    Broadcast, BroadcastChannel, BroadcastContact, BroadcastType, Canary, ContactStatus, HaltOn, QuietHours, ReviewResult, Status,
+    Variables,
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Content, FailureCode, HeldReason};
@@ -81,6 +82,9 @@ pub struct BroadcastView {
     /// When it is paused by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halt_on: Option<HaltOn>,
+    /// When none of its messages is sent, in each recipient's local time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quiet_hours: Option<QuietHours>,
     /// Why it was paused by itself, until it is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halted_reason: Option<String>,
@@ -147,6 +151,7 @@ impl From<&Broadcast> for BroadcastView {
             actual_cost: Micros(counts.cost),
             canary: body.canary,
             halt_on: body.halt_on,
+            quiet_hours: body.quiet_hours.clone(),
             halted_reason: body.halted.clone(),
             scheduled_at: body.scheduled_at,
             started_at: body.started_at,

@@ -97,3 +97,37 @@ async fn wrong_limits_are_refused() {
         assert_eq!(refused["details"]["errors"][0]["path"], path, "{refused}");
     }
 }
+
+/// The clock of tests begins at midnight UTC: one in the morning in Madrid, four in the afternoon in Los Angeles.
+// holds: broadcasts.quiet_hours
+#[tokio::test]
+async fn nobody_is_written_to_at_night() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let hours = json!({"from": "21:00", "to": "08:00", "timeZone": "Asia/Tokyo"});
+        let body = json!({"name": "x", "channel": "smart", "text": "Hello from Acme", "emailSubject": "News", "quietHours": hours});
+        let id = draft(&app, body).await;
+        assert_eq!(get(&app, &id).await["quietHours"], hours);
+        add(&app, &id, phones(250).chain(["+12135550100".to_owned(), "ada@example.org".to_owned()])).await;
+        act(&app, &id, "send").await.expect(202);
+        app.drain().await;
+        assert_eq!(counts(&get(&app, &id).await), [252, 250, 0, 2, 0, 0], "Spain sleeps");
+        for _ in 0..69 {
+            app.advance(Duration::from_secs(360)).await;
+        }
+        assert_eq!(counts(&get(&app, &id).await)[1], 250, "it is 7:54");
+        for _ in 0..2 {
+            app.advance(Duration::from_secs(360)).await;
+        }
+        finish(&app).await;
+        assert_eq!((status(&app, &id).await.as_str(), counts(&get(&app, &id).await)), ("completed", [252, 0, 0, 252, 0, 0]));
+    }
+    let app = TestApp::start().await;
+    for (hours, path) in
+        [(json!({"from": "25:00", "to": "08:00"}), "quietHours.from"), (json!({"from": "21:00", "to": "21:00"}), "quietHours")]
+    {
+        let refused =
+            app.post("/v1/broadcasts", json!({"name": "x", "channel": "sms", "text": "x", "quietHours": hours})).await.expect(400).json();
+        assert!(refused["details"]["errors"][0]["path"].as_str().is_some_and(|found| found.starts_with(path)), "{refused}");
+    }
+}
