@@ -6,6 +6,7 @@ pub mod config;
 mod data;
 mod doctor;
 pub mod http;
+pub mod import_file;
 mod inventory;
 mod money;
 pub mod post_room;

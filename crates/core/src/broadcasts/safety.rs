@@ -47,7 +47,8 @@ pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Time
 impl Broadcasts<'_> {
     /// Pauses a broadcast whose recipients fail, opt out or complain more than its maker allows; returns whether it did.
     pub(super) async fn halts(&self, broadcast: &Broadcast) -> Result<bool> {
-        let Some(limits) = broadcast.body.halt_on else { return Ok(false) };
+        // With nobody left to be spared it ends by itself.
+        let Some(limits) = broadcast.body.halt_on.filter(|_| broadcast.waiting() > 0) else { return Ok(false) };
         let now = self.base_of(broadcast).await?;
         let Some(reason) = exceeded(limits, now, broadcast.body.halt_base) else { return Ok(false) };
         tracing::warn!(broadcast.id = %broadcast.id, reason, "a broadcast was halted");

@@ -92,6 +92,11 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: StorageAction,
     },
+    /// Recipients of broadcasts.
+    Broadcasts {
+        #[command(subcommand)]
+        action: BroadcastsAction,
+    },
     /// Broadcasts that wait for a person's review.
     Reviews {
         #[command(subcommand)]
@@ -349,6 +354,32 @@ pub(super) enum MessagesAction {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum BroadcastsAction {
+    /// Add recipients from a file to a draft, through a running server. A file that was cut off goes on when it is sent again.
+    Import {
+        /// The broadcast.
+        id: String,
+        /// CSV with a head line, or NDJSON if it is called .ndjson, .jsonl or .json.
+        file: PathBuf,
+        /// Where the server is [default: http:// and the address that it listens on].
+        #[arg(long, value_name = "URL")]
+        server: Option<String>,
+        /// An API key with broadcasts:write.
+        #[arg(long, env = "NUNCIO_API_KEY", hide_env_values = true)]
+        key: String,
+        /// The column of the recipient [default: the one that is called phone, email, recipient or alike].
+        #[arg(long, value_name = "COLUMN")]
+        recipient: Option<String>,
+        /// Countries whose national numbers are taken, such as ES,PT.
+        #[arg(long)]
+        countries: Option<String>,
+        /// Columns and the variables that they hold, such as nombre:name,notas: (a column without a variable is left out).
+        #[arg(long)]
+        columns: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum ReviewsAction {
     /// Show broadcasts that were escalated, with what the automated review found.
     List,
@@ -562,7 +593,7 @@ impl Action {
             },
             Self::Reviews { action: ReviewsAction::Export { env } } => Command::ReviewsExport { env: env.map(Into::into) },
             Self::Doctor => Command::Doctor,
-            Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } => {
+            Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } | Self::Broadcasts { .. } => {
                 bail!("this command does not go to an installation")
             }
         })

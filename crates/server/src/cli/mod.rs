@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
+use indicatif::{ProgressBar, ProgressStyle};
 use nuncio_domain::line;
 
 use crate::admin::{self, Answer, Request};
@@ -14,7 +15,8 @@ use crate::config::Config;
 use crate::data::DataDir;
 use crate::wiring;
 use crate::{quickstart, serve};
-use args::{Action, Args, ConfigAction, DbAction};
+use crate::import_file::{ImportFile, summary};
+use args::{Action, Args, BroadcastsAction, ConfigAction, DbAction};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -71,6 +73,7 @@ async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
             println!("{}", toml::to_string_pretty(&redacted(&config))?);
             return Ok(ExitCode::SUCCESS);
         }
+        Action::Broadcasts { action } => return import(&config, action, json).await.map(|()| ExitCode::SUCCESS),
         Action::Db { action: DbAction::Migrate } => return migrate(&config).await.map(|()| ExitCode::SUCCESS),
         Action::Db { action: DbAction::Distribute } => return distribute(&config).await.map(|()| ExitCode::SUCCESS),
         other => Request { project: args.project, command: other.into_command()? },
@@ -84,6 +87,24 @@ async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
 pub(crate) fn shown(answer: &Answer, json: bool) -> String {
     let text = if json { line::escaped_json(&answer.json.to_string()).into_owned() } else { line::escaped(&answer.text).into_owned() };
     text + "\n"
+}
+
+async fn import(config: &Config, action: BroadcastsAction, json: bool) -> anyhow::Result<()> {
+    let BroadcastsAction::Import { id, file, server, key, recipient, countries, columns } = action;
+    let length = std::fs::metadata(&file).with_context(|| file.display().to_string())?.len();
+    let style = ProgressStyle::with_template("{bar:40} {percent}% {bytes}/{total_bytes} {eta}")?;
+    // It is drawn on a terminal only.
+    let bar = ProgressBar::new(length).with_style(style);
+    let query = [("recipient", recipient), ("countries", countries), ("columns", columns)];
+    let query = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+    let server = server.unwrap_or_else(|| format!("http://{}", config.server.listen));
+    let import = ImportFile { server, key, broadcast: id, file, query };
+    let shown = bar.clone();
+    let answer = import.send(move |sent| shown.set_position(sent)).await;
+    bar.finish_and_clear();
+    let answer = answer?;
+    println!("{}", if json { line::escaped_json(&answer.to_string()).into_owned() } else { line::escaped(&summary(&answer)).into_owned() });
+    Ok(())
 }
 
 fn redacted(config: &Config) -> Config {

@@ -2,6 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use futures::stream;
+use nuncio::import_file::{ImportFile, summary};
 use nuncio_testkit::{Answer, Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -203,4 +204,28 @@ async fn results_are_exported_whole() {
         assert_eq!((items.len(), items.iter().filter(|item| item["status"] == "delivered").count()), (1_201, 1_200));
         app.get(&format!("/v1/broadcasts/{id}/results?format=xml")).await.expect(400);
     }
+}
+
+// holds: broadcasts.import
+#[tokio::test]
+async fn the_command_line_imports_a_file() {
+    let app = TestApp::start().await;
+    let server = format!("http://{}", app.listen().await);
+    let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello {{name}}"})).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("people.csv");
+    let rows: String = phones(5_000).map(|phone| format!("{phone},Ada\n")).collect();
+    std::fs::write(&file, format!("phone,nombre\n{rows}nonsense,Bo\n")).expect("a file");
+    let query = vec![("columns", "nombre:name".to_owned())];
+    let import = ImportFile { server, key: app.test_key.clone(), broadcast: id.clone(), file, query };
+    let sent = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let seen = std::sync::Arc::clone(&sent);
+    let answer = import.send(move |bytes| seen.store(bytes, std::sync::atomic::Ordering::Relaxed)).await.expect("it is taken");
+    assert_eq!((&answer["added"], &answer["invalid"]), (&json!(5_000), &json!(1)), "{answer}");
+    assert!(summary(&answer).ends_with("line 5002: \"nonsense\" is not a recipient; expected an E.164 phone number such as +34600111222, an email address, or a numeric chat id"), "{}", summary(&answer));
+    assert!(sent.load(std::sync::atomic::Ordering::Relaxed) > 50_000, "progress is told");
+    let again = import.send(|_| ()).await.expect("it is taken");
+    assert_eq!((&again["added"], &again["resumedAfter"]), (&json!(5_000), &json!(5_001)), "the same file is the same import: {again}");
+    let wrong = ImportFile { broadcast: "brd_01hgw2bbg0e9tatjpp9vyrkcyk".to_owned(), ..import }.send(|_| ()).await.expect_err("no such broadcast");
+    assert!(wrong.to_string().contains("404"), "{wrong}");
 }

@@ -98,6 +98,18 @@ async fn wrong_limits_are_refused() {
     }
 }
 
+// holds: broadcasts.halt
+#[tokio::test]
+async fn a_broadcast_with_nobody_left_is_not_halted() {
+    let app = TestApp::start().await;
+    let id = limited(&app, json!({"haltOn": {"failurePercent": 1}})).await;
+    add(&app, &id, wrong(30).chain(phones(100))).await;
+    act(&app, &id, "send").await.expect(202);
+    finish(&app).await;
+    let ended = get(&app, &id).await;
+    assert_eq!((&ended["status"], counts(&ended)), (&json!("completed"), [130, 0, 0, 100, 30, 0]), "{ended}");
+}
+
 /// The clock of tests begins at midnight UTC: that is the time on the Canary Islands, whose numbers are like those of Madrid, and four in the
 /// afternoon in Los Angeles.
 // holds: broadcasts.quiet_hours

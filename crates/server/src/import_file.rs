@@ -1,0 +1,135 @@
+//! `nuncio broadcasts import`: a file of recipients, sent to a running server.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use futures::stream;
+use reqwest::{Body, Client, StatusCode, header};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncReadExt as _;
+
+/// Bytes that are sent at once.
+const PIECE: usize = 64 * 1024;
+/// How often an import that was cut off goes on, and how soon.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_secs(2);
+/// Wrong rows that are shown.
+const SHOWN: usize = 20;
+
+/// A file to import.
+#[derive(Clone, Debug)]
+pub struct ImportFile {
+    /// Where the server is, such as `http://127.0.0.1:8025`.
+    pub server: String,
+    /// An API key with `broadcasts:write`.
+    pub key: String,
+    /// The broadcast.
+    pub broadcast: String,
+    /// The file: `.ndjson`, `.jsonl` or `.json` holds a JSON object a line, any other CSV.
+    pub file: PathBuf,
+    /// Further parameters of the request: `recipient`, `countries`, `columns`.
+    pub query: Vec<(&'static str, String)>,
+}
+
+impl ImportFile {
+    /// Sends the file, and goes on with it when the connection breaks. `progress` is called with the bytes that were sent so far.
+    ///
+    /// # Errors
+    ///
+    /// Says what the server refused, or that it could not be reached after all tries.
+    pub async fn send(&self, progress: impl Fn(u64) + Clone + Send + Sync + 'static) -> anyhow::Result<Value> {
+        // The same file is the same import, whoever sends it again.
+        let name = fingerprint(&self.file).await?;
+        let client = Client::builder().no_proxy().build()?;
+        for _ in 1..TRIES {
+            match self.send_once(&client, &name, progress.clone()).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => {}
+                Err(error) if error.downcast_ref::<reqwest::Error>().is_some() => tracing::warn!("{error:#}; going on"),
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.send_once(&client, &name, progress).await?.context("the server is not available; the same command goes on with the import")
+    }
+
+    /// `None` when the server cannot take it just now.
+    async fn send_once(
+        &self,
+        client: &Client,
+        name: &str,
+        progress: impl Fn(u64) + Send + Sync + 'static,
+    ) -> anyhow::Result<Option<Value>> {
+        let file = tokio::fs::File::open(&self.file).await.with_context(|| self.file.display().to_string())?;
+        let pieces = stream::try_unfold((file, 0), move |(mut file, sent)| {
+            progress(sent);
+            async move {
+                let mut piece = Vec::with_capacity(PIECE);
+                (&mut file).take(PIECE as u64).read_to_end(&mut piece).await?;
+                let sent = sent + piece.len() as u64;
+                Ok::<_, io::Error>(if piece.is_empty() { None } else { Some((piece, (file, sent))) })
+            }
+        });
+        let url = format!("{}/v1/broadcasts/{}/contacts/import", self.server.trim_end_matches('/'), self.broadcast);
+        let request = client.post(url).query(&self.query).query(&[("importId", name)]).bearer_auth(&self.key);
+        let request = request.header(header::CONTENT_TYPE, self.content_type()).body(Body::wrap_stream(pieces));
+        let response = request.send().await.context("the server cannot be reached")?;
+        let status = response.status();
+        let text = response.text().await?;
+        match status {
+            StatusCode::CREATED => Ok(Some(serde_json::from_str(&text)?)),
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Ok(None),
+            _ => bail!("the server answered {status}: {}", refusal(&text)),
+        }
+    }
+
+    fn content_type(&self) -> &'static str {
+        let extension = self.file.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        match extension.to_ascii_lowercase().as_str() {
+            "ndjson" | "jsonl" | "json" => "application/x-ndjson",
+            _ => "text/csv",
+        }
+    }
+}
+
+/// What a refusal says: its fields, or its message.
+fn refusal(text: &str) -> String {
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let faults: Vec<String> = body["details"]["errors"].as_array().into_iter().flatten().map(fault).collect();
+    if faults.is_empty() { body["error"]["message"].as_str().unwrap_or(text).to_owned() } else { faults.join("; ") }
+}
+
+fn fault(fault: &Value) -> String {
+    format!("{}: {}", fault["path"].as_str().unwrap_or_default(), fault["message"].as_str().unwrap_or_default())
+}
+
+/// What became of the rows, for people.
+pub fn summary(answer: &Value) -> String {
+    let number = |name: &str| answer[name].as_u64().unwrap_or_default();
+    let mut out = format!(
+        "{} rows: {} added, {} there already, {} wrong. {} recipients of the broadcast are suppressed.",
+        number("rows"),
+        number("added"),
+        number("duplicates"),
+        number("invalid"),
+        number("suppressed")
+    );
+    for error in answer["errors"].as_array().into_iter().flatten().take(SHOWN) {
+        out.push_str(&format!("\nline {}: {}", error["line"], error["reason"].as_str().unwrap_or_default()));
+    }
+    out
+}
+
+/// A name for a file, from its content.
+async fn fingerprint(path: &Path) -> anyhow::Result<String> {
+    let path = path.to_owned();
+    let hashed = tokio::task::spawn_blocking(move || {
+        let mut hash = Sha256::new();
+        io::copy(&mut std::fs::File::open(&path).with_context(|| path.display().to_string())?, &mut hash)?;
+        anyhow::Ok(hash.finalize())
+    });
+    Ok(hashed.await??.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+}
