@@ -465,12 +465,20 @@ pub struct QuietHours {
 }
 
 /// [`QuietHours`] before they are validated.
-#[derive(Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = NewQuietHours))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WrittenQuietHours {
-    from: String,
-    to: String,
-    time_zone: Option<String>,
+pub struct WrittenQuietHours {
+    /// First minute of the quiet hours, `HH:MM`. May be later than `to`: the quiet hours then span midnight.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$", example = "21:00"))]
+    pub from: String,
+    /// First minute after the quiet hours, `HH:MM`. Must differ from `from`.
+    #[cfg_attr(feature = "openapi", schema(pattern = "^([01][0-9]|2[0-3]):[0-5][0-9]$", example = "08:00"))]
+    pub to: String,
+    /// IANA time zone of recipients whose own is unknown, such as email addresses and chat ids. Default: `UTC`.
+    #[cfg_attr(feature = "openapi", schema(max_length = 64, example = "Europe/Madrid"))]
+    #[serde(default)]
+    pub time_zone: Option<String>,
 }
 
 impl TryFrom<WrittenQuietHours> for QuietHours {

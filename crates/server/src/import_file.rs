@@ -10,6 +10,7 @@ use reqwest::{Body, Client, StatusCode, header};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
+use url::Url;
 
 /// Bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
@@ -74,7 +75,10 @@ impl ImportFile {
             }
         });
         let url = format!("{}/v1/broadcasts/{}/contacts/import", self.server.trim_end_matches('/'), self.broadcast);
-        let request = client.post(url).query(&self.query).query(&[("importId", name)]).bearer_auth(&self.key);
+        let query = self.query.iter().map(|(name, value)| (*name, value.as_str())).chain([("importId", name)]);
+        let url =
+            Url::parse_with_params(&url, query).with_context(|| format!("{:?} is not a URL such as http://127.0.0.1:8025", self.server))?;
+        let request = client.post(url).bearer_auth(&self.key);
         let request = request.header(header::CONTENT_TYPE, self.content_type()).body(Body::wrap_stream(pieces));
         let response = request.send().await.context("the server cannot be reached")?;
         let status = response.status();

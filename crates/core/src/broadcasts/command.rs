@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nuncio_domain::Timestamp;
-use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, Canary, ContactStatus, HaltOn, QuietHours, Status};
+use nuncio_domain::broadcast::{BroadcastChannel, BroadcastType, Canary, ContactStatus, HaltOn, Status, WrittenQuietHours};
 use nuncio_domain::message::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -54,7 +54,7 @@ pub struct CreateBroadcast {
     pub halt_on: Option<HaltOn>,
     /// When none of its messages is sent, in each recipient's local time, which follows from the phone number.
     #[serde(default)]
-    pub quiet_hours: Option<QuietHours>,
+    pub quiet_hours: Option<WrittenQuietHours>,
     /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -107,8 +107,8 @@ pub struct UpdateBroadcast {
     pub halt_on: Option<Option<HaltOn>>,
     /// When none of its messages is sent, in each recipient's local time.
     #[serde(deserialize_with = "given")]
-    #[schema(value_type = Option<QuietHours>)]
-    pub quiet_hours: Option<Option<QuietHours>>,
+    #[schema(value_type = Option<WrittenQuietHours>)]
+    pub quiet_hours: Option<Option<WrittenQuietHours>>,
     /// Your own data, replaced whole.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]

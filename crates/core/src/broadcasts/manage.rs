@@ -1,6 +1,6 @@
 //! Making, reading, editing and deleting broadcasts.
 
-use nuncio_domain::broadcast::{Body, Broadcast, Counts, Operation, Status};
+use nuncio_domain::broadcast::{Body, Broadcast, Counts, Operation, QuietHours, Status, WrittenQuietHours};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::template::Template;
 use nuncio_domain::{BroadcastId, Error, ErrorCode, Permission, Result, limits};
@@ -51,7 +51,7 @@ impl Broadcasts<'_> {
                 variables: command.variables.unwrap_or_default(),
                 canary: command.canary,
                 halt_on: command.halt_on,
-                quiet_hours: command.quiet_hours,
+                quiet_hours: command.quiet_hours.as_ref().map(quiet_hours).transpose()?,
                 metadata: command.metadata,
                 scheduled_at: command.scheduled_at,
                 ..Body::default()
@@ -122,7 +122,8 @@ impl Broadcasts<'_> {
         let id = parse_id(id, "broadcast")?;
         let now = self.ids().clock.now();
         let mut wanted = self.find(caller.tenant, id).await?;
-        command.apply(&mut wanted);
+        let hours = command.quiet_hours.as_ref().map(|hours| hours.as_ref().map(quiet_hours).transpose()).transpose()?;
+        command.apply(&mut wanted, &hours);
         // A state that forbids it goes before what is wrong with the content, and a template that is not there before both.
         let editable = matches!(wanted.status, Status::Draft | Status::Rejected);
         if editable && check::check(&wanted, now).is_empty() {
@@ -130,7 +131,7 @@ impl Broadcasts<'_> {
         }
         let changed = self
             .change(caller.tenant, id, Operation::Edit, |broadcast, now| {
-                command.apply(broadcast);
+                command.apply(broadcast, &hours);
                 let faults = check::check(broadcast, now);
                 if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
             })
@@ -170,7 +171,7 @@ impl Broadcasts<'_> {
 }
 
 impl UpdateBroadcast {
-    fn apply(&self, broadcast: &mut Broadcast) {
+    fn apply(&self, broadcast: &mut Broadcast, hours: &Option<Option<QuietHours>>) {
         let body = &mut broadcast.body;
         if let Some(name) = &self.name {
             body.name.clone_from(name);
@@ -193,8 +194,8 @@ impl UpdateBroadcast {
         if let Some(canary) = self.canary {
             body.canary = canary;
         }
-        if let Some(quiet_hours) = &self.quiet_hours {
-            body.quiet_hours.clone_from(quiet_hours);
+        if let Some(hours) = hours {
+            body.quiet_hours.clone_from(hours);
         }
         if let Some(halt_on) = self.halt_on {
             body.halt_on = halt_on;
@@ -203,4 +204,11 @@ impl UpdateBroadcast {
             body.metadata.clone_from(metadata);
         }
     }
+}
+
+fn quiet_hours(written: &WrittenQuietHours) -> Result<QuietHours> {
+    QuietHours::new(&written.from, &written.to, written.time_zone.as_deref()).map_err(|mut faults| {
+        faults.iter_mut().for_each(|fault| fault.path.insert_str(0, "quietHours."));
+        Error::invalid(faults)
+    })
 }

@@ -13,9 +13,9 @@ use nuncio_domain::line;
 use crate::admin::{self, Answer, Request};
 use crate::config::Config;
 use crate::data::DataDir;
+use crate::import_file::{ImportFile, summary};
 use crate::wiring;
 use crate::{quickstart, serve};
-use crate::import_file::{ImportFile, summary};
 use args::{Action, Args, BroadcastsAction, ConfigAction, DbAction};
 
 /// Runs the program.

@@ -226,6 +226,7 @@ async fn the_command_line_imports_a_file() {
     assert!(sent.load(std::sync::atomic::Ordering::Relaxed) > 50_000, "progress is told");
     let again = import.send(|_| ()).await.expect("it is taken");
     assert_eq!((&again["added"], &again["resumedAfter"]), (&json!(5_000), &json!(5_001)), "the same file is the same import: {again}");
-    let wrong = ImportFile { broadcast: "brd_01hgw2bbg0e9tatjpp9vyrkcyk".to_owned(), ..import }.send(|_| ()).await.expect_err("no such broadcast");
+    let wrong =
+        ImportFile { broadcast: "brd_01hgw2bbg0e9tatjpp9vyrkcyk".to_owned(), ..import }.send(|_| ()).await.expect_err("no such broadcast");
     assert!(wrong.to_string().contains("404"), "{wrong}");
 }
