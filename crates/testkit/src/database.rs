@@ -122,9 +122,10 @@ impl Database {
                 let mut conn = PgConnection::connect(&self.url()).await.expect("the database");
                 let tables: Vec<(String,)> = sqlx::query_as(POSTGRES_TABLES).fetch_all(&mut conn).await.expect("the schema");
                 for (table,) in tables {
+                    // Bytes are shown in hexadecimal, as hashes and identifiers are: a few digits of them say nothing.
                     let query = format!(
                         "SELECT COUNT(*) FROM {table} t WHERE position($1 IN CAST(t AS TEXT)) > 0 \
-                         OR position(encode(convert_to($1, 'UTF8'), 'hex') IN CAST(t AS TEXT)) > 0"
+                         OR length($1) > 3 AND position(encode(convert_to($1, 'UTF8'), 'hex') IN CAST(t AS TEXT)) > 0"
                     );
                     let query = sqlx::query_as::<_, (i64,)>(sqlx::AssertSqlSafe(query)).bind(text);
                     if query.fetch_one(&mut conn).await.expect("a look").0 > 0 {

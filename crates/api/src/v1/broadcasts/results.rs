@@ -31,6 +31,7 @@ pub(crate) enum ResultsFormat {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResultsQuery {
     /// How they are written. Default: `csv`.
+    #[param(inline)]
     format: ResultsFormat,
 }
 
