@@ -43,7 +43,8 @@ fn every_operation_is_described_and_needs_a_key() {
         let success = operation["responses"].as_object().expect("responses").iter().filter(|(status, _)| status.starts_with('2'));
         for (status, response) in success {
             assert!(response["headers"].get("X-Request-Id").is_some(), "{at}: headers of {status}");
-            let described = |content: &serde_json::Map<String, Value>| !content.is_empty() && content.values().all(|kind| kind.get("schema").is_some());
+            let described =
+                |content: &serde_json::Map<String, Value>| !content.is_empty() && content.values().all(|kind| kind.get("schema").is_some());
             assert!(status == "204" || response["content"].as_object().is_some_and(described), "{at}: schema of {status}");
         }
     });
