@@ -112,6 +112,8 @@ impl Rows {
                 fields: vec![0; 4_096],
                 ends: vec![0; 64],
                 filled: (0, 0),
+                within: false,
+                newlines: 0,
                 line: 1,
             })),
             Format::Ndjson => Self::Ndjson(Ndjson { columns, rest: Vec::new(), line: 0 }),
@@ -138,6 +140,10 @@ pub(super) struct Csv {
     ends: Vec<usize>,
     /// How much of both is filled by the row that is being read.
     filled: (usize, usize),
+    /// Whether a row has begun.
+    within: bool,
+    newlines: u64,
+    /// Where it began.
     line: u64,
 }
 
@@ -174,12 +180,25 @@ impl Csv {
     /// Reads records; an empty input ends the file.
     fn records(&mut self, mut input: &[u8], rows: &mut Vec<Row>) -> Result<()> {
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        let last = input.is_empty();
         loop {
+            if !self.within {
+                let blank = input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+                self.newlines += newlines(&input[..blank]);
+                input = &input[blank..];
+                self.line = self.newlines + 1;
+            }
+            if input.is_empty() && !last {
+                break;
+            }
             let (fields, ends) = (&mut self.fields[self.filled.0..], &mut self.ends[self.filled.1..]);
             let (result, read, wrote, ended) = reader.read_record(input, fields, ends);
+            self.newlines += newlines(&input[..read]);
+            self.within |= read > 0;
             input = &input[read..];
             self.filled = (self.filled.0 + wrote, self.filled.1 + ended);
             match result {
+                ReadRecordResult::InputEmpty if !last => {}
                 ReadRecordResult::InputEmpty | ReadRecordResult::End => break,
                 ReadRecordResult::OutputFull if self.fields.len() >= ROW => {
                     return Err(Error::field("body", format!("line {}: the row is longer than {ROW} bytes", self.line)));
@@ -187,9 +206,8 @@ impl Csv {
                 ReadRecordResult::OutputFull => self.fields.resize(self.fields.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
                 ReadRecordResult::Record => {
-                    let line = std::mem::replace(&mut self.line, reader.line());
-                    rows.extend(self.record(line)?);
-                    self.filled = (0, 0);
+                    rows.extend(self.record(self.line)?);
+                    (self.filled, self.within) = ((0, 0), false);
                 }
             }
         }
@@ -225,6 +243,10 @@ impl Csv {
         let pairs = pairs.enumerate().filter(|(n, _)| *n != names.recipient).map(|(_, pair)| pair);
         Ok(Some((line, Ok(self.columns.contact(cells[names.recipient], pairs)))))
     }
+}
+
+fn newlines(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// The columns of a head line.
