@@ -77,8 +77,11 @@ pub(crate) struct MessageRow {
 /// it can look like this, since it is JSON.
 macro_rules! select_due {
     () => {
-        "SELECT s.tenant_id, s.id, s.fence, s.connection_id, s.wait, s.held, s.due_at, s.owner, s.expires_at, s.agenda, s.provider, \
-         s.detail LIKE '%\"b\":{%' AS bulk, m.spooled FROM states s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id"
+        r#"
+            SELECT s.tenant_id, s.id, s.fence, s.connection_id, s.wait, s.held, s.due_at, s.owner,
+                s.expires_at, s.agenda, s.provider, s.detail LIKE '%"b":{%' AS bulk, m.spooled
+            FROM states s
+            JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id"#
     };
 }
 pub(crate) use select_due;
@@ -104,8 +107,16 @@ pub(crate) struct DueRow {
 /// That an address is of contact `$2`. The first address of a contact has its identifier, and needs no entry in the index of the others.
 macro_rules! of_contact {
     () => {
-        "id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND id = $2 AND contact_id = $2 \
-         UNION ALL SELECT id FROM addresses WHERE tenant_id = $1 AND contact_id <> id AND contact_id = $2)"
+        r"
+            id IN (
+                SELECT id
+                FROM addresses
+                WHERE tenant_id = $1 AND id = $2 AND contact_id = $2
+                UNION ALL
+                SELECT id
+                FROM addresses
+                WHERE tenant_id = $1 AND contact_id <> id AND contact_id = $2
+            )"
     };
 }
 pub(crate) use of_contact;

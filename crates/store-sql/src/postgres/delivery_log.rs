@@ -10,22 +10,40 @@ use super::message_batch::column;
 use crate::SqlxResult as _;
 use crate::row::json;
 
-const PUT_DELIVERIES: &str = "INSERT INTO deliveries AS d (tenant_id, id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, \
-     due_at, attempts, updated_at) SELECT $1, u.* FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::smallint[], $7::uuid[], $8::bigint[], \
-     $9::text[], $10::smallint[], $11::smallint[], $12::bigint[], $13::text[], $14::bigint[]) AS u \
-     ON CONFLICT (tenant_id, id) DO UPDATE SET url = excluded.url, status = excluded.status, tries = excluded.tries, due_at = excluded.due_at, \
-     attempts = excluded.attempts, updated_at = excluded.updated_at WHERE d.status <> 2 OR excluded.status = 2";
+const PUT_DELIVERIES: &str = r"
+    INSERT INTO deliveries AS d (tenant_id, id, sender_id, event_id, event_type, kind, resource_id,
+        sequence, url, status, tries, due_at, attempts, updated_at)
+    SELECT $1, u.*
+    FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::smallint[], $7::uuid[], $8::bigint[],
+        $9::text[], $10::smallint[], $11::smallint[], $12::bigint[], $13::text[], $14::bigint[]) AS u
+    ON CONFLICT (tenant_id, id) DO UPDATE SET
+        url = excluded.url,
+        status = excluded.status,
+        tries = excluded.tries,
+        due_at = excluded.due_at,
+        attempts = excluded.attempts,
+        updated_at = excluded.updated_at
+    WHERE d.status <> 2 OR excluded.status = 2";
 
 const FENCE: &str = "SELECT fence FROM webhook_cursors WHERE tenant_id = $1 AND fence = $2 FOR UPDATE";
 
 const ADVANCE: &str = "UPDATE webhook_cursors SET position = $2, entry = $3 WHERE tenant_id = $1";
-const ADD_METRICS: &str = "INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms, timed, last_success_at) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) \
-     ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET \
-     successes = m.successes + excluded.successes, failures = m.failures + excluded.failures, \
-     delivery_ms = m.delivery_ms + excluded.delivery_ms, timed = m.timed + excluded.timed, \
-     last_success_at = CASE WHEN m.last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL \
-     THEN m.last_success_at ELSE excluded.last_success_at END";
+const ADD_METRICS: &str = r"
+    INSERT INTO channel_metrics AS m (tenant_id, address_id, channel, successes, failures, delivery_ms,
+        timed, last_success_at)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[],
+        $7::bigint[], $8::bigint[])
+    ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET
+        successes = m.successes + excluded.successes,
+        failures = m.failures + excluded.failures,
+        delivery_ms = m.delivery_ms + excluded.delivery_ms,
+        timed = m.timed + excluded.timed,
+        last_success_at = CASE
+            WHEN m.last_success_at > excluded.last_success_at OR excluded.last_success_at IS NULL
+            THEN m.last_success_at
+            ELSE excluded.last_success_at
+        END";
 
 /// Adds to the metrics of channels in a transaction of its own; no row twice.
 pub(super) async fn add_metrics(pool: &PgPool, deltas: &[MetricRow]) -> Result<()> {

@@ -12,12 +12,20 @@ use crate::agenda::AgendaRow;
 /// Ends a query whose rows nobody else may change until the transaction ends.
 pub(super) const LOCK: &str = " FOR UPDATE";
 /// Locked, so that what is read cannot change before the transaction ends.
-pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3 FOR SHARE";
+pub(super) const LOCK_SENDING: &str = r"
+    SELECT version
+    FROM broadcasts
+    WHERE tenant_id = $1 AND id = $2 AND status = $3
+    FOR SHARE";
 
 /// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
-pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
-     skipped, awaited, taken, cost) VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, $3, $4, 0, 0, 0) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped";
+pub(super) const COUNT_ENDED: &str = r"
+    INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered,
+        failed, skipped, awaited, taken, cost)
+    VALUES ($1, $2, CAST(pg_backend_pid() % 16 AS SMALLINT), 0, 0, 0, 0, $3, $4, 0, 0, 0)
+    ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET
+        failed = k.failed + excluded.failed,
+        skipped = k.skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS BIGINT)";
 
@@ -109,5 +117,9 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
 }
 
 /// What each table takes, with its indexes and large values.
-pub(super) const TABLE_SIZES: &str = "SELECT CAST(c.relname AS TEXT), pg_total_relation_size(c.oid) FROM pg_class c \
-     JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r' ORDER BY 2 DESC, 1";
+pub(super) const TABLE_SIZES: &str = r"
+    SELECT CAST(c.relname AS TEXT), pg_total_relation_size(c.oid)
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relkind = 'r'
+    ORDER BY 2 DESC, 1";

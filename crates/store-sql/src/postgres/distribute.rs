@@ -71,7 +71,13 @@ pub async fn distribute(url: &str) -> Result<()> {
     }
     for table in COPIED {
         sqlx::query(
-            "SELECT create_reference_table(CAST($1 AS regclass)) WHERE NOT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = CAST($1 AS regclass))",
+            r"
+                SELECT create_reference_table(CAST($1 AS regclass))
+                WHERE NOT EXISTS (
+                    SELECT 1
+                    FROM pg_dist_partition
+                    WHERE logicalrelid = CAST($1 AS regclass)
+                )",
         )
         .bind(table)
         .execute(&pool)
@@ -81,8 +87,13 @@ pub async fn distribute(url: &str) -> Result<()> {
     for (n, table) in DISTRIBUTED.iter().enumerate() {
         let beside = if n == 0 { "none" } else { DISTRIBUTED[0] };
         sqlx::query(
-            "SELECT create_distributed_table(CAST($1 AS regclass), 'tenant_id', colocate_with => $2) \
-             WHERE NOT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = CAST($1 AS regclass))",
+            r"
+                SELECT create_distributed_table(CAST($1 AS regclass), 'tenant_id', colocate_with => $2)
+                WHERE NOT EXISTS (
+                    SELECT 1
+                    FROM pg_dist_partition
+                    WHERE logicalrelid = CAST($1 AS regclass)
+                )",
         )
         .bind(table)
         .bind(beside)

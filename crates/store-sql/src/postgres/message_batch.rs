@@ -32,130 +32,281 @@ use crate::message_batch::{
 use crate::quota::Quotas;
 use crate::row::{FixedRow, StateRow};
 
-const INSERT_KEYS: &str = "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at) \
-     SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[], $6::bigint[]) \
-     ON CONFLICT DO NOTHING RETURNING resource_id";
-const FIND_KEYS: &str = "SELECT k.tenant_id, k.operation, k.key, k.resource_id, k.fingerprint \
-     FROM unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key) \
-     JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.operation = u.operation AND k.key = u.key";
+const INSERT_KEYS: &str = r"
+    INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at)
+    SELECT *
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bytea[], $5::uuid[], $6::bigint[])
+    ON CONFLICT DO NOTHING
+    RETURNING resource_id";
+const FIND_KEYS: &str = r"
+    SELECT k.tenant_id, k.operation, k.key, k.resource_id, k.fingerprint
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key)
+    JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.operation = u.operation AND k.key = u.key";
 /// Gives back the keys of messages that were not written after all.
-const FREE_KEYS: &str = "DELETE FROM idempotency_keys k USING unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key) \
-     WHERE k.tenant_id = u.tenant_id AND k.operation = u.operation AND k.key = u.key";
-const FIND_REFERENCES: &str = "SELECT r.tenant_id, r.connection_id, r.reference, r.message_id, r.attempt, r.part \
-     FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS asked (tenant_id, connection_id, reference) \
-     JOIN provider_refs r ON r.tenant_id = asked.tenant_id AND r.connection_id = asked.connection_id \
-     AND r.reference = asked.reference COLLATE \"C\"";
-const INSERT_REFERENCES: &str = "INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[]) \
-     ON CONFLICT (tenant_id, connection_id, reference) DO UPDATE SET message_id = excluded.message_id, attempt = excluded.attempt, \
-     part = excluded.part WHERE provider_refs.message_id < excluded.message_id";
-const INSERT_RECEIPTS: &str = "INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[]) ON CONFLICT DO NOTHING";
-const BALANCES: &str = "SELECT b.tenant_id, b.available, b.reserved, b.spent, b.limited FROM unnest($1::bigint[]) AS u (tenant_id) \
-     JOIN balances b ON b.tenant_id = u.tenant_id";
-const INSERT_TRANSFERS: &str = "INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id, recorded_at) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::smallint[], $7::bigint[], $8::uuid[], $9::bigint[])";
+const FREE_KEYS: &str = r"
+    DELETE FROM idempotency_keys k
+    USING unnest($1::bigint[], $2::smallint[], $3::text[]) AS u (tenant_id, operation, key)
+    WHERE k.tenant_id = u.tenant_id
+      AND k.operation = u.operation
+      AND k.key = u.key";
+const FIND_REFERENCES: &str = r#"
+    SELECT r.tenant_id, r.connection_id, r.reference, r.message_id, r.attempt, r.part
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS asked (tenant_id, connection_id, reference)
+    JOIN provider_refs r ON r.tenant_id = asked.tenant_id AND r.connection_id = asked.connection_id
+        AND r.reference = asked.reference COLLATE "C""#;
+const INSERT_REFERENCES: &str = r"
+    INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[])
+    ON CONFLICT (tenant_id, connection_id, reference) DO UPDATE SET
+        message_id = excluded.message_id,
+        attempt = excluded.attempt,
+        part = excluded.part
+    WHERE provider_refs.message_id < excluded.message_id";
+const INSERT_RECEIPTS: &str = r"
+    INSERT INTO receipts (tenant_id, message_id, id, connection_id, reference, raw)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[])
+    ON CONFLICT DO NOTHING";
+const BALANCES: &str = r"
+    SELECT b.tenant_id, b.available, b.reserved, b.spent, b.limited
+    FROM unnest($1::bigint[]) AS u (tenant_id)
+    JOIN balances b ON b.tenant_id = u.tenant_id";
+const INSERT_TRANSFERS: &str = r"
+    INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id,
+        recorded_at)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::smallint[],
+        $7::bigint[], $8::uuid[], $9::bigint[])";
 /// A tenant that has no room any more, since another node filled it, is left out.
-const COUNT_STORED: &str = "UPDATE storage_quotas q SET stored_bytes = q.stored_bytes + u.bytes \
-     FROM unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, bytes) WHERE q.tenant_id = u.tenant_id AND q.stored_bytes + u.bytes <= q.max_bytes";
+const COUNT_STORED: &str = r"
+    UPDATE storage_quotas q
+    SET stored_bytes = q.stored_bytes + u.bytes
+    FROM unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, bytes)
+    WHERE q.tenant_id = u.tenant_id
+      AND q.stored_bytes + u.bytes <= q.max_bytes";
 /// A tenant whose balance became too small meanwhile is left out.
-const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited) \
-     SELECT u.tenant_id, u.available, u.reserved, u.spent, 0 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) \
-       AS u (tenant_id, available, reserved, spent) \
-     ON CONFLICT (tenant_id) DO UPDATE SET available = b.available + excluded.available, reserved = b.reserved + excluded.reserved, \
-     spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
+const MOVE: &str = r"
+    INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited)
+    SELECT u.tenant_id, u.available, u.reserved, u.spent, 0
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
+      AS u (tenant_id, available, reserved, spent)
+    ON CONFLICT (tenant_id) DO UPDATE SET
+        available = b.available + excluded.available,
+        reserved = b.reserved + excluded.reserved,
+        spent = b.spent + excluded.spent
+    WHERE b.limited = 0
+      OR excluded.available >= 0
+      OR b.available + excluded.available >= 0";
 /// A recipient who is not known may be one who was erased: their suppressions stand under a mark.
-const RECIPIENTS: &str = "SELECT u.n, w.epoch, q.max_bytes, q.stored_bytes, a.id, a.contact_id, EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
-     AND s.identifier = u.identifier AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)), \
-     a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
-     AND s.identifier = u.mark), \
-     a.id IS NULL AND EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind \
-     AND s.identifier = u.mark AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)) \
-     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY AS u (tenant_id, kind, identifier, sender_id, mark, n) \
-     LEFT JOIN worlds w ON w.tenant_id = u.tenant_id LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id \
-     LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
+const RECIPIENTS: &str = r"
+    SELECT u.n, w.epoch, q.max_bytes, q.stored_bytes, a.id, a.contact_id,
+        EXISTS (
+            SELECT 1
+            FROM suppressions s
+            WHERE s.tenant_id = u.tenant_id
+              AND s.kind = u.kind
+              AND s.identifier = u.identifier
+              AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
+        ),
+        a.id IS NULL AND EXISTS (
+            SELECT 1
+            FROM suppressions s
+            WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark
+        ),
+        a.id IS NULL AND EXISTS (
+            SELECT 1
+            FROM suppressions s
+            WHERE s.tenant_id = u.tenant_id
+              AND s.kind = u.kind
+              AND s.identifier = u.mark
+              AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
+        )
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY
+      AS u (tenant_id, kind, identifier, sender_id, mark, n)
+    LEFT JOIN worlds w ON w.tenant_id = u.tenant_id
+    LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id
+    LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
 /// An address that another node made meanwhile is a conflict, and the batch is run once more.
-const INSERT_ADDRESSES: &str = "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])";
-const INSERT_CONTACTS: &str = "INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) \
-     SELECT u.tenant_id, u.id, u.country, u.at, u.at FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[]) AS u (tenant_id, id, country, at)";
+const INSERT_ADDRESSES: &str = r"
+    INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])";
+const INSERT_CONTACTS: &str = r"
+    INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
+    SELECT u.tenant_id, u.id, u.country, u.at, u.at
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[])
+      AS u (tenant_id, id, country, at)";
 /// What an erased person had opted out of holds again when they are known again.
-const RESTORE_SUPPRESSIONS: &str = "UPDATE suppressions s SET identifier = u.identifier \
-     FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[]) AS u (tenant_id, kind, identifier, mark) \
-     WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark AND NOT EXISTS (SELECT 1 FROM suppressions o \
-     WHERE o.tenant_id = s.tenant_id AND o.kind = s.kind AND o.identifier = u.identifier AND o.sender_id = s.sender_id AND o.reason = s.reason)";
-const INSERT_MESSAGES: &str = "INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, \
-     idempotency_key, spooled, request) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], \
-     $9::text[], $10::int[], $11::text[])";
-const INSERT_STATES: &str = "INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at, \
-     updated_at, channel, connection_id, agenda, provider, detail, history) \
-     SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
-     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::smallint[], $14::uuid[], $15::bigint[], $16::text[], $17::text[], $18::bytea[])";
+const RESTORE_SUPPRESSIONS: &str = r"
+    UPDATE suppressions s
+    SET identifier = u.identifier
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[])
+      AS u (tenant_id, kind, identifier, mark)
+    WHERE s.tenant_id = u.tenant_id
+      AND s.kind = u.kind
+      AND s.identifier = u.mark
+      AND NOT EXISTS (
+          SELECT 1
+          FROM suppressions o
+          WHERE o.tenant_id = s.tenant_id
+            AND o.kind = s.kind
+            AND o.identifier = u.identifier
+            AND o.sender_id = s.sender_id
+            AND o.reason = s.reason
+      )";
+const INSERT_MESSAGES: &str = r"
+    INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id, recipient,
+        sent_from, idempotency_key, spooled, request)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::uuid[], $6::uuid[],
+        $7::text[], $8::text[], $9::text[], $10::int[], $11::text[])";
+const INSERT_STATES: &str = r"
+    INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision,
+        expires_at, updated_at, channel, connection_id, agenda, provider, detail, history)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[],
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+        $13::smallint[], $14::uuid[], $15::bigint[], $16::text[], $17::text[], $18::bytea[])";
 /// A state that another node wrote meanwhile stays as it is, and so does one whose receipt names another message by now.
-const UPDATE_STATES: &str = "UPDATE states s SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner, \
-     fence = u.fence, version = u.version, revision = u.revision, expires_at = u.expires_at, updated_at = u.updated_at, channel = u.channel, \
-     connection_id = u.connection_id, agenda = u.agenda, provider = u.provider, detail = u.detail, history = u.history \
-     FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], \
-     $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::smallint[], $14::uuid[], $15::bigint[], $16::text[], $17::text[], \
-     $18::bytea[], $19::uuid[], $20::text[]) AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at, \
-     updated_at, channel, connection_id, agenda, provider, detail, history, named_by, reference) \
-     WHERE s.tenant_id = u.tenant_id AND s.id = u.id AND s.revision = u.revision - 1 \
-     AND (u.named_by IS NULL OR u.id = (SELECT r.message_id FROM provider_refs r WHERE r.tenant_id = u.tenant_id \
-       AND r.connection_id = u.named_by AND r.reference = u.reference COLLATE \"C\")) \
-     RETURNING s.tenant_id, s.id";
+const UPDATE_STATES: &str = r#"
+    UPDATE states s
+    SET status = u.status, wait = u.wait, held = u.held, due_at = u.due_at, owner = u.owner,
+        fence = u.fence, version = u.version, revision = u.revision, expires_at = u.expires_at,
+        updated_at = u.updated_at, channel = u.channel, connection_id = u.connection_id, agenda = u.agenda,
+        provider = u.provider, detail = u.detail, history = u.history
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::smallint[], $5::smallint[], $6::bigint[],
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+        $13::smallint[], $14::uuid[], $15::bigint[], $16::text[], $17::text[], $18::bytea[], $19::uuid[],
+        $20::text[])
+      AS u (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at,
+        updated_at, channel, connection_id, agenda, provider, detail, history, named_by, reference)
+    WHERE s.tenant_id = u.tenant_id
+      AND s.id = u.id
+      AND s.revision = u.revision - 1
+      AND (u.named_by IS NULL OR u.id = (
+          SELECT r.message_id
+          FROM provider_refs r
+          WHERE r.tenant_id = u.tenant_id
+            AND r.connection_id = u.named_by
+            AND r.reference = u.reference COLLATE "C"
+      ))
+    RETURNING s.tenant_id, s.id"#;
 /// Rows that another node may hold are locked in one order, so that two nodes cannot wait for each other. Rows are locked for one tenant at
 /// a time, here and below: a cluster locks no others.
-const LOAD: &str = "SELECT s.tenant_id, s.id, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, \
-     s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history, m.address_id, s.id = ANY($3), m.direction, \
-     m.message_type, m.sender_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, \
-     CASE WHEN s.id = ANY($3) THEN m.request ELSE '' END AS request \
-     FROM states s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id \
-     WHERE s.tenant_id = $1 AND s.id = ANY($2) ORDER BY s.id FOR UPDATE OF s";
+const LOAD: &str = r"
+    SELECT s.tenant_id, s.id, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at,
+        s.updated_at, s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history,
+        m.address_id, s.id = ANY($3), m.direction, m.message_type, m.sender_id, m.recipient, m.sent_from,
+        m.idempotency_key, m.spooled,
+        CASE WHEN s.id = ANY($3) THEN m.request ELSE '' END AS request
+    FROM states s
+    JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.id
+    WHERE s.tenant_id = $1 AND s.id = ANY($2)
+    ORDER BY s.id
+    FOR UPDATE OF s";
 /// Of messages that are about to be sent, those whose recipient is suppressed.
-const SUPPRESSED: &str = "SELECT u.tenant_id, u.id FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::smallint[], $5::uuid[]) \
-       AS u (tenant_id, id, recipient, channel, sender_id) \
-     WHERE EXISTS (SELECT 1 FROM suppressions s WHERE s.tenant_id = u.tenant_id AND s.identifier = u.recipient \
-       AND s.kind = CASE u.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END \
-       AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id))";
-const INSERT_FLAGS: &str = "INSERT INTO flagged (tenant_id, kind, id) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::uuid[]) \
-     ON CONFLICT DO NOTHING";
-const DELETE_FLAGS: &str = "DELETE FROM flagged f USING unnest($1::bigint[], $2::smallint[], $3::uuid[]) AS u (tenant_id, kind, id) \
-     WHERE f.tenant_id = u.tenant_id AND f.kind = u.kind AND f.id = u.id";
-const INSERT_AGENDA: &str = "INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids) \
-     SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::uuid[], $7::bigint[], $8::bytea[])";
-const DELETE_AGENDA: &str = "DELETE FROM agenda a USING unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, id) \
-     WHERE a.tenant_id = u.tenant_id AND a.id = u.id";
+const SUPPRESSED: &str = r"
+    SELECT u.tenant_id, u.id
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::smallint[], $5::uuid[])
+      AS u (tenant_id, id, recipient, channel, sender_id)
+    WHERE EXISTS (
+        SELECT 1
+        FROM suppressions s
+        WHERE s.tenant_id = u.tenant_id
+          AND s.identifier = u.recipient
+          AND s.kind = CASE u.channel WHEN 5 THEN 2 WHEN 4 THEN 3 WHEN 6 THEN 4 ELSE 1 END
+          AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
+    )";
+const INSERT_FLAGS: &str = r"
+    INSERT INTO flagged (tenant_id, kind, id)
+    SELECT *
+    FROM unnest($1::bigint[], $2::smallint[], $3::uuid[])
+    ON CONFLICT DO NOTHING";
+const DELETE_FLAGS: &str = r"
+    DELETE FROM flagged f
+    USING unnest($1::bigint[], $2::smallint[], $3::uuid[]) AS u (tenant_id, kind, id)
+    WHERE f.tenant_id = u.tenant_id AND f.kind = u.kind AND f.id = u.id";
+const INSERT_AGENDA: &str = r"
+    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
+    SELECT *
+    FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::uuid[],
+        $7::bigint[], $8::bytea[])";
+const DELETE_AGENDA: &str = r"
+    DELETE FROM agenda a
+    USING unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, id)
+    WHERE a.tenant_id = u.tenant_id AND a.id = u.id";
 /// Takes the next position in the log of each tenant. Other nodes wait here for the end of the transaction, so that positions have no gap
 /// and are in the order of commits.
-const RAISE_HEADS: &str = "INSERT INTO log_heads AS h (tenant_id, position) SELECT u.tenant_id, 1 FROM unnest($1::bigint[]) AS u (tenant_id) \
-     ON CONFLICT (tenant_id) DO UPDATE SET position = h.position + 1";
-const INSERT_LOG: &str = "INSERT INTO log (tenant_id, position, batch, recorded_at, entries) \
-     SELECT u.tenant_id, h.position, u.batch, u.recorded_at, u.entries \
-     FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS u (tenant_id, batch, recorded_at, entries) \
-     JOIN log_heads h ON h.tenant_id = u.tenant_id";
+const RAISE_HEADS: &str = r"
+    INSERT INTO log_heads AS h (tenant_id, position)
+    SELECT u.tenant_id, 1
+    FROM unnest($1::bigint[]) AS u (tenant_id)
+    ON CONFLICT (tenant_id) DO UPDATE SET position = h.position + 1";
+const INSERT_LOG: &str = r"
+    INSERT INTO log (tenant_id, position, batch, recorded_at, entries)
+    SELECT u.tenant_id, h.position, u.batch, u.recorded_at, u.entries
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])
+      AS u (tenant_id, batch, recorded_at, entries)
+    JOIN log_heads h ON h.tenant_id = u.tenant_id";
 /// Recipients who were not handed over, of broadcasts that are being sent and were not taken by another node. Both rows are locked, so
 /// that the answer holds until the transaction ends.
-const CLAIM_CONTACTS: &str = "SELECT c.id FROM unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS u (broadcast_id, id, fence) \
-     JOIN broadcast_contacts c ON c.tenant_id = $1 AND c.broadcast_id = u.broadcast_id AND c.id = u.id \
-     JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id WHERE c.status = $5 AND b.status = $6 AND b.fence = u.fence \
-     ORDER BY c.broadcast_id, c.id FOR UPDATE OF c FOR SHARE OF b";
+const CLAIM_CONTACTS: &str = r"
+    SELECT c.id
+    FROM unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS u (broadcast_id, id, fence)
+    JOIN broadcast_contacts c ON c.tenant_id = $1 AND c.broadcast_id = u.broadcast_id AND c.id = u.id
+    JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id
+    WHERE c.status = $5 AND b.status = $6 AND b.fence = u.fence
+    ORDER BY c.broadcast_id, c.id
+    FOR UPDATE OF c
+    FOR SHARE OF b";
 /// Of these broadcasts those in some statuses, locked: what is given back to a reservation must not meet the transaction that releases
 /// it. Others are not locked.
-const WITH_STATUS: &str = "SELECT b.tenant_id, b.id, b.status FROM broadcasts b WHERE b.tenant_id = $1 AND b.id = ANY($2) \
-     AND b.status = ANY($3) ORDER BY b.id FOR SHARE OF b";
-const MOVE_CONTACTS: &str = "UPDATE broadcast_contacts c SET status = u.status, message_id = u.message_id \
-     FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[]) AS u (tenant_id, broadcast_id, id, status, message_id) \
-     WHERE c.tenant_id = u.tenant_id AND c.broadcast_id = u.broadcast_id AND c.id = u.id";
-const ADD_COUNTS: &str = "INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held) \
-     SELECT u.tenant_id, u.broadcast_id, CAST(pg_backend_pid() % 16 AS SMALLINT), u.queued, u.sending, u.sent, u.delivered, u.failed, u.skipped, u.awaited, u.taken, u.cost, u.prepaid, u.held \
-     FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[]) AS u (tenant_id, broadcast_id, queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET queued = k.queued + excluded.queued, sending = k.sending + excluded.sending, sent = k.sent + excluded.sent, delivered = k.delivered + excluded.delivered, failed = k.failed + excluded.failed, skipped = k.skipped + excluded.skipped, awaited = k.awaited + excluded.awaited, taken = k.taken + excluded.taken, cost = k.cost + excluded.cost, prepaid = k.prepaid + excluded.prepaid, held = k.held + excluded.held";
+const WITH_STATUS: &str = r"
+    SELECT b.tenant_id, b.id, b.status
+    FROM broadcasts b
+    WHERE b.tenant_id = $1 AND b.id = ANY($2) AND b.status = ANY($3)
+    ORDER BY b.id
+    FOR SHARE OF b";
+const MOVE_CONTACTS: &str = r"
+    UPDATE broadcast_contacts c
+    SET status = u.status, message_id = u.message_id
+    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[])
+      AS u (tenant_id, broadcast_id, id, status, message_id)
+    WHERE c.tenant_id = u.tenant_id
+      AND c.broadcast_id = u.broadcast_id
+      AND c.id = u.id";
+const ADD_COUNTS: &str = r"
+    INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered,
+        failed, skipped, awaited, taken, cost, prepaid, held)
+    SELECT u.tenant_id, u.broadcast_id, CAST(pg_backend_pid() % 16 AS SMALLINT), u.queued, u.sending,
+        u.sent, u.delivered, u.failed, u.skipped, u.awaited, u.taken, u.cost, u.prepaid, u.held
+    FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[],
+        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[],
+        $13::bigint[])
+      AS u (tenant_id, broadcast_id, queued, sending, sent, delivered, failed, skipped, awaited, taken,
+        cost, prepaid, held)
+    ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET
+        queued = k.queued + excluded.queued,
+        sending = k.sending + excluded.sending,
+        sent = k.sent + excluded.sent,
+        delivered = k.delivered + excluded.delivered,
+        failed = k.failed + excluded.failed,
+        skipped = k.skipped + excluded.skipped,
+        awaited = k.awaited + excluded.awaited,
+        taken = k.taken + excluded.taken,
+        cost = k.cost + excluded.cost,
+        prepaid = k.prepaid + excluded.prepaid,
+        held = k.held + excluded.held";
 const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk";
-const WHOLE: &str = "SELECT m.tenant_id, m.id, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, \
-     s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history, m.address_id, true AS starts, m.direction, \
-     m.message_type, m.sender_id, m.recipient, m.sent_from, m.idempotency_key, m.spooled, m.request \
-     FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id WHERE m.tenant_id = $1 AND m.id = $2";
+const WHOLE: &str = r"
+    SELECT m.tenant_id, m.id, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at,
+        s.updated_at, s.channel, s.connection_id, s.provider, s.detail, s.revision, s.agenda, s.history,
+        m.address_id, true AS starts, m.direction, m.message_type, m.sender_id, m.recipient, m.sent_from,
+        m.idempotency_key, m.spooled, m.request
+    FROM messages m
+    JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+    WHERE m.tenant_id = $1 AND m.id = $2";
 
 statements! {
     insert_keys = INSERT_KEYS;

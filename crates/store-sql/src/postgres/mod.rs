@@ -211,11 +211,14 @@ impl Store for PostgresStore {
         if let Err(StoreError::Unavailable(unsafe_setting)) = refuse_unsafe(&self.pool).await {
             advice.push(unsafe_setting);
         }
-        let (replicas, standbys): (i64, String) =
-            sqlx::query_as("SELECT CAST(COUNT(*) AS BIGINT), current_setting('synchronous_standby_names') FROM pg_stat_replication")
-                .fetch_one(&self.pool)
-                .await
-                .store()?;
+        let (replicas, standbys): (i64, String) = sqlx::query_as(
+            r"
+                SELECT CAST(COUNT(*) AS BIGINT), current_setting('synchronous_standby_names')
+                FROM pg_stat_replication",
+        )
+        .fetch_one(&self.pool)
+        .await
+        .store()?;
         if replicas > 0 && standbys.is_empty() {
             advice.push("replicas are attached, but none is synchronous: an accepted message can be lost in a failover; set synchronous_standby_names".to_owned());
         }

@@ -39,21 +39,29 @@ impl MetricsRow {
 #[async_trait]
 impl ContactRepo for SqlTx {
     async fn find_address(&mut self, tenant: TenantId, recipient: &Recipient) -> Result<Option<(AddressId, ContactId)>> {
-        let row: Option<(Uuid, Uuid)> =
-            sqlx::query_as("SELECT id, contact_id FROM addresses WHERE tenant_id = $1 AND kind = $2 AND identifier = $3")
-                .bind(tenant.0)
-                .bind(recipient.kind.number())
-                .bind(&recipient.identifier)
-                .fetch_optional(self.conn())
-                .await
-                .or_end(self)?;
+        let row: Option<(Uuid, Uuid)> = sqlx::query_as(
+            r"
+                SELECT id, contact_id
+                FROM addresses
+                WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
+        )
+        .bind(tenant.0)
+        .bind(recipient.kind.number())
+        .bind(&recipient.identifier)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         Ok(row.map(|(id, contact)| (AddressId::from_uuid(id), ContactId::from_uuid(contact))))
     }
 
     async fn channel_metrics(&mut self, tenant: TenantId, address: AddressId) -> Result<Vec<ChannelMetrics>> {
         let rows: Vec<MetricsRow> = sqlx::query_as(
-            "SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
-             WHERE tenant_id = $1 AND address_id = $2 ORDER BY channel",
+            r"
+                SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at,
+                    last_inbound_at
+                FROM channel_metrics
+                WHERE tenant_id = $1 AND address_id = $2
+                ORDER BY channel",
         )
         .bind(tenant.0)
         .bind(address.uuid())
@@ -67,7 +75,10 @@ impl ContactRepo for SqlTx {
         let (tenant, id) = (inbound.message.tenant, inbound.message.id);
         let route = &inbound.message.state.route;
         let seen = sqlx::query(
-            "INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+            r"
+                INSERT INTO inbound_keys (tenant_id, connection_id, provider_id, message_id)
+                VALUES ($1, $2, $3, $4)
+                ON CONFLICT DO NOTHING",
         )
         .bind(tenant.0)
         .bind(route.connection.uuid())
@@ -97,8 +108,11 @@ impl ContactRepo for SqlTx {
 
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
         let done = sqlx::query(
-            "INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source, created_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
+            r"
+                INSERT INTO suppressions (tenant_id, id, kind, identifier, sender_id, reason, source,
+                    created_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+                ON CONFLICT (tenant_id, kind, identifier, sender_id, reason) DO NOTHING",
         )
         .bind(tenant.0)
         .bind(suppression.id.uuid())
@@ -116,7 +130,13 @@ impl ContactRepo for SqlTx {
 
     async fn delete_opt_out(&mut self, tenant: TenantId, recipient: &Recipient, sender: SenderId) -> Result<bool> {
         let done = sqlx::query(
-            "DELETE FROM suppressions WHERE tenant_id = $1 AND kind = $2 AND identifier = $3 AND sender_id = $4 AND reason = $5",
+            r"
+                DELETE FROM suppressions
+                WHERE tenant_id = $1
+                  AND kind = $2
+                  AND identifier = $3
+                  AND sender_id = $4
+                  AND reason = $5",
         )
         .bind(tenant.0)
         .bind(recipient.kind.number())
@@ -131,7 +151,14 @@ impl ContactRepo for SqlTx {
 
     async fn is_suppressed(&mut self, tenant: TenantId, kind: AddressKind, identifier: &str, sender: SenderId) -> Result<bool> {
         let row: Option<(i16,)> = sqlx::query_as(
-            "SELECT reason FROM suppressions WHERE tenant_id = $1 AND kind = $2 AND identifier = $3 AND sender_id IN ($4, $5) LIMIT 1",
+            r"
+                SELECT reason
+                FROM suppressions
+                WHERE tenant_id = $1
+                  AND kind = $2
+                  AND identifier = $3
+                  AND sender_id IN ($4, $5)
+                LIMIT 1",
         )
         .bind(tenant.0)
         .bind(kind.number())
@@ -152,8 +179,10 @@ impl SqlTx {
             return Ok(known);
         }
         let made = sqlx::query(
-            "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
+            r"
+                INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
         )
         .bind(tenant.0)
         .bind(inbound.new_address.uuid())
@@ -169,14 +198,18 @@ impl SqlTx {
             let found = self.find_address(tenant, &inbound.from).await?;
             return found.ok_or_else(|| corrupt("addresses", "a row that is there and is not"));
         }
-        sqlx::query("INSERT INTO contacts (tenant_id, id, country, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)")
-            .bind(tenant.0)
-            .bind(inbound.new_contact.uuid())
-            .bind(&inbound.country)
-            .bind(at.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        sqlx::query(
+            r"
+                INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
+                VALUES ($1, $2, $3, $4, $4)",
+        )
+        .bind(tenant.0)
+        .bind(inbound.new_contact.uuid())
+        .bind(&inbound.country)
+        .bind(at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         let mark = Recipient { kind: inbound.from.kind, identifier: inbound.mark.clone() };
         self.rename_suppressions(tenant, &mark, &inbound.from.identifier).await?;
         Ok((inbound.new_address, inbound.new_contact))
@@ -194,8 +227,11 @@ impl SqlTx {
     ) -> Result<bool> {
         // The row first, without changing it; its lock makes two messages that come together take turns.
         sqlx::query(
-            "INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures, delivery_ms, timed) \
-             VALUES ($1, $2, $3, 0, 0, 0, 0) ON CONFLICT (tenant_id, address_id, channel) DO NOTHING",
+            r"
+                INSERT INTO channel_metrics (tenant_id, address_id, channel, successes, failures,
+                    delivery_ms, timed)
+                VALUES ($1, $2, $3, 0, 0, 0, 0)
+                ON CONFLICT (tenant_id, address_id, channel) DO NOTHING",
         )
         .bind(tenant.0)
         .bind(address.uuid())
@@ -208,8 +244,12 @@ impl SqlTx {
         query.push(" AND channel = ").push_bind(channel.number()).push(dialect::LOCK);
         let (own,): (Option<i64>,) = query.build_query_as().fetch_one(self.conn()).await.or_end(self)?;
         let (of_contact,): (Option<i64>,) = sqlx::query_as(concat!(
-            "SELECT MAX(last_inbound_at) FROM channel_metrics WHERE tenant_id = $1 AND channel = $3 AND address_id IN \
-             (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+            r"
+                SELECT MAX(last_inbound_at)
+                FROM channel_metrics
+                WHERE tenant_id = $1
+                  AND channel = $3
+                  AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
             of_contact!(),
             ")"
         ))
@@ -220,14 +260,19 @@ impl SqlTx {
         .await
         .or_end(self)?;
         if own.is_none_or(|own| own < at.millis()) {
-            sqlx::query("UPDATE channel_metrics SET last_inbound_at = $4 WHERE tenant_id = $1 AND address_id = $2 AND channel = $3")
-                .bind(tenant.0)
-                .bind(address.uuid())
-                .bind(channel.number())
-                .bind(at.millis())
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            sqlx::query(
+                r"
+                    UPDATE channel_metrics
+                    SET last_inbound_at = $4
+                    WHERE tenant_id = $1 AND address_id = $2 AND channel = $3",
+            )
+            .bind(tenant.0)
+            .bind(address.uuid())
+            .bind(channel.number())
+            .bind(at.millis())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
         }
         let before = own.max(of_contact).map(Timestamp::from_millis);
         Ok(before.is_none_or(|before| at.since(before) >= limits::CONVERSATION))
@@ -237,8 +282,10 @@ impl SqlTx {
     async fn insert_born(&mut self, born: &Born) -> Result<()> {
         let fixed = &born.fixed;
         sqlx::query(
-            "INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id, recipient, sent_from, idempotency_key, \
-             spooled, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            r"
+                INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id,
+                    recipient, sent_from, idempotency_key, spooled, request)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
         )
         .bind(fixed.tenant_id)
         .bind(fixed.id)
@@ -256,9 +303,11 @@ impl SqlTx {
         .or_end(self)?;
         let StateWrite { row, revision, agenda, history, .. } = self.writes.born(born);
         sqlx::query(
-            "INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version, revision, expires_at, updated_at, channel, \
-             connection_id, agenda, provider, detail, history) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+            r"
+                INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version,
+                    revision, expires_at, updated_at, channel, connection_id, agenda, provider, detail,
+                    history)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
         )
         .bind(fixed.tenant_id)
         .bind(fixed.id)

@@ -79,14 +79,20 @@ impl DeliveryRepo for SqlTx {
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
         let (mut found, mut from) = (Vec::new(), after.commit);
         while found.len() < limit as usize {
-            let rows: Vec<(i64, String)> =
-                sqlx::query_as("SELECT position, entries FROM log WHERE tenant_id = $1 AND position >= $2 ORDER BY position LIMIT $3")
-                    .bind(tenant.0)
-                    .bind(from)
-                    .bind(LOG_ROWS)
-                    .fetch_all(self.conn())
-                    .await
-                    .or_end(self)?;
+            let rows: Vec<(i64, String)> = sqlx::query_as(
+                r"
+                    SELECT position, entries
+                    FROM log
+                    WHERE tenant_id = $1 AND position >= $2
+                    ORDER BY position
+                    LIMIT $3",
+            )
+            .bind(tenant.0)
+            .bind(from)
+            .bind(LOG_ROWS)
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
             let Some((last, _)) = rows.last() else { break };
             from = last + 1;
             for (position, text) in &rows {
@@ -112,7 +118,10 @@ impl DeliveryRepo for SqlTx {
 
     async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position> {
         let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(
-            "SELECT (SELECT MIN(position) FROM log WHERE tenant_id = $1), (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
+            r"
+                SELECT
+                    (SELECT MIN(position) FROM log WHERE tenant_id = $1),
+                    (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
         )
         .bind(tenant.0)
         .fetch_one(self.conn())
@@ -121,13 +130,19 @@ impl DeliveryRepo for SqlTx {
         let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
         while low < high {
             let middle = low + (high - low) / 2;
-            let row: Option<(i64, i64)> =
-                sqlx::query_as("SELECT position, recorded_at FROM log WHERE tenant_id = $1 AND position >= $2 ORDER BY position LIMIT 1")
-                    .bind(tenant.0)
-                    .bind(middle)
-                    .fetch_optional(self.conn())
-                    .await
-                    .or_end(self)?;
+            let row: Option<(i64, i64)> = sqlx::query_as(
+                r"
+                    SELECT position, recorded_at
+                    FROM log
+                    WHERE tenant_id = $1 AND position >= $2
+                    ORDER BY position
+                    LIMIT 1",
+            )
+            .bind(tenant.0)
+            .bind(middle)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
             match row {
                 Some((position, recorded_at)) if recorded_at < at.millis() => low = position + 1,
                 _ => high = middle,
@@ -155,7 +170,10 @@ impl DeliveryRepo for SqlTx {
 
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
         sqlx::query(
-            "INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence) VALUES ($1, $2, $3, NULL, 0) ON CONFLICT (tenant_id) DO NOTHING",
+            r"
+                INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence)
+                VALUES ($1, $2, $3, NULL, 0)
+                ON CONFLICT (tenant_id) DO NOTHING",
         )
         .bind(tenant.0)
         .bind(from.commit)
@@ -187,21 +205,35 @@ impl DeliveryRepo for SqlTx {
     }
 
     async fn claim_log(&mut self, tenant: TenantId, fence: i64, node: Option<NodeId>) -> Result<Option<i64>> {
-        let done = sqlx::query("UPDATE webhook_cursors SET owner = $3, fence = fence + 1 WHERE tenant_id = $1 AND fence = $2")
-            .bind(tenant.0)
-            .bind(fence)
-            .bind(node.map(|n| n.0))
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        let done = sqlx::query(
+            r"
+                UPDATE webhook_cursors
+                SET owner = $3, fence = fence + 1
+                WHERE tenant_id = $1 AND fence = $2",
+        )
+        .bind(tenant.0)
+        .bind(fence)
+        .bind(node.map(|n| n.0))
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok((done.rows_affected() == 1).then_some(fence + 1))
     }
 
     async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
         // Each webhook is one look into the index, however many deliveries wait.
         let rows: Vec<(Uuid,)> = sqlx::query_as(
-            "SELECT sender_id FROM webhooks w WHERE tenant_id = $1 AND EXISTS (SELECT 1 FROM deliveries d \
-             WHERE d.tenant_id = w.tenant_id AND d.sender_id = w.sender_id AND d.due_at IS NOT NULL)",
+            r"
+                SELECT sender_id
+                FROM webhooks w
+                WHERE tenant_id = $1
+                  AND EXISTS (
+                      SELECT 1
+                      FROM deliveries d
+                      WHERE d.tenant_id = w.tenant_id
+                        AND d.sender_id = w.sender_id
+                        AND d.due_at IS NOT NULL
+                  )",
         )
         .bind(tenant.0)
         .fetch_all(self.conn())
@@ -221,8 +253,16 @@ impl DeliveryRepo for SqlTx {
         let mut query = deliveries();
         query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(key(sender)).push(" AND due_at <= ").push_bind(now.millis());
         query.push(
-            " AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.tenant_id = d.tenant_id AND e.resource_id = d.resource_id \
-             AND e.sender_id = d.sender_id AND e.due_at IS NOT NULL AND e.sequence < d.sequence AND e.tries < ",
+            r"
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM deliveries e
+                    WHERE e.tenant_id = d.tenant_id
+                      AND e.resource_id = d.resource_id
+                      AND e.sender_id = d.sender_id
+                      AND e.due_at IS NOT NULL
+                      AND e.sequence < d.sequence
+                      AND e.tries < ",
         );
         query.push_bind(patience).push(") ORDER BY due_at, id LIMIT ").push_bind(i64::from(limit));
         let rows: Vec<DeliveryRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
@@ -290,21 +330,34 @@ impl DeliveryRepo for SqlTx {
     }
 
     async fn replay_delivery(&mut self, tenant: TenantId, id: DeliveryId, now: Timestamp) -> Result<bool> {
-        let done =
-            sqlx::query("UPDATE deliveries SET status = 1, tries = 0, due_at = $3, updated_at = $3 WHERE tenant_id = $1 AND id = $2")
-                .bind(tenant.0)
-                .bind(id.uuid())
-                .bind(now.millis())
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+        let done = sqlx::query(
+            r"
+                UPDATE deliveries
+                SET status = 1, tries = 0, due_at = $3, updated_at = $3
+                WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok(done.rows_affected() == 1)
     }
 
     async fn drop_deliveries(&mut self, tenant: TenantId, sender: Option<SenderId>, now: Timestamp, limit: u32) -> Result<u64> {
         let done = sqlx::query(
-            "UPDATE deliveries SET status = 4, due_at = NULL, updated_at = $3 WHERE tenant_id = $1 AND id IN \
-             (SELECT id FROM deliveries WHERE tenant_id = $1 AND sender_id = $2 AND due_at IS NOT NULL ORDER BY due_at LIMIT $4)",
+            r"
+                UPDATE deliveries
+                SET status = 4, due_at = NULL, updated_at = $3
+                WHERE tenant_id = $1
+                  AND id IN (
+                      SELECT id
+                      FROM deliveries
+                      WHERE tenant_id = $1 AND sender_id = $2 AND due_at IS NOT NULL
+                      ORDER BY due_at
+                      LIMIT $4
+                  )",
         )
         .bind(tenant.0)
         .bind(key(sender))
@@ -322,14 +375,20 @@ impl SqlTx {
     async fn entries_before(&mut self, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
         let (mut found, mut to) = (Vec::new(), before.commit);
         while found.len() < limit as usize {
-            let rows: Vec<(i64, String)> =
-                sqlx::query_as("SELECT position, entries FROM log WHERE tenant_id = $1 AND position <= $2 ORDER BY position DESC LIMIT $3")
-                    .bind(tenant.0)
-                    .bind(to)
-                    .bind(LOG_ROWS)
-                    .fetch_all(self.conn())
-                    .await
-                    .or_end(self)?;
+            let rows: Vec<(i64, String)> = sqlx::query_as(
+                r"
+                    SELECT position, entries
+                    FROM log
+                    WHERE tenant_id = $1 AND position <= $2
+                    ORDER BY position DESC
+                    LIMIT $3",
+            )
+            .bind(tenant.0)
+            .bind(to)
+            .bind(LOG_ROWS)
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
             let Some((last, _)) = rows.last() else { break };
             to = last - 1;
             for (position, text) in &rows {

@@ -21,14 +21,22 @@ use crate::row::{corrupt, json};
 type ProjectRow = (Uuid, String, Uuid, String, i64, i64);
 type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
 
-const PROJECTS: &str = "SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id FROM projects p \
-     JOIN worlds l ON l.project_id = p.id AND l.environment = 'live' JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
+const PROJECTS: &str = r"
+    SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id
+    FROM projects p
+    JOIN worlds l ON l.project_id = p.id AND l.environment = 'live'
+    JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
 
 const SENDER_COLUMNS: &str = "id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at";
-const SENDERS: &str = "SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, updated_at \
-     FROM senders WHERE tenant_id = ";
-const CONNECTIONS: &str =
-    "SELECT tenant_id, id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at FROM connections WHERE ";
+const SENDERS: &str = r"
+    SELECT id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit,
+        updated_at
+    FROM senders
+    WHERE tenant_id = ";
+const CONNECTIONS: &str = r"
+    SELECT tenant_id, id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at
+    FROM connections
+    WHERE ";
 
 #[derive(sqlx::FromRow)]
 struct SenderRow {
@@ -128,7 +136,11 @@ impl DirectoryRepo for SqlTx {
         let mut tenants = [TenantId(0); 2];
         for (slot, environment) in tenants.iter_mut().zip([Environment::Live, Environment::Test]) {
             let (tenant,): (i64,) = sqlx::query_as(
-                "INSERT INTO worlds (tenant_id, project_id, environment, epoch) SELECT COALESCE(MAX(tenant_id), 0) + 1, $1, $2, 1 FROM worlds RETURNING tenant_id",
+                r"
+                    INSERT INTO worlds (tenant_id, project_id, environment, epoch)
+                    SELECT COALESCE(MAX(tenant_id), 0) + 1, $1, $2, 1
+                    FROM worlds
+                    RETURNING tenant_id",
             )
             .bind(project.id.uuid())
             .bind(environment.as_str())
@@ -150,11 +162,16 @@ impl DirectoryRepo for SqlTx {
 
     async fn load_world(&mut self, tenant: TenantId) -> Result<Option<World>> {
         // The epoch is read first: should the rest be newer, the accept finds the epoch stale and plans again.
-        let head: Option<(String, i64, Uuid)> = sqlx::query_as("SELECT environment, epoch, project_id FROM worlds WHERE tenant_id = $1")
-            .bind(tenant.0)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let head: Option<(String, i64, Uuid)> = sqlx::query_as(
+            r"
+                SELECT environment, epoch, project_id
+                FROM worlds
+                WHERE tenant_id = $1",
+        )
+        .bind(tenant.0)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         let Some((text, epoch, project_id)) = head else { return Ok(None) };
         let environment = environment(&text)?;
         let mut query = QueryBuilder::<Db>::new(PROJECTS);
@@ -203,7 +220,9 @@ impl DirectoryRepo for SqlTx {
 
     async fn insert_key(&mut self, key: &ApiKey, now: Timestamp) -> Result<()> {
         sqlx::query(
-            "INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            r"
+                INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)",
         )
         .bind(key.tenant.0)
         .bind(key.id.uuid())
@@ -220,8 +239,11 @@ impl DirectoryRepo for SqlTx {
 
     async fn find_key(&mut self, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>> {
         let row: Option<(i64, Uuid, String, Vec<u8>, String, Option<i64>, String)> = sqlx::query_as(
-            "SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, w.environment FROM api_keys k \
-             JOIN worlds w ON w.tenant_id = k.tenant_id WHERE k.hash = $1",
+            r"
+                SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, w.environment
+                FROM api_keys k
+                JOIN worlds w ON w.tenant_id = k.tenant_id
+                WHERE k.hash = $1",
         )
         .bind(hash.as_slice())
         .fetch_optional(self.conn())
@@ -234,30 +256,42 @@ impl DirectoryRepo for SqlTx {
     }
 
     async fn list_keys(&mut self, tenant: TenantId) -> Result<Vec<ApiKey>> {
-        let rows: Vec<KeyRow> =
-            sqlx::query_as("SELECT tenant_id, id, name, hash, permissions, revoked_at FROM api_keys WHERE tenant_id = $1 ORDER BY id")
-                .bind(tenant.0)
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
+        let rows: Vec<KeyRow> = sqlx::query_as(
+            r"
+                SELECT tenant_id, id, name, hash, permissions, revoked_at
+                FROM api_keys
+                WHERE tenant_id = $1
+                ORDER BY id",
+        )
+        .bind(tenant.0)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         rows.into_iter().map(key).collect()
     }
 
     async fn revoke_key(&mut self, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool> {
-        let done = sqlx::query("UPDATE api_keys SET revoked_at = $3 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(now.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        let done = sqlx::query(
+            r"
+                UPDATE api_keys
+                SET revoked_at = $3
+                WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok(done.rows_affected() == 1)
     }
 
     async fn insert_sender(&mut self, tenant: TenantId, sender: &Sender, now: Timestamp) -> Result<()> {
         sqlx::query(
-            "INSERT INTO senders (tenant_id, id, name, phone_number, is_default, email_receiving, allowed_countries, daily_spend_limit, \
-             created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            r"
+                INSERT INTO senders (tenant_id, id, name, phone_number, is_default, email_receiving,
+                    allowed_countries, daily_spend_limit, created_at, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         )
         .bind(tenant.0)
         .bind(sender.id.uuid())
@@ -278,8 +312,11 @@ impl DirectoryRepo for SqlTx {
 
     async fn update_sender(&mut self, tenant: TenantId, sender: &Sender) -> Result<bool> {
         let done = sqlx::query(
-            "UPDATE senders SET name = $3, phone_number = $4, is_default = $5, email_receiving = $6, allowed_countries = $7, \
-             daily_spend_limit = $8, updated_at = $9 WHERE tenant_id = $1 AND id = $2",
+            r"
+                UPDATE senders
+                SET name = $3, phone_number = $4, is_default = $5, email_receiving = $6,
+                    allowed_countries = $7, daily_spend_limit = $8, updated_at = $9
+                WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tenant.0)
         .bind(sender.id.uuid())
@@ -369,10 +406,17 @@ impl DirectoryRepo for SqlTx {
     async fn put_connection(&mut self, tenant: TenantId, connection: &Connection) -> Result<()> {
         let settings = json(&connection.settings)?;
         sqlx::query(
-            "INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
-             ON CONFLICT (tenant_id, sender_id, channel) DO UPDATE SET kind = excluded.kind, settings = excluded.settings, \
-             sealed = excluded.sealed, trusted = excluded.trusted, throttle = excluded.throttle, updated_at = excluded.updated_at",
+            r"
+                INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, trusted,
+                    throttle, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                ON CONFLICT (tenant_id, sender_id, channel) DO UPDATE SET
+                    kind = excluded.kind,
+                    settings = excluded.settings,
+                    sealed = excluded.sealed,
+                    trusted = excluded.trusted,
+                    throttle = excluded.throttle,
+                    updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(connection.id.uuid())

@@ -29,8 +29,10 @@ fn begin(text: &'static str, tenant: TenantId, column: &'static str, ids: &[Mess
 impl ErasureRepo for SqlTx {
     async fn insert_erasure(&mut self, erasure: &Erasure, now: Timestamp) -> Result<()> {
         sqlx::query(
-            "INSERT INTO erasures (tenant_id, address_id, kind, identifier, erased_at) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (tenant_id, address_id) DO NOTHING",
+            r"
+                INSERT INTO erasures (tenant_id, address_id, kind, identifier, erased_at)
+                VALUES ($1, $2, $3, $4, $5)
+                ON CONFLICT (tenant_id, address_id) DO NOTHING",
         )
         .bind(erasure.tenant.0)
         .bind(erasure.address.uuid())
@@ -51,7 +53,12 @@ impl ErasureRepo for SqlTx {
 
     async fn list_erasures(&mut self, before: Timestamp, limit: u32) -> Result<Vec<Erasure>> {
         let rows: Vec<(i64, Uuid, i16, String)> = sqlx::query_as(
-            "SELECT tenant_id, address_id, kind, identifier FROM erasures WHERE erased_at < $1 ORDER BY erased_at, address_id LIMIT $2",
+            r"
+                SELECT tenant_id, address_id, kind, identifier
+                FROM erasures
+                WHERE erased_at < $1
+                ORDER BY erased_at, address_id
+                LIMIT $2",
         )
         .bind(before.millis())
         .bind(i64::from(limit))
@@ -79,9 +86,15 @@ impl ErasureRepo for SqlTx {
 
     async fn messages_to_erase(&mut self, erasure: &Erasure, limit: u32) -> Result<Vec<MessageId>> {
         let rows: Vec<(Uuid,)> = sqlx::query_as(
-            "SELECT m.id FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id WHERE m.tenant_id = $1 AND m.address_id = $2 \
-             AND (m.direction = 1 AND m.recipient <> '' OR m.direction = 2 AND m.sent_from <> '') \
-             ORDER BY CASE WHEN s.wait = 0 THEN 1 ELSE 0 END, m.id LIMIT $3",
+            r"
+                SELECT m.id
+                FROM messages m
+                JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                WHERE m.tenant_id = $1
+                  AND m.address_id = $2
+                  AND (m.direction = 1 AND m.recipient <> '' OR m.direction = 2 AND m.sent_from <> '')
+                ORDER BY CASE WHEN s.wait = 0 THEN 1 ELSE 0 END, m.id
+                LIMIT $3",
         )
         .bind(erasure.tenant.0)
         .bind(erasure.address.uuid())
@@ -119,8 +132,11 @@ impl ErasureRepo for SqlTx {
 
     async fn erase_events(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid) -> Result<()> {
         let rows: Vec<(i64, String)> = sqlx::query_as(
-            "SELECT DISTINCT l.position, l.entries FROM resource_log r JOIN log l ON l.tenant_id = r.tenant_id AND l.batch = r.batch \
-             WHERE r.tenant_id = $1 AND r.resource_id = $2",
+            r"
+                SELECT DISTINCT l.position, l.entries
+                FROM resource_log r
+                JOIN log l ON l.tenant_id = r.tenant_id AND l.batch = r.batch
+                WHERE r.tenant_id = $1 AND r.resource_id = $2",
         )
         .bind(tenant.0)
         .bind(resource)
@@ -141,8 +157,11 @@ impl ErasureRepo for SqlTx {
 
     async fn erase_broadcast_contacts(&mut self, tenant: TenantId, recipient: &Recipient, mark: &str, now: Timestamp) -> Result<()> {
         let rows: Vec<(Uuid, Uuid, Option<String>)> = sqlx::query_as(
-            "SELECT broadcast_id, id, failure FROM broadcast_contacts WHERE tenant_id = $1 AND kind = $2 AND recipient = $3 \
-             ORDER BY broadcast_id, id",
+            r"
+                SELECT broadcast_id, id, failure
+                FROM broadcast_contacts
+                WHERE tenant_id = $1 AND kind = $2 AND recipient = $3
+                ORDER BY broadcast_id, id",
         )
         .bind(tenant.0)
         .bind(recipient.kind.number())
@@ -161,7 +180,10 @@ impl ErasureRepo for SqlTx {
             let failure = failure.map(|failure| json(&Failure::own(failure.code, failure.code.as_str()))).transpose()?;
             // The row is locked from here on: whoever would hand it over finds it skipped, or has done so.
             let pending = sqlx::query(
-                "UPDATE broadcast_contacts SET status = $4, processed_at = $5 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND status = $6",
+                r"
+                    UPDATE broadcast_contacts
+                    SET status = $4, processed_at = $5
+                    WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND status = $6",
             )
             .bind(tenant.0)
             .bind(broadcast)
@@ -176,7 +198,10 @@ impl ErasureRepo for SqlTx {
                 skipped.push(broadcast);
             }
             sqlx::query(
-                "UPDATE broadcast_contacts SET recipient = $4, variables = '{}', failure = $5 WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
+                r"
+                    UPDATE broadcast_contacts
+                    SET recipient = $4, variables = '{}', failure = $5
+                    WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3",
             )
             .bind(tenant.0)
             .bind(broadcast)

@@ -55,7 +55,9 @@ impl SqlTx {
         let writes = std::mem::take(&mut self.writes);
         for row in writes.agenda.into_rows() {
             sqlx::query(
-                "INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                r"
+                    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
             )
             .bind(row.tenant)
             .bind(row.id)
@@ -80,22 +82,29 @@ impl SqlTx {
         }
         for row in writes.log.into_rows() {
             let (position,): (i64,) = sqlx::query_as(
-                "INSERT INTO log_heads (tenant_id, position) VALUES ($1, 1) \
-                 ON CONFLICT (tenant_id) DO UPDATE SET position = log_heads.position + 1 RETURNING position",
+                r"
+                    INSERT INTO log_heads (tenant_id, position)
+                    VALUES ($1, 1)
+                    ON CONFLICT (tenant_id) DO UPDATE SET position = log_heads.position + 1
+                    RETURNING position",
             )
             .bind(row.tenant)
             .fetch_one(self.conn())
             .await
             .or_end(self)?;
-            sqlx::query("INSERT INTO log (tenant_id, position, batch, recorded_at, entries) VALUES ($1, $2, $3, $4, $5)")
-                .bind(row.tenant)
-                .bind(position)
-                .bind(row.batch)
-                .bind(row.recorded_at)
-                .bind(row.text())
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            sqlx::query(
+                r"
+                    INSERT INTO log (tenant_id, position, batch, recorded_at, entries)
+                    VALUES ($1, $2, $3, $4, $5)",
+            )
+            .bind(row.tenant)
+            .bind(position)
+            .bind(row.batch)
+            .bind(row.recorded_at)
+            .bind(row.text())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
         }
         Ok(())
     }
@@ -114,13 +123,18 @@ impl SqlTx {
 
     /// The entries of a resource other than a message, oldest first.
     pub(super) async fn entries_of_resource(&mut self, tenant: TenantId, id: Uuid) -> Result<Vec<LogEntry>> {
-        let rows: Vec<(i64,)> =
-            sqlx::query_as("SELECT batch FROM resource_log WHERE tenant_id = $1 AND resource_id = $2 ORDER BY sequence")
-                .bind(tenant.0)
-                .bind(id)
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
+        let rows: Vec<(i64,)> = sqlx::query_as(
+            r"
+                SELECT batch
+                FROM resource_log
+                WHERE tenant_id = $1 AND resource_id = $2
+                ORDER BY sequence",
+        )
+        .bind(tenant.0)
+        .bind(id)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         self.entries_in(tenant, id, rows.into_iter().map(|(batch,)| batch).collect()).await
     }
 

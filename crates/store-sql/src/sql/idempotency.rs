@@ -20,8 +20,10 @@ impl IdempotencyRepo for SqlTx {
     ) -> Result<KeyClaim> {
         let Idempotency { operation, key, fingerprint } = idempotency;
         let won = sqlx::query(
-            "INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at) \
-             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (tenant_id, operation, key) DO NOTHING",
+            r"
+                INSERT INTO idempotency_keys (tenant_id, operation, key, fingerprint, resource_id, check_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (tenant_id, operation, key) DO NOTHING",
         )
         .bind(tenant.0)
         .bind(operation.number())
@@ -35,14 +37,18 @@ impl IdempotencyRepo for SqlTx {
         if won.rows_affected() == 1 {
             return Ok(KeyClaim::Won);
         }
-        let row: Option<(Uuid, Vec<u8>)> =
-            sqlx::query_as("SELECT resource_id, fingerprint FROM idempotency_keys WHERE tenant_id = $1 AND operation = $2 AND key = $3")
-                .bind(tenant.0)
-                .bind(operation.number())
-                .bind(key)
-                .fetch_optional(self.conn())
-                .await
-                .or_end(self)?;
+        let row: Option<(Uuid, Vec<u8>)> = sqlx::query_as(
+            r"
+                SELECT resource_id, fingerprint
+                FROM idempotency_keys
+                WHERE tenant_id = $1 AND operation = $2 AND key = $3",
+        )
+        .bind(tenant.0)
+        .bind(operation.number())
+        .bind(key)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         let (original, used_for) = row.ok_or_else(|| corrupt("idempotency_keys", "a row that is there and is not"))?;
         Ok(KeyClaim::Lost { original, same_request: used_for == fingerprint })
     }

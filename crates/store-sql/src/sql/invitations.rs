@@ -68,16 +68,22 @@ fn due_at(invitation: &Invitation) -> Option<i64> {
 
 const COLUMNS: &str = "id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
      expires_at, viewed_at, started_at, completed_at, updated_at, walk";
-const FIND: &str = "SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
-     expires_at, viewed_at, started_at, completed_at, updated_at, walk FROM invitations WHERE tenant_id = $1 AND id = $2";
+const FIND: &str = r"
+    SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id,
+        countries, sender_id, expires_at, viewed_at, started_at, completed_at, updated_at, walk
+    FROM invitations
+    WHERE tenant_id = $1 AND id = $2";
 
 #[async_trait]
 impl InvitationRepo for SqlTx {
     async fn insert_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
         sqlx::query(
-            "INSERT INTO invitations (tenant_id, id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, \
-             countries, sender_id, expires_at, due_at, viewed_at, started_at, completed_at, updated_at, walk) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+            r"
+                INSERT INTO invitations (tenant_id, id, version, status, token_hash, sealed, client_name,
+                    client_email, client_phone, number_id, countries, sender_id, expires_at, due_at,
+                    viewed_at, started_at, completed_at, updated_at, walk)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+                    $19)",
         )
         .bind(tenant.0)
         .bind(invitation.id.uuid())
@@ -132,9 +138,12 @@ impl InvitationRepo for SqlTx {
 
     async fn update_invitation(&mut self, tenant: TenantId, invitation: &Invitation) -> Result<()> {
         sqlx::query(
-            "UPDATE invitations SET version = $3, status = $4, client_name = $5, client_email = $6, client_phone = $7, sender_id = $8, \
-             due_at = $9, viewed_at = $10, started_at = $11, completed_at = $12, updated_at = $13, walk = $14 \
-             WHERE tenant_id = $1 AND id = $2",
+            r"
+                UPDATE invitations
+                SET version = $3, status = $4, client_name = $5, client_email = $6, client_phone = $7,
+                    sender_id = $8, due_at = $9, viewed_at = $10, started_at = $11, completed_at = $12,
+                    updated_at = $13, walk = $14
+                WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tenant.0)
         .bind(invitation.id.uuid())
@@ -178,13 +187,19 @@ impl InvitationRepo for SqlTx {
     }
 
     async fn due_invitations(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, InvitationId)>> {
-        let rows: Vec<(i64, Uuid)> =
-            sqlx::query_as("SELECT tenant_id, id FROM invitations WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2")
-                .bind(now.millis())
-                .bind(i64::from(limit))
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
+        let rows: Vec<(i64, Uuid)> = sqlx::query_as(
+            r"
+                SELECT tenant_id, id
+                FROM invitations
+                WHERE due_at IS NOT NULL AND due_at <= $1
+                ORDER BY due_at
+                LIMIT $2",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         Ok(rows.into_iter().map(|(tenant, id)| (TenantId(tenant), InvitationId::from_uuid(id))).collect())
     }
 
@@ -203,7 +218,15 @@ impl InvitationRepo for SqlTx {
 
     async fn invitation_of_number(&mut self, tenant: TenantId, number: PhoneNumberId, now: Timestamp) -> Result<Option<InvitationId>> {
         let row: Option<(Uuid,)> = sqlx::query_as(
-            "SELECT id FROM invitations WHERE tenant_id = $1 AND number_id IS NOT NULL AND number_id = $2 AND due_at > $3 ORDER BY id LIMIT 1",
+            r"
+                SELECT id
+                FROM invitations
+                WHERE tenant_id = $1
+                  AND number_id IS NOT NULL
+                  AND number_id = $2
+                  AND due_at > $3
+                ORDER BY id
+                LIMIT 1",
         )
         .bind(tenant.0)
         .bind(number.uuid())

@@ -11,18 +11,32 @@ use super::SqlTx;
 use crate::SqlxResult as _;
 use crate::row::corrupt;
 
-const INSERT: &str = "INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id, recorded_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tenant_id, resource_id, purpose, part) DO NOTHING";
-const MOVE: &str = "INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited) VALUES ($1, $2, $3, $4, 0) \
-     ON CONFLICT (tenant_id) DO UPDATE SET available = b.available + excluded.available, reserved = b.reserved + excluded.reserved, \
-     spent = b.spent + excluded.spent WHERE b.limited = 0 OR excluded.available >= 0 OR b.available + excluded.available >= 0";
-const SUM: &str = "SELECT \
-     CAST(COALESCE(SUM(CASE WHEN credit = $2 THEN amount WHEN debit = $2 THEN -amount ELSE 0 END), 0) AS BIGINT), \
-     CAST(COALESCE(SUM(CASE WHEN credit = $3 THEN amount WHEN debit = $3 THEN -amount ELSE 0 END), 0) AS BIGINT), \
-     CAST(COALESCE(SUM(CASE WHEN credit = $4 THEN amount WHEN debit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT) \
-     FROM ledger WHERE tenant_id = $1";
-const SPENT: &str = "SELECT CAST(COALESCE(SUM(CASE WHEN debit = $4 THEN amount WHEN credit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT) \
-     FROM ledger WHERE tenant_id = $1 AND sender_id = $2 AND recorded_at >= $3";
+const INSERT: &str = r"
+    INSERT INTO ledger (tenant_id, resource_id, purpose, part, debit, credit, amount, sender_id,
+        recorded_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (tenant_id, resource_id, purpose, part) DO NOTHING";
+const MOVE: &str = r"
+    INSERT INTO balances AS b (tenant_id, available, reserved, spent, limited)
+    VALUES ($1, $2, $3, $4, 0)
+    ON CONFLICT (tenant_id) DO UPDATE SET
+        available = b.available + excluded.available,
+        reserved = b.reserved + excluded.reserved,
+        spent = b.spent + excluded.spent
+    WHERE b.limited = 0
+      OR excluded.available >= 0
+      OR b.available + excluded.available >= 0";
+const SUM: &str = r"
+    SELECT
+        CAST(COALESCE(SUM(CASE WHEN credit = $2 THEN amount WHEN debit = $2 THEN -amount ELSE 0 END), 0) AS BIGINT),
+        CAST(COALESCE(SUM(CASE WHEN credit = $3 THEN amount WHEN debit = $3 THEN -amount ELSE 0 END), 0) AS BIGINT),
+        CAST(COALESCE(SUM(CASE WHEN credit = $4 THEN amount WHEN debit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT)
+    FROM ledger
+    WHERE tenant_id = $1";
+const SPENT: &str = r"
+    SELECT CAST(COALESCE(SUM(CASE WHEN debit = $4 THEN amount WHEN credit = $4 THEN -amount ELSE 0 END), 0) AS BIGINT)
+    FROM ledger
+    WHERE tenant_id = $1 AND sender_id = $2 AND recorded_at >= $3";
 
 #[async_trait]
 impl LedgerRepo for SqlTx {
@@ -81,8 +95,10 @@ impl LedgerRepo for SqlTx {
 
     async fn limit_balance(&mut self, tenant: TenantId, limited: bool) -> Result<()> {
         sqlx::query(
-            "INSERT INTO balances (tenant_id, available, reserved, spent, limited) VALUES ($1, 0, 0, 0, $2) \
-             ON CONFLICT (tenant_id) DO UPDATE SET limited = excluded.limited",
+            r"
+                INSERT INTO balances (tenant_id, available, reserved, spent, limited)
+                VALUES ($1, 0, 0, 0, $2)
+                ON CONFLICT (tenant_id) DO UPDATE SET limited = excluded.limited",
         )
         .bind(tenant.0)
         .bind(i16::from(limited))
@@ -107,7 +123,11 @@ impl LedgerRepo for SqlTx {
 
     async fn list_transfers(&mut self, tenant: TenantId, resource: Uuid) -> Result<Vec<Transfer>> {
         let rows: Vec<(i16, i16, i64, Option<Uuid>)> = sqlx::query_as(
-            "SELECT purpose, part, amount, sender_id FROM ledger WHERE tenant_id = $1 AND resource_id = $2 ORDER BY purpose, part",
+            r"
+                SELECT purpose, part, amount, sender_id
+                FROM ledger
+                WHERE tenant_id = $1 AND resource_id = $2
+                ORDER BY purpose, part",
         )
         .bind(tenant.0)
         .bind(resource)

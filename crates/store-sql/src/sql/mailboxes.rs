@@ -41,8 +41,10 @@ impl MailboxRepo for SqlTx {
             return Ok(());
         };
         sqlx::query(
-            "INSERT INTO inbound_addresses (tenant_id, connection_id, address) VALUES ($1, $2, $3) \
-             ON CONFLICT (tenant_id, connection_id) DO UPDATE SET address = excluded.address",
+            r"
+                INSERT INTO inbound_addresses (tenant_id, connection_id, address)
+                VALUES ($1, $2, $3)
+                ON CONFLICT (tenant_id, connection_id) DO UPDATE SET address = excluded.address",
         )
         .bind(tenant.0)
         .bind(connection.uuid())
@@ -58,8 +60,12 @@ impl MailboxRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT i.connection_id, i.address, CASE WHEN m.proof IS NULL THEN 0 ELSE 1 END FROM inbound_addresses i LEFT JOIN mailboxes m \
-             ON m.address = i.address AND m.tenant_id = i.tenant_id AND m.connection_id = i.connection_id WHERE i.tenant_id = ",
+            r"
+                SELECT i.connection_id, i.address, CASE WHEN m.proof IS NULL THEN 0 ELSE 1 END
+                FROM inbound_addresses i
+                LEFT JOIN mailboxes m ON m.address = i.address AND m.tenant_id = i.tenant_id
+                    AND m.connection_id = i.connection_id
+                WHERE i.tenant_id = ",
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "i.connection_id", connections.iter().map(|id| id.uuid()));
@@ -71,14 +77,23 @@ impl MailboxRepo for SqlTx {
     async fn claim_mailbox(&mut self, tenant: TenantId, connection: ConnectionId, address: &str, proof: Proof) -> Result<bool> {
         // A connection keeps the strongest proof that it had, which has the smallest number.
         let done = sqlx::query(
-            "INSERT INTO mailboxes (address, tenant_id, connection_id, proof) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (address) DO UPDATE SET tenant_id = excluded.tenant_id, connection_id = excluded.connection_id, \
-             proof = CASE WHEN mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id \
-             AND mailboxes.proof < excluded.proof THEN mailboxes.proof ELSE excluded.proof END \
-             WHERE (mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id) \
-             OR (excluded.proof = $5 AND mailboxes.proof <> $5) \
-             OR (excluded.proof = $6 AND mailboxes.proof = $7 AND mailboxes.tenant_id <> excluded.tenant_id) \
-             OR (excluded.proof = $7 AND mailboxes.proof <> $5 AND mailboxes.tenant_id = excluded.tenant_id)",
+            r"
+                INSERT INTO mailboxes (address, tenant_id, connection_id, proof)
+                VALUES ($1, $2, $3, $4)
+                ON CONFLICT (address) DO UPDATE SET
+                    tenant_id = excluded.tenant_id,
+                    connection_id = excluded.connection_id,
+                    proof = CASE
+                        WHEN mailboxes.tenant_id = excluded.tenant_id
+                            AND mailboxes.connection_id = excluded.connection_id
+                            AND mailboxes.proof < excluded.proof
+                        THEN mailboxes.proof
+                        ELSE excluded.proof
+                    END
+                WHERE (mailboxes.tenant_id = excluded.tenant_id AND mailboxes.connection_id = excluded.connection_id)
+                  OR (excluded.proof = $5 AND mailboxes.proof <> $5)
+                  OR (excluded.proof = $6 AND mailboxes.proof = $7 AND mailboxes.tenant_id <> excluded.tenant_id)
+                  OR (excluded.proof = $7 AND mailboxes.proof <> $5 AND mailboxes.tenant_id = excluded.tenant_id)",
         )
         .bind(address)
         .bind(tenant.0)
@@ -115,13 +130,18 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn give_mail_domain(&mut self, given: &MailDomain) -> Result<ProjectId> {
-        sqlx::query("INSERT INTO mail_domains (domain, project_id, created_at) VALUES ($1, $2, $3) ON CONFLICT (domain) DO NOTHING")
-            .bind(&given.domain)
-            .bind(given.project.uuid())
-            .bind(given.created_at.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        sqlx::query(
+            r"
+                INSERT INTO mail_domains (domain, project_id, created_at)
+                VALUES ($1, $2, $3)
+                ON CONFLICT (domain) DO NOTHING",
+        )
+        .bind(&given.domain)
+        .bind(given.project.uuid())
+        .bind(given.created_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         let found = self.find_mail_domain(&given.domain).await?;
         found.ok_or_else(|| corrupt("mail_domains", "a row that is there and is not"))
     }
@@ -136,10 +156,15 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn list_mail_domains(&mut self) -> Result<Vec<MailDomain>> {
-        let rows: Vec<(String, Uuid, i64)> = sqlx::query_as("SELECT domain, project_id, created_at FROM mail_domains ORDER BY domain")
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
+        let rows: Vec<(String, Uuid, i64)> = sqlx::query_as(
+            r"
+                SELECT domain, project_id, created_at
+                FROM mail_domains
+                ORDER BY domain",
+        )
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         let read =
             |(domain, project, at)| MailDomain { domain, project: ProjectId::from_uuid(project), created_at: Timestamp::from_millis(at) };
         Ok(rows.into_iter().map(read).collect())
@@ -152,9 +177,15 @@ impl MailboxRepo for SqlTx {
 
     async fn put_mail_code(&mut self, tenant: TenantId, code: &MailCode) -> Result<()> {
         sqlx::query(
-            "INSERT INTO mail_codes (tenant_id, address, hash, tries, sends, first_at, sent_at) VALUES ($1, $2, $3, $4, $5, $6, $7) \
-             ON CONFLICT (tenant_id, address) DO UPDATE SET hash = excluded.hash, tries = excluded.tries, sends = excluded.sends, \
-             first_at = excluded.first_at, sent_at = excluded.sent_at",
+            r"
+                INSERT INTO mail_codes (tenant_id, address, hash, tries, sends, first_at, sent_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                ON CONFLICT (tenant_id, address) DO UPDATE SET
+                    hash = excluded.hash,
+                    tries = excluded.tries,
+                    sends = excluded.sends,
+                    first_at = excluded.first_at,
+                    sent_at = excluded.sent_at",
         )
         .bind(tenant.0)
         .bind(&code.address)
@@ -170,12 +201,17 @@ impl MailboxRepo for SqlTx {
     }
 
     async fn list_mail_codes(&mut self, tenant: TenantId) -> Result<Vec<MailCode>> {
-        let rows: Vec<(String, Vec<u8>, i16, i16, i64, i64)> =
-            sqlx::query_as("SELECT address, hash, tries, sends, first_at, sent_at FROM mail_codes WHERE tenant_id = $1 ORDER BY address")
-                .bind(tenant.0)
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
+        let rows: Vec<(String, Vec<u8>, i16, i16, i64, i64)> = sqlx::query_as(
+            r"
+                SELECT address, hash, tries, sends, first_at, sent_at
+                FROM mail_codes
+                WHERE tenant_id = $1
+                ORDER BY address",
+        )
+        .bind(tenant.0)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         let read = |(address, hash, tries, sends, first_at, sent_at)| MailCode {
             address,
             hash,

@@ -80,14 +80,18 @@ impl MessageRepo for SqlTx {
     }
 
     async fn find_message_by_idempotency_key(&mut self, tenant: TenantId, operation: Operation, key: &str) -> Result<Option<MessageId>> {
-        let row: Option<(Uuid,)> =
-            sqlx::query_as("SELECT resource_id FROM idempotency_keys WHERE tenant_id = $1 AND operation = $2 AND key = $3")
-                .bind(tenant.0)
-                .bind(operation.number())
-                .bind(key)
-                .fetch_optional(self.conn())
-                .await
-                .or_end(self)?;
+        let row: Option<(Uuid,)> = sqlx::query_as(
+            r"
+                SELECT resource_id
+                FROM idempotency_keys
+                WHERE tenant_id = $1 AND operation = $2 AND key = $3",
+        )
+        .bind(tenant.0)
+        .bind(operation.number())
+        .bind(key)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         Ok(row.map(|(id,)| MessageId::from_uuid(id)))
     }
 
@@ -104,8 +108,12 @@ impl MessageRepo for SqlTx {
             |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
         let (mut found, mut seen, mut after) = (Vec::new(), 0, None::<(i64, i64, i64)>);
         while found.len() < limit as usize && seen < AGENDA_LOOK {
-            let mut query =
-                QueryBuilder::<Db>::new("SELECT tenant_id, id, due_at, ids FROM agenda WHERE due_at IS NOT NULL AND due_at <= ");
+            let mut query = QueryBuilder::<Db>::new(
+                r"
+                    SELECT tenant_id, id, due_at, ids
+                    FROM agenda
+                    WHERE due_at IS NOT NULL AND due_at <= ",
+            );
             query.push_bind(now.millis());
             dialect::push_shards(&mut query, shards);
             if !skip.is_empty() {
@@ -146,7 +154,12 @@ impl MessageRepo for SqlTx {
         let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
         while found.len() < limit as usize {
             let rows: Vec<AgendaRow> = sqlx::query_as(
-                "SELECT tenant_id, id, due_at, ids FROM agenda WHERE owner = $1 AND (tenant_id, id) > ($2, $3) ORDER BY tenant_id, id LIMIT $4",
+                r"
+                    SELECT tenant_id, id, due_at, ids
+                    FROM agenda
+                    WHERE owner = $1 AND (tenant_id, id) > ($2, $3)
+                    ORDER BY tenant_id, id
+                    LIMIT $4",
             )
             .bind(node.0)
             .bind(after.0)
@@ -173,8 +186,15 @@ impl MessageRepo for SqlTx {
         let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN, i64::MIN));
         while found.len() < limit as usize {
             let rows: Vec<AgendaRow> = sqlx::query_as(
-                "SELECT tenant_id, id, due_at, ids FROM agenda WHERE shard = $1 AND due_at IS NOT NULL AND connection_id IS NOT NULL \
-                 AND (due_at, tenant_id, id) > ($2, $3, $4) ORDER BY due_at, tenant_id, id LIMIT $5",
+                r"
+                    SELECT tenant_id, id, due_at, ids
+                    FROM agenda
+                    WHERE shard = $1
+                      AND due_at IS NOT NULL
+                      AND connection_id IS NOT NULL
+                      AND (due_at, tenant_id, id) > ($2, $3, $4)
+                    ORDER BY due_at, tenant_id, id
+                    LIMIT $5",
             )
             .bind(shard)
             .bind(after.0)
@@ -196,8 +216,16 @@ impl MessageRepo for SqlTx {
     async fn messages_awaiting_receipts(&mut self, shard: i16, before: Option<AgendaPlace>) -> Result<Option<AwaitingReceipts>> {
         let before = before.unwrap_or(AgendaPlace { due_at: Timestamp::from_millis(i64::MAX), tenant: TenantId(i64::MAX), row: i64::MAX });
         let rows: Vec<AgendaRow> = sqlx::query_as(
-            "SELECT tenant_id, id, due_at, ids FROM agenda WHERE shard = $1 AND due_at IS NOT NULL AND connection_id IS NULL \
-             AND due_at <= $2 AND (due_at, tenant_id, id) < ($2, $3, $4) ORDER BY due_at DESC, tenant_id DESC, id DESC LIMIT $5",
+            r"
+                SELECT tenant_id, id, due_at, ids
+                FROM agenda
+                WHERE shard = $1
+                  AND due_at IS NOT NULL
+                  AND connection_id IS NULL
+                  AND due_at <= $2
+                  AND (due_at, tenant_id, id) < ($2, $3, $4)
+                ORDER BY due_at DESC, tenant_id DESC, id DESC
+                LIMIT $5",
         )
         .bind(shard)
         .bind(before.due_at.millis())
@@ -222,7 +250,10 @@ impl MessageRepo for SqlTx {
     async fn held_messages(&mut self, limit: u32) -> Result<Vec<DueMessage>> {
         let rows: Vec<DueRow> = sqlx::query_as(concat!(
             select_due!(),
-            " JOIN flagged f ON f.tenant_id = s.tenant_id AND f.id = s.id AND f.kind = 2 ORDER BY s.tenant_id, s.id LIMIT $1"
+            r"
+                JOIN flagged f ON f.tenant_id = s.tenant_id AND f.id = s.id AND f.kind = 2
+                ORDER BY s.tenant_id, s.id
+                LIMIT $1"
         ))
         .bind(i64::from(limit))
         .fetch_all(self.conn())
@@ -233,7 +264,12 @@ impl MessageRepo for SqlTx {
 
     async fn prune_agenda(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
         let rows: Vec<AgendaRow> = sqlx::query_as(
-            "SELECT tenant_id, id, due_at, ids FROM agenda WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at, tenant_id, id LIMIT $2",
+            r"
+                SELECT tenant_id, id, due_at, ids
+                FROM agenda
+                WHERE due_at IS NOT NULL AND due_at <= $1
+                ORDER BY due_at, tenant_id, id
+                LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
@@ -247,8 +283,18 @@ impl MessageRepo for SqlTx {
         if let Some(since) = since {
             // A span of the key.
             let found: (i64,) = sqlx::query_as(
-                "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT 1 FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
-                 WHERE m.tenant_id = $1 AND m.id >= $3 AND m.sender_id = $2 AND s.wait IN (1, 2, 4) LIMIT 1) q",
+                r"
+                    SELECT CAST(COUNT(*) AS BIGINT)
+                    FROM (
+                        SELECT 1
+                        FROM messages m
+                        JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                        WHERE m.tenant_id = $1
+                          AND m.id >= $3
+                          AND m.sender_id = $2
+                          AND s.wait IN (1, 2, 4)
+                        LIMIT 1
+                    ) q",
             )
             .bind(tenant.0)
             .bind(sender.uuid())
@@ -260,14 +306,20 @@ impl MessageRepo for SqlTx {
         }
         let mut after = i64::MIN;
         loop {
-            let rows: Vec<AgendaRow> =
-                sqlx::query_as("SELECT tenant_id, id, due_at, ids FROM agenda WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3")
-                    .bind(tenant.0)
-                    .bind(after)
-                    .bind(AGENDA_ROWS as i64)
-                    .fetch_all(self.conn())
-                    .await
-                    .or_end(self)?;
+            let rows: Vec<AgendaRow> = sqlx::query_as(
+                r"
+                    SELECT tenant_id, id, due_at, ids
+                    FROM agenda
+                    WHERE tenant_id = $1 AND id > $2
+                    ORDER BY id
+                    LIMIT $3",
+            )
+            .bind(tenant.0)
+            .bind(after)
+            .bind(AGENDA_ROWS as i64)
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
             let Some(last) = rows.last() else { return Ok(false) };
             after = last.id;
             let live = self.guarded_by(&rows).await?;
@@ -287,11 +339,25 @@ impl MessageRepo for SqlTx {
 
     async fn count_unguarded_messages(&mut self) -> Result<i64> {
         let faulty: Vec<(i64, Uuid)> = sqlx::query_as(
-            "SELECT tenant_id, id FROM states s WHERE NOT ( \
-               (wait = 0 AND due_at IS NULL AND owner IS NULL AND agenda IS NULL AND status IN (4, 5, 6, 7, 8, 9)) \
-               OR (wait IN (1, 3) AND due_at IS NOT NULL AND owner IS NULL) \
-               OR (wait = 4 AND due_at IS NOT NULL AND owner IS NULL AND held <> 0) \
-               OR (wait = 2 AND due_at IS NULL AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = s.owner AND n.dead = 0)))",
+            r"
+                SELECT tenant_id, id
+                FROM states s
+                WHERE NOT (
+                    (
+                        wait = 0
+                        AND due_at IS NULL
+                        AND owner IS NULL
+                        AND agenda IS NULL
+                        AND status IN (4, 5, 6, 7, 8, 9)
+                    )
+                    OR (wait IN (1, 3) AND due_at IS NOT NULL AND owner IS NULL)
+                    OR (wait = 4 AND due_at IS NOT NULL AND owner IS NULL AND held <> 0)
+                    OR (
+                        wait = 2
+                        AND due_at IS NULL
+                        AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = s.owner AND n.dead = 0)
+                    )
+                )",
         )
         .fetch_all(self.conn())
         .await
@@ -319,22 +385,29 @@ impl MessageRepo for SqlTx {
     }
 
     async fn insert_spool_chunk(&mut self, tenant: TenantId, id: MessageId, index: i32, data: &[u8], now: Timestamp) -> Result<()> {
-        sqlx::query("INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data) VALUES ($1, $2, $3, $4, $5)")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .bind(index)
-            .bind(now.millis())
-            .bind(data)
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        sqlx::query(
+            r"
+                INSERT INTO spool_chunks (tenant_id, message_id, chunk, created_at, data)
+                VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(index)
+        .bind(now.millis())
+        .bind(data)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok(())
     }
 
     async fn delete_spool(&mut self, tenant: TenantId, id: MessageId) -> Result<()> {
         sqlx::query(
-            "DELETE FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 \
-             AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
+            r"
+                DELETE FROM spool_chunks
+                WHERE tenant_id = $1
+                  AND message_id = $2
+                  AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $2)",
         )
         .bind(tenant.0)
         .bind(id.uuid())
@@ -348,8 +421,17 @@ impl MessageRepo for SqlTx {
     // that writes.
     async fn purge_orphaned_spool(&mut self, since: Timestamp, before: Timestamp, limit: u32) -> Result<u64> {
         let rows: Vec<(i64, Uuid, i32)> = sqlx::query_as(
-            "SELECT s.tenant_id, s.message_id, s.chunk FROM spool_chunks s WHERE s.created_at >= $1 AND s.created_at < $2 \
-             AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id) LIMIT $3",
+            r"
+                SELECT s.tenant_id, s.message_id, s.chunk
+                FROM spool_chunks s
+                WHERE s.created_at >= $1
+                  AND s.created_at < $2
+                  AND NOT EXISTS (
+                      SELECT 1
+                      FROM messages m
+                      WHERE m.tenant_id = s.tenant_id AND m.id = s.message_id
+                  )
+                LIMIT $3",
         )
         .bind(since.millis())
         .bind(before.millis())
@@ -374,9 +456,14 @@ impl MessageRepo for SqlTx {
         let [send, react] = Operation::OF_MESSAGES.map(Operation::number);
         // Keys of messages that are unfinished, or ended lately, are looked at again when their time may be over.
         let kept: Vec<(i64, i16, String, i64)> = sqlx::query_as(
-            "SELECT k.tenant_id, k.operation, k.key, CASE WHEN s.wait = 0 THEN s.updated_at ELSE $1 END FROM idempotency_keys k \
-             JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id \
-             WHERE k.check_at <= $1 AND k.operation IN ($4, $5) AND (s.wait <> 0 OR s.updated_at + $3 > $1) LIMIT $2",
+            r"
+                SELECT k.tenant_id, k.operation, k.key, CASE WHEN s.wait = 0 THEN s.updated_at ELSE $1 END
+                FROM idempotency_keys k
+                JOIN states s ON s.tenant_id = k.tenant_id AND s.id = k.resource_id
+                WHERE k.check_at <= $1
+                  AND k.operation IN ($4, $5)
+                  AND (s.wait <> 0 OR s.updated_at + $3 > $1)
+                LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
@@ -387,19 +474,36 @@ impl MessageRepo for SqlTx {
         .await
         .or_end(self)?;
         for (tenant, operation, key, since) in kept {
-            sqlx::query("UPDATE idempotency_keys SET check_at = $4 WHERE tenant_id = $1 AND operation = $2 AND key = $3")
-                .bind(tenant)
-                .bind(operation)
-                .bind(key)
-                .bind(since + retention)
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+            sqlx::query(
+                r"
+                    UPDATE idempotency_keys
+                    SET check_at = $4
+                    WHERE tenant_id = $1 AND operation = $2 AND key = $3",
+            )
+            .bind(tenant)
+            .bind(operation)
+            .bind(key)
+            .bind(since + retention)
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
         }
         let mut over: Vec<(i64, i16, String)> = sqlx::query_as(
-            "SELECT k.tenant_id, k.operation, k.key FROM idempotency_keys k WHERE k.check_at <= $1 AND NOT (k.operation IN ($3, $4) \
-             AND EXISTS (SELECT 1 FROM states s WHERE s.tenant_id = k.tenant_id AND s.id = k.resource_id \
-               AND (s.wait <> 0 OR s.updated_at + $5 > $1))) LIMIT $2",
+            r"
+                SELECT k.tenant_id, k.operation, k.key
+                FROM idempotency_keys k
+                WHERE k.check_at <= $1
+                  AND NOT (
+                      k.operation IN ($3, $4)
+                      AND EXISTS (
+                          SELECT 1
+                          FROM states s
+                          WHERE s.tenant_id = k.tenant_id
+                            AND s.id = k.resource_id
+                            AND (s.wait <> 0 OR s.updated_at + $5 > $1)
+                      )
+                  )
+                LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
@@ -524,11 +628,17 @@ impl SqlTx {
 
     /// Deletes the stale agenda rows of an owner.
     pub(super) async fn prune_agenda_of(&mut self, node: NodeId) -> Result<()> {
-        let rows: Vec<AgendaRow> = sqlx::query_as("SELECT tenant_id, id, due_at, ids FROM agenda WHERE owner = $1 ORDER BY tenant_id, id")
-            .bind(node.0)
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
+        let rows: Vec<AgendaRow> = sqlx::query_as(
+            r"
+                SELECT tenant_id, id, due_at, ids
+                FROM agenda
+                WHERE owner = $1
+                ORDER BY tenant_id, id",
+        )
+        .bind(node.0)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         for part in rows.chunks(AGENDA_ROWS) {
             self.delete_stale(part).await?;
         }
@@ -570,13 +680,18 @@ impl SqlTx {
         to: &str,
         all: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
     ) -> Result<Vec<Condition>> {
-        let addresses: Vec<(Uuid,)> =
-            sqlx::query_as("SELECT id FROM addresses WHERE tenant_id = $1 AND kind IN (1, 2, 3, 4) AND identifier = $2 ORDER BY id")
-                .bind(tenant.0)
-                .bind(to)
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
+        let addresses: Vec<(Uuid,)> = sqlx::query_as(
+            r"
+                SELECT id
+                FROM addresses
+                WHERE tenant_id = $1 AND kind IN (1, 2, 3, 4) AND identifier = $2
+                ORDER BY id",
+        )
+        .bind(tenant.0)
+        .bind(to)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         let sent = addresses.into_iter().map(|(address,)| with_address(all.clone(), address, Some(to.to_owned())));
         let (of, to) = (all.clone(), to.to_owned());
         let received: Condition = Box::new(move |query| {

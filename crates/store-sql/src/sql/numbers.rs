@@ -77,8 +77,11 @@ impl NumberRow {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, name, sender_id, \
-             renews_at, updated_at FROM phone_numbers WHERE tenant_id = $1",
+            r"
+                SELECT phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost,
+                    is_free, id, status, name, sender_id, renews_at, updated_at
+                FROM phone_numbers
+                WHERE tenant_id = $1",
             $rest
         )
     };
@@ -88,11 +91,18 @@ macro_rules! select {
 impl NumberRepo for SqlTx {
     async fn put_inventory_number(&mut self, tenant: TenantId, number: &InventoryNumber, now: Timestamp) -> Result<()> {
         sqlx::query(
-            "INSERT INTO phone_numbers (tenant_id, phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, \
-             status, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9) ON CONFLICT (tenant_id, phone_number) DO UPDATE SET \
-             country = excluded.country, capabilities = excluded.capabilities, monthly_price = excluded.monthly_price, \
-             upfront_cost = excluded.upfront_cost, monthly_cost = excluded.monthly_cost, is_free = excluded.is_free, \
-             updated_at = excluded.updated_at",
+            r"
+                INSERT INTO phone_numbers (tenant_id, phone_number, country, capabilities, monthly_price,
+                    upfront_cost, monthly_cost, is_free, status, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, $9)
+                ON CONFLICT (tenant_id, phone_number) DO UPDATE SET
+                    country = excluded.country,
+                    capabilities = excluded.capabilities,
+                    monthly_price = excluded.monthly_price,
+                    upfront_cost = excluded.upfront_cost,
+                    monthly_cost = excluded.monthly_cost,
+                    is_free = excluded.is_free,
+                    updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(&number.phone_number)
@@ -132,7 +142,10 @@ impl NumberRepo for SqlTx {
     async fn available_numbers(&mut self, tenant: TenantId, wanted: &Wanted, limit: u32) -> Result<Vec<InventoryNumber>> {
         // `contains` holds digits only, so that nothing in it means something to LIKE.
         let rows: Vec<NumberRow> = sqlx::query_as(select!(
-            " AND id IS NULL AND country = $2 AND phone_number LIKE $3 AND (capabilities & $4) = $4 ORDER BY phone_number LIMIT $5"
+            r"
+                AND id IS NULL AND country = $2 AND phone_number LIKE $3 AND (capabilities & $4) = $4
+                ORDER BY phone_number
+                LIMIT $5"
         ))
         .bind(tenant.0)
         .bind(&wanted.country)
@@ -147,8 +160,10 @@ impl NumberRepo for SqlTx {
 
     async fn acquire_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<bool> {
         let done = sqlx::query(
-            "UPDATE phone_numbers SET id = $3, status = $4, name = $5, sender_id = $6, renews_at = $7, updated_at = $8 \
-             WHERE tenant_id = $1 AND phone_number = $2 AND id IS NULL",
+            r"
+                UPDATE phone_numbers
+                SET id = $3, status = $4, name = $5, sender_id = $6, renews_at = $7, updated_at = $8
+                WHERE tenant_id = $1 AND phone_number = $2 AND id IS NULL",
         )
         .bind(tenant.0)
         .bind(&number.phone_number)
@@ -193,7 +208,10 @@ impl NumberRepo for SqlTx {
 
     async fn update_number(&mut self, tenant: TenantId, number: &PhoneNumber) -> Result<()> {
         sqlx::query(
-            "UPDATE phone_numbers SET status = $3, name = $4, sender_id = $5, renews_at = $6, updated_at = $7 WHERE tenant_id = $1 AND id = $2",
+            r"
+                UPDATE phone_numbers
+                SET status = $3, name = $4, sender_id = $5, renews_at = $6, updated_at = $7
+                WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tenant.0)
         .bind(number.id.uuid())
@@ -210,8 +228,10 @@ impl NumberRepo for SqlTx {
 
     async fn release_number(&mut self, tenant: TenantId, id: PhoneNumberId, now: Timestamp) -> Result<bool> {
         let done = sqlx::query(
-            "UPDATE phone_numbers SET id = NULL, status = 0, name = NULL, sender_id = NULL, renews_at = NULL, updated_at = $3 \
-             WHERE tenant_id = $1 AND id = $2",
+            r"
+                UPDATE phone_numbers
+                SET id = NULL, status = 0, name = NULL, sender_id = NULL, renews_at = NULL, updated_at = $3
+                WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tenant.0)
         .bind(id.uuid())
@@ -223,19 +243,29 @@ impl NumberRepo for SqlTx {
     }
 
     async fn unassign_numbers(&mut self, tenant: TenantId, sender: SenderId, now: Timestamp) -> Result<u64> {
-        let done = sqlx::query("UPDATE phone_numbers SET sender_id = NULL, updated_at = $3 WHERE tenant_id = $1 AND sender_id = $2")
-            .bind(tenant.0)
-            .bind(sender.uuid())
-            .bind(now.millis())
-            .execute(self.conn())
-            .await
-            .or_end(self)?;
+        let done = sqlx::query(
+            r"
+                UPDATE phone_numbers
+                SET sender_id = NULL, updated_at = $3
+                WHERE tenant_id = $1 AND sender_id = $2",
+        )
+        .bind(tenant.0)
+        .bind(sender.uuid())
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         Ok(done.rows_affected())
     }
 
     async fn due_numbers(&mut self, now: Timestamp, limit: u32) -> Result<Vec<(TenantId, PhoneNumberId)>> {
         let rows: Vec<(i64, Uuid)> = sqlx::query_as(
-            "SELECT tenant_id, id FROM phone_numbers WHERE renews_at IS NOT NULL AND id IS NOT NULL AND renews_at <= $1 ORDER BY renews_at LIMIT $2",
+            r"
+                SELECT tenant_id, id
+                FROM phone_numbers
+                WHERE renews_at IS NOT NULL AND id IS NOT NULL AND renews_at <= $1
+                ORDER BY renews_at
+                LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
@@ -246,16 +276,20 @@ impl NumberRepo for SqlTx {
     }
 
     async fn swap_sender_phone(&mut self, tenant: TenantId, sender: SenderId, from: &str, to: &str, now: Timestamp) -> Result<bool> {
-        let done =
-            sqlx::query("UPDATE senders SET phone_number = $4, updated_at = $5 WHERE tenant_id = $1 AND id = $2 AND phone_number = $3")
-                .bind(tenant.0)
-                .bind(sender.uuid())
-                .bind(from)
-                .bind(to)
-                .bind(now.millis())
-                .execute(self.conn())
-                .await
-                .or_end(self)?;
+        let done = sqlx::query(
+            r"
+                UPDATE senders
+                SET phone_number = $4, updated_at = $5
+                WHERE tenant_id = $1 AND id = $2 AND phone_number = $3",
+        )
+        .bind(tenant.0)
+        .bind(sender.uuid())
+        .bind(from)
+        .bind(to)
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
         if done.rows_affected() == 0 {
             return Ok(false);
         }

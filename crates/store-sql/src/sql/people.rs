@@ -101,13 +101,17 @@ impl EntryRow {
 #[async_trait]
 impl PeopleRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
-        let row: Option<ContactRow> =
-            sqlx::query_as("SELECT id, country, version, created_at, updated_at, detail FROM contacts WHERE tenant_id = $1 AND id = $2")
-                .bind(tenant.0)
-                .bind(id.uuid())
-                .fetch_optional(self.conn())
-                .await
-                .or_end(self)?;
+        let row: Option<ContactRow> = sqlx::query_as(
+            r"
+                SELECT id, country, version, created_at, updated_at, detail
+                FROM contacts
+                WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         row.map(ContactRow::decode).transpose()
     }
 
@@ -145,8 +149,10 @@ impl PeopleRepo for SqlTx {
 
     async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
         sqlx::query(
-            "INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            r"
+                INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at,
+                    updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
         )
         .bind(tenant.0)
         .bind(contact.id.uuid())
@@ -164,7 +170,10 @@ impl PeopleRepo for SqlTx {
 
     async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool> {
         let done = sqlx::query(
-            "UPDATE contacts SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7 WHERE tenant_id = $1 AND id = $2",
+            r"
+                UPDATE contacts
+                SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7
+                WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tenant.0)
         .bind(contact.id.uuid())
@@ -182,7 +191,10 @@ impl PeopleRepo for SqlTx {
     async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool> {
         for statement in [
             concat!(
-                "DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+                r"
+                    DELETE FROM contact_channels
+                    WHERE tenant_id = $1
+                      AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
                 of_contact!(),
                 ")"
             ),
@@ -204,7 +216,10 @@ impl PeopleRepo for SqlTx {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        const ADDRESSES: &str = "SELECT id, contact_id, kind, identifier, created_at FROM addresses WHERE tenant_id = ";
+        const ADDRESSES: &str = r"
+            SELECT id, contact_id, kind, identifier, created_at
+            FROM addresses
+            WHERE tenant_id = ";
         let mut query = QueryBuilder::<Db>::new(ADDRESSES);
         query.push_bind(tenant.0).push(" AND contact_id = id");
         dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
@@ -259,8 +274,10 @@ impl PeopleRepo for SqlTx {
 
     async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool> {
         let done = sqlx::query(
-            "INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
+            r"
+                INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
         )
         .bind(tenant.0)
         .bind(address.id.uuid())
@@ -302,10 +319,18 @@ impl PeopleRepo for SqlTx {
 
     async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()> {
         sqlx::query(
-            "INSERT INTO contact_channels (tenant_id, address_id, channel, hidden, verified, label, country, metadata, created_at, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET hidden = excluded.hidden, \
-             verified = excluded.verified, label = excluded.label, country = excluded.country, metadata = excluded.metadata, \
-             created_at = excluded.created_at, updated_at = excluded.updated_at",
+            r"
+                INSERT INTO contact_channels (tenant_id, address_id, channel, hidden, verified, label,
+                    country, metadata, created_at, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET
+                    hidden = excluded.hidden,
+                    verified = excluded.verified,
+                    label = excluded.label,
+                    country = excluded.country,
+                    metadata = excluded.metadata,
+                    created_at = excluded.created_at,
+                    updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(address.uuid())
@@ -348,22 +373,33 @@ impl PeopleRepo for SqlTx {
     }
 
     async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {
-        let row: Option<(Uuid,)> = sqlx::query_as("SELECT target_id FROM merged_contacts WHERE tenant_id = $1 AND id = $2")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<(Uuid,)> = sqlx::query_as(
+            r"
+                SELECT target_id
+                FROM merged_contacts
+                WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         Ok(row.map(|(target,)| ContactId::from_uuid(target)))
     }
 
     async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>> {
-        let rows: Vec<(Uuid,)> = sqlx::query_as("SELECT id FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2 ORDER BY id")
-            .bind(tenant.0)
-            .bind(id.uuid())
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
+        let rows: Vec<(Uuid,)> = sqlx::query_as(
+            r"
+                SELECT id
+                FROM merged_contacts
+                WHERE tenant_id = $1 AND target_id = $2
+                ORDER BY id",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
         Ok(rows.into_iter().map(|(source,)| ContactId::from_uuid(source)).collect())
     }
 }
@@ -384,8 +420,11 @@ impl SqlTx {
             return Ok(found);
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT address_id, channel, hidden, verified, label, country, metadata, created_at, updated_at FROM contact_channels \
-             WHERE tenant_id = ",
+            r"
+                SELECT address_id, channel, hidden, verified, label, country, metadata, created_at,
+                    updated_at
+                FROM contact_channels
+                WHERE tenant_id = ",
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "address_id", addresses.iter().copied());
@@ -404,8 +443,11 @@ impl SqlTx {
             return Ok(found);
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at, last_inbound_at FROM channel_metrics \
-             WHERE tenant_id = ",
+            r"
+                SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at,
+                    last_inbound_at
+                FROM channel_metrics
+                WHERE tenant_id = ",
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "address_id", addresses.iter().copied());
@@ -424,8 +466,17 @@ impl SqlTx {
             return Ok(());
         }
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT a.id, (SELECT s.channel FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
-             WHERE m.tenant_id = a.tenant_id AND m.address_id = a.id ORDER BY m.id DESC LIMIT 1) FROM addresses a WHERE a.tenant_id = ",
+            r"
+                SELECT a.id, (
+                    SELECT s.channel
+                    FROM messages m
+                    JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                    WHERE m.tenant_id = a.tenant_id AND m.address_id = a.id
+                    ORDER BY m.id DESC
+                    LIMIT 1
+                )
+                FROM addresses a
+                WHERE a.tenant_id = ",
         );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "a.id", addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));

@@ -16,8 +16,11 @@ use crate::row::corrupt;
 impl PriceRepo for SqlTx {
     async fn list_prices(&mut self, project: Option<ProjectId>) -> Result<Vec<Price>> {
         let rows: Vec<(i16, String, i64, i16, i64, i64)> = sqlx::query_as(
-            "SELECT channel, country, effective_from, unit, fee, provider FROM prices WHERE project_id = $1 \
-             ORDER BY channel, country, effective_from",
+            r"
+                SELECT channel, country, effective_from, unit, fee, provider
+                FROM prices
+                WHERE project_id = $1
+                ORDER BY channel, country, effective_from",
         )
         .bind(scope(project))
         .fetch_all(self.conn())
@@ -42,9 +45,13 @@ impl PriceRepo for SqlTx {
         }
         for price in prices {
             sqlx::query(
-                "INSERT INTO prices (project_id, channel, country, effective_from, unit, fee, provider) VALUES ($1, $2, $3, $4, $5, $6, $7) \
-                 ON CONFLICT (project_id, channel, country, effective_from) DO UPDATE SET unit = excluded.unit, fee = excluded.fee, \
-                 provider = excluded.provider",
+                r"
+                    INSERT INTO prices (project_id, channel, country, effective_from, unit, fee, provider)
+                    VALUES ($1, $2, $3, $4, $5, $6, $7)
+                    ON CONFLICT (project_id, channel, country, effective_from) DO UPDATE SET
+                        unit = excluded.unit,
+                        fee = excluded.fee,
+                        provider = excluded.provider",
             )
             .bind(scope(project))
             .bind(price.channel.number())

@@ -16,9 +16,14 @@ use crate::row::{corrupt, json};
 impl ProfileRepo for SqlTx {
     async fn put_account(&mut self, tenant: TenantId, kept: &KeptAccount) -> Result<()> {
         sqlx::query(
-            "INSERT INTO business_accounts (tenant_id, sender_id, version, account, unsent, updated_at) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (tenant_id, sender_id) DO UPDATE SET version = excluded.version, account = excluded.account, \
-             unsent = excluded.unsent, updated_at = excluded.updated_at",
+            r"
+                INSERT INTO business_accounts (tenant_id, sender_id, version, account, unsent, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (tenant_id, sender_id) DO UPDATE SET
+                    version = excluded.version,
+                    account = excluded.account,
+                    unsent = excluded.unsent,
+                    updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(kept.sender.uuid())
@@ -36,8 +41,12 @@ impl ProfileRepo for SqlTx {
         if senders.is_empty() {
             return Ok(Vec::new());
         }
-        let mut query =
-            QueryBuilder::<Db>::new("SELECT sender_id, version, account, unsent, updated_at FROM business_accounts WHERE tenant_id = ");
+        let mut query = QueryBuilder::<Db>::new(
+            r"
+                SELECT sender_id, version, account, unsent, updated_at
+                FROM business_accounts
+                WHERE tenant_id = ",
+        );
         query.push_bind(tenant.0);
         dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
         let rows: Vec<(Uuid, i64, String, i16, i64)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;

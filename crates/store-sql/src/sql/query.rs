@@ -44,7 +44,12 @@ impl List<'_> {
         let mut query = QueryBuilder::<Db>::new("");
         let several = self.streams.len() > 1;
         for (n, stream) in self.streams.iter().enumerate() {
-            query.push(if n == 0 { "" } else { " UNION ALL " }).push(if several { "SELECT * FROM (SELECT " } else { "SELECT " });
+            query.push(if n == 0 { "" } else { " UNION ALL " }).push(if several {
+                "SELECT * FROM (SELECT "
+            } else {
+                r"
+                    SELECT "
+            });
             query.push(self.columns);
             self.slice(&mut query, stream, page);
             query.push(" LIMIT ").push_bind(rows);

@@ -11,9 +11,17 @@ use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 
 /// Chunks that no message points to are purged without being counted.
-const COUNT: &str = "SELECT CAST(COALESCE((SELECT SUM(OCTET_LENGTH(request)) FROM messages WHERE tenant_id = $1), 0) \
-     + COALESCE((SELECT SUM(OCTET_LENGTH(s.data)) FROM spool_chunks s JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.message_id \
-     WHERE s.tenant_id = $1), 0) AS BIGINT)";
+const COUNT: &str = r"
+    SELECT CAST(
+        COALESCE((SELECT SUM(OCTET_LENGTH(request)) FROM messages WHERE tenant_id = $1), 0)
+        + COALESCE((
+            SELECT SUM(OCTET_LENGTH(s.data))
+            FROM spool_chunks s
+            JOIN messages m ON m.tenant_id = s.tenant_id AND m.id = s.message_id
+            WHERE s.tenant_id = $1
+        ), 0)
+        AS BIGINT
+    )";
 
 #[async_trait]
 impl QuotaRepo for SqlTx {
@@ -43,11 +51,16 @@ impl QuotaRepo for SqlTx {
     }
 
     async fn find_storage(&mut self, tenant: TenantId) -> Result<Option<Storage>> {
-        let row: Option<(i64, i64)> = sqlx::query_as("SELECT max_bytes, stored_bytes FROM storage_quotas WHERE tenant_id = $1")
-            .bind(tenant.0)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
+        let row: Option<(i64, i64)> = sqlx::query_as(
+            r"
+                SELECT max_bytes, stored_bytes
+                FROM storage_quotas
+                WHERE tenant_id = $1",
+        )
+        .bind(tenant.0)
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
         Ok(row.map(|(max_bytes, stored_bytes)| Storage { max_bytes, stored_bytes }))
     }
 }

@@ -38,8 +38,11 @@ impl Row {
 impl ReassemblyRepo for SqlTx {
     async fn lock_reassembly(&mut self, fresh: &Reassembly) -> Result<Reassembly> {
         sqlx::query(
-            "INSERT INTO reassemblies (tenant_id, connection_id, part_key, reference, sender, due_at, parts) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+            r"
+                INSERT INTO reassemblies (tenant_id, connection_id, part_key, reference, sender, due_at,
+                    parts)
+                VALUES ($1, $2, $3, $4, $5, $6, $7)
+                ON CONFLICT DO NOTHING",
         )
         .bind(fresh.tenant.0)
         .bind(fresh.connection.uuid())
@@ -51,7 +54,11 @@ impl ReassemblyRepo for SqlTx {
         .execute(self.conn())
         .await
         .or_end(self)?;
-        let mut query = QueryBuilder::<Db>::new("SELECT tenant_id, connection_id, part_key, reference, due_at, parts FROM reassemblies");
+        let mut query = QueryBuilder::<Db>::new(
+            r"
+                SELECT tenant_id, connection_id, part_key, reference, due_at, parts
+                FROM reassemblies",
+        );
         query.push(" WHERE tenant_id = ").push_bind(fresh.tenant.0);
         query.push(" AND connection_id = ").push_bind(fresh.connection.uuid());
         query.push(" AND part_key = ").push_bind(&fresh.key).push(dialect::LOCK);
@@ -61,8 +68,10 @@ impl ReassemblyRepo for SqlTx {
 
     async fn put_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {
         sqlx::query(
-            "UPDATE reassemblies SET reference = $4, sender = $5, due_at = $6, parts = $7 \
-             WHERE tenant_id = $1 AND connection_id = $2 AND part_key = $3",
+            r"
+                UPDATE reassemblies
+                SET reference = $4, sender = $5, due_at = $6, parts = $7
+                WHERE tenant_id = $1 AND connection_id = $2 AND part_key = $3",
         )
         .bind(reassembly.tenant.0)
         .bind(reassembly.connection.uuid())
@@ -79,8 +88,12 @@ impl ReassemblyRepo for SqlTx {
 
     async fn due_reassemblies(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Reassembly>> {
         let rows: Vec<Row> = sqlx::query_as(
-            "SELECT tenant_id, connection_id, part_key, reference, due_at, parts FROM reassemblies WHERE due_at <= $1 \
-             ORDER BY due_at LIMIT $2",
+            r"
+                SELECT tenant_id, connection_id, part_key, reference, due_at, parts
+                FROM reassemblies
+                WHERE due_at <= $1
+                ORDER BY due_at
+                LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
@@ -91,14 +104,21 @@ impl ReassemblyRepo for SqlTx {
     }
 
     async fn delete_reassembly(&mut self, reassembly: &Reassembly) -> Result<()> {
-        sqlx::query("DELETE FROM reassemblies WHERE tenant_id = $1 AND connection_id = $2 AND part_key = $3 AND reference = $4")
-            .bind(reassembly.tenant.0)
-            .bind(reassembly.connection.uuid())
-            .bind(&reassembly.key)
-            .bind(&reassembly.reference)
-            .execute(self.conn())
-            .await
-            .or_end(self)
-            .map(drop)
+        sqlx::query(
+            r"
+                DELETE FROM reassemblies
+                WHERE tenant_id = $1
+                  AND connection_id = $2
+                  AND part_key = $3
+                  AND reference = $4",
+        )
+        .bind(reassembly.tenant.0)
+        .bind(reassembly.connection.uuid())
+        .bind(&reassembly.key)
+        .bind(&reassembly.reference)
+        .execute(self.conn())
+        .await
+        .or_end(self)
+        .map(drop)
     }
 }

@@ -45,8 +45,10 @@ fn raw(id: Uuid, connection: Uuid, reference: String, raw: String) -> RawReceipt
 impl ReceiptRepo for SqlTx {
     async fn insert_stray(&mut self, stray: &StrayReceipt, due: Timestamp) -> Result<()> {
         sqlx::query(
-            "INSERT INTO stray_receipts (tenant_id, id, connection_id, reference, kind, happened_at, tries, due_at, raw) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            r"
+                INSERT INTO stray_receipts (tenant_id, id, connection_id, reference, kind, happened_at,
+                    tries, due_at, raw)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         )
         .bind(stray.tenant.0)
         .bind(stray.receipt.id.uuid())
@@ -65,8 +67,12 @@ impl ReceiptRepo for SqlTx {
 
     async fn due_strays(&mut self, now: Timestamp, limit: u32) -> Result<Vec<StrayReceipt>> {
         let rows: Vec<StrayRow> = sqlx::query_as(
-            "SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw FROM stray_receipts \
-             WHERE due_at IS NOT NULL AND due_at <= $1 ORDER BY due_at LIMIT $2",
+            r"
+                SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw
+                FROM stray_receipts
+                WHERE due_at IS NOT NULL AND due_at <= $1
+                ORDER BY due_at
+                LIMIT $2",
         )
         .bind(now.millis())
         .bind(i64::from(limit))
@@ -77,15 +83,20 @@ impl ReceiptRepo for SqlTx {
     }
 
     async fn put_off_stray(&mut self, stray: &StrayReceipt, due: Option<Timestamp>) -> Result<()> {
-        sqlx::query("UPDATE stray_receipts SET due_at = $3, tries = tries + 1 WHERE tenant_id = $1 AND id = $2 AND tries = $4")
-            .bind(stray.tenant.0)
-            .bind(stray.receipt.id.uuid())
-            .bind(due.map(Timestamp::millis))
-            .bind(stray.tries as i16)
-            .execute(self.conn())
-            .await
-            .or_end(self)
-            .map(drop)
+        sqlx::query(
+            r"
+                UPDATE stray_receipts
+                SET due_at = $3, tries = tries + 1
+                WHERE tenant_id = $1 AND id = $2 AND tries = $4",
+        )
+        .bind(stray.tenant.0)
+        .bind(stray.receipt.id.uuid())
+        .bind(due.map(Timestamp::millis))
+        .bind(stray.tries as i16)
+        .execute(self.conn())
+        .await
+        .or_end(self)
+        .map(drop)
     }
 
     async fn delete_stray(&mut self, tenant: TenantId, id: ReceiptId) -> Result<()> {
@@ -100,7 +111,12 @@ impl ReceiptRepo for SqlTx {
 
     async fn list_receipts(&mut self, tenant: TenantId, message: MessageId) -> Result<Vec<ReceiptRecord>> {
         let rows: Vec<(Uuid, Uuid, String, String)> = sqlx::query_as(
-            "SELECT id, connection_id, reference, raw FROM receipts WHERE tenant_id = $1 AND message_id = $2 ORDER BY id LIMIT $3",
+            r"
+                SELECT id, connection_id, reference, raw
+                FROM receipts
+                WHERE tenant_id = $1 AND message_id = $2
+                ORDER BY id
+                LIMIT $3",
         )
         .bind(tenant.0)
         .bind(message.uuid())
@@ -117,8 +133,12 @@ impl ReceiptRepo for SqlTx {
 
     async fn list_strays(&mut self, tenant: TenantId) -> Result<Vec<StrayReceipt>> {
         let rows: Vec<StrayRow> = sqlx::query_as(
-            "SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw FROM stray_receipts \
-             WHERE tenant_id = $1 ORDER BY id DESC LIMIT $2",
+            r"
+                SELECT tenant_id, id, connection_id, reference, kind, happened_at, tries, raw
+                FROM stray_receipts
+                WHERE tenant_id = $1
+                ORDER BY id DESC
+                LIMIT $2",
         )
         .bind(tenant.0)
         .bind(SHOWN)

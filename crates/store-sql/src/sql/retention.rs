@@ -18,8 +18,16 @@ const BESIDE: [(&str, &str); 4] = [("spool_chunks", "message_id"), ("receipts", 
 impl RetentionRepo for SqlTx {
     async fn forget_messages(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
         let rows: Vec<(Uuid,)> = sqlx::query_as(
-            "SELECT m.id FROM messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id \
-             WHERE m.tenant_id = $1 AND m.id < $2 AND s.wait = 0 AND s.updated_at < $3 ORDER BY m.id LIMIT $4",
+            r"
+                SELECT m.id
+                FROM messages m
+                JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                WHERE m.tenant_id = $1
+                  AND m.id < $2
+                  AND s.wait = 0
+                  AND s.updated_at < $3
+                ORDER BY m.id
+                LIMIT $4",
         )
         .bind(tenant.0)
         .bind(uuid_floor(before))
@@ -46,8 +54,14 @@ impl RetentionRepo for SqlTx {
     async fn forget_log(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
         let end = self.log_place(tenant, before).await?.commit;
         let rows: Vec<(i64, String)> = sqlx::query_as(
-            "SELECT position, entries FROM log WHERE tenant_id = $1 AND position < $2 \
-             AND position < COALESCE((SELECT position FROM webhook_cursors WHERE tenant_id = $1), $2) ORDER BY position LIMIT $3",
+            r"
+                SELECT position, entries
+                FROM log
+                WHERE tenant_id = $1
+                  AND position < $2
+                  AND position < COALESCE((SELECT position FROM webhook_cursors WHERE tenant_id = $1), $2)
+                ORDER BY position
+                LIMIT $3",
         )
         .bind(tenant.0)
         .bind(end)
@@ -78,14 +92,30 @@ impl RetentionRepo for SqlTx {
     }
 
     async fn forget_deliveries(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        const OLD: &str = "DELETE FROM deliveries WHERE tenant_id = $1 AND id IN (SELECT id FROM deliveries \
-             WHERE tenant_id = $1 AND id < $2 AND due_at IS NULL ORDER BY id LIMIT $3)";
+        const OLD: &str = r"
+            DELETE FROM deliveries
+            WHERE tenant_id = $1
+              AND id IN (
+                  SELECT id
+                  FROM deliveries
+                  WHERE tenant_id = $1 AND id < $2 AND due_at IS NULL
+                  ORDER BY id
+                  LIMIT $3
+              )";
         self.delete_old(OLD, tenant, before, limit).await
     }
 
     async fn forget_strays(&mut self, tenant: TenantId, before: Timestamp, limit: u32) -> Result<u64> {
-        const OLD: &str = "DELETE FROM stray_receipts WHERE tenant_id = $1 AND id IN (SELECT id FROM stray_receipts \
-             WHERE tenant_id = $1 AND id < $2 AND due_at IS NULL ORDER BY id LIMIT $3)";
+        const OLD: &str = r"
+            DELETE FROM stray_receipts
+            WHERE tenant_id = $1
+              AND id IN (
+                  SELECT id
+                  FROM stray_receipts
+                  WHERE tenant_id = $1 AND id < $2 AND due_at IS NULL
+                  ORDER BY id
+                  LIMIT $3
+              )";
         self.delete_old(OLD, tenant, before, limit).await
     }
 
@@ -98,8 +128,12 @@ impl RetentionRepo for SqlTx {
     ) -> Result<Option<ReferencePlace>> {
         let after = after.unwrap_or(ReferencePlace { connection: ConnectionId::from_uuid(Uuid::nil()), reference: String::new() });
         let rows: Vec<(Uuid, String, Uuid)> = sqlx::query_as(
-            "SELECT connection_id, reference, message_id FROM provider_refs \
-             WHERE tenant_id = $1 AND (connection_id, reference) > ($2, $3) ORDER BY connection_id, reference LIMIT $4",
+            r"
+                SELECT connection_id, reference, message_id
+                FROM provider_refs
+                WHERE tenant_id = $1 AND (connection_id, reference) > ($2, $3)
+                ORDER BY connection_id, reference
+                LIMIT $4",
         )
         .bind(tenant.0)
         .bind(after.connection.uuid())
@@ -111,8 +145,13 @@ impl RetentionRepo for SqlTx {
         let old = uuid_floor(before);
         for (connection, reference, message) in rows.iter().filter(|(.., message)| *message < old) {
             sqlx::query(
-                "DELETE FROM provider_refs WHERE tenant_id = $1 AND connection_id = $2 AND reference = $3 AND message_id = $4 \
-                 AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $4)",
+                r"
+                    DELETE FROM provider_refs
+                    WHERE tenant_id = $1
+                      AND connection_id = $2
+                      AND reference = $3
+                      AND message_id = $4
+                      AND NOT EXISTS (SELECT 1 FROM messages WHERE tenant_id = $1 AND id = $4)",
             )
             .bind(tenant.0)
             .bind(connection)

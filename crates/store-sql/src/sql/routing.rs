@@ -24,8 +24,12 @@ impl RoutingRepo for SqlTx {
     ) -> Result<Vec<(String, ChannelMetrics)>> {
         type Row = (String, i16, i64, i64, i64, i64, Option<i64>, Option<i64>);
         let mut query = QueryBuilder::<Db>::new(
-            "SELECT a.identifier, m.channel, m.successes, m.failures, m.delivery_ms, m.timed, m.last_success_at, m.last_inbound_at \
-             FROM addresses a JOIN channel_metrics m ON m.tenant_id = a.tenant_id AND m.address_id = a.id WHERE a.tenant_id = ",
+            r"
+                SELECT a.identifier, m.channel, m.successes, m.failures, m.delivery_ms, m.timed,
+                    m.last_success_at, m.last_inbound_at
+                FROM addresses a
+                JOIN channel_metrics m ON m.tenant_id = a.tenant_id AND m.address_id = a.id
+                WHERE a.tenant_id = ",
         );
         query.push_bind(tenant.0).push(" AND a.kind = ").push_bind(kind.number()).push(" AND a.identifier IN (");
         let mut list = query.separated(", ");
@@ -48,7 +52,11 @@ impl RoutingRepo for SqlTx {
 
     async fn country_metrics(&mut self, tenant: TenantId) -> Result<Vec<CountryMetrics>> {
         let rows: Vec<(i16, String, i64, i64)> = sqlx::query_as(
-            "SELECT channel, country, successes, failures FROM country_metrics WHERE tenant_id = $1 ORDER BY channel, country",
+            r"
+                SELECT channel, country, successes, failures
+                FROM country_metrics
+                WHERE tenant_id = $1
+                ORDER BY channel, country",
         )
         .bind(tenant.0)
         .fetch_all(self.conn())
@@ -65,8 +73,11 @@ impl RoutingRepo for SqlTx {
         let mut known = Vec::with_capacity(addresses.len());
         for (tenant, address) in addresses {
             let row: Option<(String,)> = sqlx::query_as(
-                "SELECT c.country FROM addresses a JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id \
-                 WHERE a.tenant_id = $1 AND a.id = $2",
+                r"
+                    SELECT c.country
+                    FROM addresses a
+                    JOIN contacts c ON c.tenant_id = a.tenant_id AND c.id = a.contact_id
+                    WHERE a.tenant_id = $1 AND a.id = $2",
             )
             .bind(tenant.0)
             .bind(address.uuid())
@@ -80,10 +91,14 @@ impl RoutingRepo for SqlTx {
 
     async fn add_country_metrics(&mut self, tenant: TenantId, delta: &CountryMetrics) -> Result<()> {
         sqlx::query(
-            "INSERT INTO country_metrics AS m (tenant_id, channel, country, successes, failures) VALUES ($1, $2, $3, $4, $5) \
-             ON CONFLICT (tenant_id, channel, country) DO UPDATE SET \
-             successes = excluded.successes + CASE WHEN m.successes + m.failures > $6 THEN m.successes / 2 ELSE m.successes END, \
-             failures = excluded.failures + CASE WHEN m.successes + m.failures > $6 THEN m.failures / 2 ELSE m.failures END",
+            r"
+                INSERT INTO country_metrics AS m (tenant_id, channel, country, successes, failures)
+                VALUES ($1, $2, $3, $4, $5)
+                ON CONFLICT (tenant_id, channel, country) DO UPDATE SET
+                    successes = excluded.successes
+                        + CASE WHEN m.successes + m.failures > $6 THEN m.successes / 2 ELSE m.successes END,
+                    failures = excluded.failures
+                        + CASE WHEN m.successes + m.failures > $6 THEN m.failures / 2 ELSE m.failures END",
         )
         .bind(tenant.0)
         .bind(delta.channel.number())

@@ -76,8 +76,20 @@ impl SuppressionRepo for SqlTx {
     async fn rename_suppressions(&mut self, tenant: TenantId, from: &Recipient, to: &str) -> Result<()> {
         // What is known under both names is kept once.
         for statement in [
-            "DELETE FROM suppressions WHERE tenant_id = $1 AND kind = $2 AND identifier = $3 AND EXISTS (SELECT 1 FROM suppressions s \
-             WHERE s.tenant_id = $1 AND s.kind = $2 AND s.identifier = $4 AND s.sender_id = suppressions.sender_id AND s.reason = suppressions.reason)",
+            r"
+                DELETE FROM suppressions
+                WHERE tenant_id = $1
+                  AND kind = $2
+                  AND identifier = $3
+                  AND EXISTS (
+                      SELECT 1
+                      FROM suppressions s
+                      WHERE s.tenant_id = $1
+                        AND s.kind = $2
+                        AND s.identifier = $4
+                        AND s.sender_id = suppressions.sender_id
+                        AND s.reason = suppressions.reason
+                  )",
             "UPDATE suppressions SET identifier = $4 WHERE tenant_id = $1 AND kind = $2 AND identifier = $3",
         ] {
             sqlx::query(statement)

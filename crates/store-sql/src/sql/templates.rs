@@ -50,8 +50,11 @@ impl TemplateRow {
 impl TemplateRepo for SqlTx {
     async fn insert_template(&mut self, template: &Template) -> Result<bool> {
         let done = sqlx::query(
-            "INSERT INTO templates (tenant_id, id, name, language, status, version, due_at, content, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (tenant_id, name, language) DO NOTHING",
+            r"
+                INSERT INTO templates (tenant_id, id, name, language, status, version, due_at, content,
+                    updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                ON CONFLICT (tenant_id, name, language) DO NOTHING",
         )
         .bind(template.tenant.0)
         .bind(template.id.uuid())
@@ -84,8 +87,11 @@ impl TemplateRepo for SqlTx {
 
     async fn update_template(&mut self, template: &Template, seen: i64) -> Result<bool> {
         let done = sqlx::query(
-            "UPDATE templates SET name = $3, language = $4, status = $5, version = $6, due_at = $7, content = $8, updated_at = $9 \
-             WHERE tenant_id = $1 AND id = $2 AND version = $10",
+            r"
+                UPDATE templates
+                SET name = $3, language = $4, status = $5, version = $6, due_at = $7, content = $8,
+                    updated_at = $9
+                WHERE tenant_id = $1 AND id = $2 AND version = $10",
         )
         .bind(template.tenant.0)
         .bind(template.id.uuid())

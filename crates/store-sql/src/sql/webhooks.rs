@@ -45,21 +45,40 @@ fn key(sender: Option<SenderId>) -> Uuid {
     sender.map_or(Uuid::nil(), |s| s.uuid())
 }
 
-const OF_SENDERS: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
-     FROM webhooks WHERE tenant_id = ";
-const FIND: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
-     FROM webhooks WHERE tenant_id = $1 AND sender_id = $2";
-const LIST: &str = "SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at \
-     FROM webhooks WHERE tenant_id = $1 ORDER BY sender_id";
+const OF_SENDERS: &str = r"
+    SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
+        updated_at
+    FROM webhooks
+    WHERE tenant_id = ";
+const FIND: &str = r"
+    SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
+        updated_at
+    FROM webhooks
+    WHERE tenant_id = $1 AND sender_id = $2";
+const LIST: &str = r"
+    SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
+        updated_at
+    FROM webhooks
+    WHERE tenant_id = $1
+    ORDER BY sender_id";
 
 #[async_trait]
 impl WebhookRepo for SqlTx {
     async fn put_webhook(&mut self, tenant: TenantId, webhook: &Webhook) -> Result<()> {
         sqlx::query(
-            "INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason, updated_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant_id, sender_id) DO UPDATE SET url = excluded.url, \
-             events = excluded.events, active = excluded.active, sealed = excluded.sealed, previous_until = excluded.previous_until, \
-             failing_since = excluded.failing_since, disabled_reason = excluded.disabled_reason, updated_at = excluded.updated_at",
+            r"
+                INSERT INTO webhooks (tenant_id, sender_id, url, events, active, sealed, previous_until,
+                    failing_since, disabled_reason, updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                ON CONFLICT (tenant_id, sender_id) DO UPDATE SET
+                    url = excluded.url,
+                    events = excluded.events,
+                    active = excluded.active,
+                    sealed = excluded.sealed,
+                    previous_until = excluded.previous_until,
+                    failing_since = excluded.failing_since,
+                    disabled_reason = excluded.disabled_reason,
+                    updated_at = excluded.updated_at",
         )
         .bind(tenant.0)
         .bind(key(webhook.sender))
@@ -108,8 +127,12 @@ impl WebhookRepo for SqlTx {
         disabled_reason: Option<&str>,
     ) -> Result<bool> {
         let done = sqlx::query(
-            "UPDATE webhooks SET failing_since = $4, disabled_reason = $5, active = CASE WHEN $5 IS NULL THEN active ELSE 0 END \
-             WHERE tenant_id = $1 AND sender_id = $2 AND updated_at = $3",
+            r"
+                UPDATE webhooks
+                SET failing_since = $4,
+                    disabled_reason = $5,
+                    active = CASE WHEN $5 IS NULL THEN active ELSE 0 END
+                WHERE tenant_id = $1 AND sender_id = $2 AND updated_at = $3",
         )
         .bind(tenant.0)
         .bind(key(sender))

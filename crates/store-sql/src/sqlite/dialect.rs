@@ -12,12 +12,19 @@ use crate::agenda::AgendaRow;
 /// There is one writer: whoever writes has locked everything.
 pub(super) const LOCK: &str = "";
 /// One writer at a time: what it reads cannot change before its transaction ends.
-pub(super) const LOCK_SENDING: &str = "SELECT version FROM broadcasts WHERE tenant_id = $1 AND id = $2 AND status = $3";
+pub(super) const LOCK_SENDING: &str = r"
+    SELECT version
+    FROM broadcasts
+    WHERE tenant_id = $1 AND id = $2 AND status = $3";
 
 /// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
-pub(super) const COUNT_ENDED: &str = "INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed, \
-     skipped, awaited, taken, cost) VALUES ($1, $2, 0, 0, 0, 0, 0, $3, $4, 0, 0, 0) \
-     ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET failed = failed + excluded.failed, skipped = skipped + excluded.skipped";
+pub(super) const COUNT_ENDED: &str = r"
+    INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed,
+        skipped, awaited, taken, cost)
+    VALUES ($1, $2, 0, 0, 0, 0, 0, $3, $4, 0, 0, 0)
+    ON CONFLICT (tenant_id, broadcast_id, shard) DO UPDATE SET
+        failed = failed + excluded.failed,
+        skipped = skipped + excluded.skipped";
 
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
@@ -123,5 +130,10 @@ pub(super) fn json_entry(column: &'static str, member: &'static str, key: &str, 
 }
 
 /// What each table takes, with its indexes.
-pub(super) const TABLE_SIZES: &str = "SELECT s.tbl_name, SUM(d.pgsize) FROM dbstat d JOIN sqlite_schema s ON s.name = d.name \
-     WHERE d.aggregate = TRUE GROUP BY s.tbl_name ORDER BY 2 DESC, 1";
+pub(super) const TABLE_SIZES: &str = r"
+    SELECT s.tbl_name, SUM(d.pgsize)
+    FROM dbstat d
+    JOIN sqlite_schema s ON s.name = d.name
+    WHERE d.aggregate = TRUE
+    GROUP BY s.tbl_name
+    ORDER BY 2 DESC, 1";
