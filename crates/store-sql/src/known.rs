@@ -4,15 +4,18 @@
 //! is not written, and is read instead. Forgetting is always safe.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use nuncio_domain::AddressId;
 use nuncio_domain::id::Id as _;
-use nuncio_domain::lifecycle::Wait;
+use nuncio_domain::lifecycle::{State, Wait};
+use nuncio_domain::message::Message;
 use nuncio_store::RawReceipt;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::agenda::Counts;
-use crate::message_batch::{Known, Named};
+use crate::message_batch::{Birth, Born, Named, StateWrite};
 
 /// The most messages that are remembered, and the most references.
 const ROWS: usize = 8_192;
@@ -75,5 +78,36 @@ impl Memory {
     /// What a receipt names, as far as it is remembered.
     pub(crate) fn named(&self, tenant: i64, receipt: &RawReceipt) -> Option<Named> {
         self.names.lock().get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied()
+    }
+}
+
+/// What is known of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) state: State,
+    pub(crate) address: Uuid,
+    /// Raised by each write of the state.
+    pub(crate) revision: i64,
+    /// The agenda row that guards it.
+    pub(crate) agenda: Option<i64>,
+    /// Its entries in the event log.
+    pub(crate) history: Vec<u8>,
+    /// The part that never changes; present when an attempt of it may be started.
+    pub(crate) fixed: Option<Arc<Message>>,
+}
+
+impl Known {
+    /// A new message as it is remembered. What never changes of it is kept if an attempt is yet to be started, and it is small.
+    pub(crate) fn born(birth: &Birth<'_>, write: StateWrite<'_>) -> Self {
+        let Born { message, fixed, .. } = &*birth.born;
+        let is_kept = matches!(message.state.wait, Wait::Attempt { .. }) && fixed.spooled == 0 && fixed.request.len() <= KEPT_BYTES;
+        let state = message.state.clone();
+        let whole = || Arc::new(Message { address: AddressId::from_uuid(birth.address), ..message.clone() });
+        Self::after(write, state, birth.address, is_kept.then(whole))
+    }
+
+    /// A message as `write` wrote it.
+    pub(crate) fn after(write: StateWrite<'_>, state: State, address: Uuid, fixed: Option<Arc<Message>>) -> Self {
+        Self { state, address, revision: write.revision, agenda: write.agenda, history: write.history, fixed }
     }
 }

@@ -23,10 +23,10 @@ use super::session::{self, failed, statements};
 use super::writers::Trouble;
 use crate::agenda::AgendaRow;
 use crate::event_log::LogRow;
-use crate::known::Memory;
+use crate::known::{Known, Memory};
 use crate::ledger_batch::{Till, sets_aside};
 use crate::message_batch::{
-    AcceptOp, Birth, Flag, Fold, Item, Known, Loaded, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Verdict, Writes,
+    AcceptOp, Birth, Flag, Fold, Item, Loaded, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Verdict, Writes,
     asks_broadcast, by_reference, items, unspool,
 };
 use crate::quota::Quotas;

@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::rusqlite_error as failed;
 use crate::agenda::{AgendaKey, AgendaRow};
-use crate::known::Memory;
+use crate::known::{Known, Memory};
 use crate::ledger_batch::{Till, sets_aside};
 use crate::message_batch::{
-    AcceptOp, Birth, Fold, Item, Known, Loaded, Move, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Verdict, Writes,
+    AcceptOp, Birth, Fold, Item, Loaded, Move, Moves, Named, Prepared, Reference, StateWrite, TransitionOp, Verdict, Writes,
     asks_broadcast, items, tenants, unspool,
 };
 use crate::quota::Quotas;

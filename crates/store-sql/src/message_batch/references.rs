@@ -1,0 +1,50 @@
+//! Resolves the message ids of providers to messages.
+
+use std::borrow::Cow;
+
+use nuncio_domain::MessageId;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Step;
+use nuncio_store::{RawReceipt, Result, Transition};
+use uuid::Uuid;
+
+use super::TransitionOp;
+
+/// Under which id a provider took a part of an attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reference<'a> {
+    pub(crate) tenant: i64,
+    pub(crate) connection: Uuid,
+    pub(crate) reference: &'a str,
+    pub(crate) message: Uuid,
+    pub(crate) attempt: i16,
+    pub(crate) part: i16,
+}
+
+/// A transition whose message is named.
+pub(crate) type Item<'a> = Cow<'a, Transition>;
+/// What a provider's id stands for: the message, its attempt and part.
+pub(crate) type Named = (Uuid, i16, i16);
+
+/// The provider's id by which a transition names its message.
+pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {
+    item.raw.as_deref().filter(|_| item.by_reference)
+}
+
+/// The transitions of a batch, with what `find` knows of the provider's ids. One that it does not know is of no message.
+pub(crate) fn items(ops: &[TransitionOp], mut find: impl FnMut(i64, &RawReceipt) -> Result<Option<Named>>) -> Result<Vec<Item<'_>>> {
+    let mut named = |op: &'_ TransitionOp| {
+        let found = by_reference(&op.item).map(|receipt| find(op.item.tenant.0, receipt)).transpose()?.flatten();
+        Ok(found.map(|found| name(op.item.clone(), found)))
+    };
+    ops.iter().map(|op| Ok(named(op)?.map_or(Cow::Borrowed(&op.item), Cow::Owned))).collect()
+}
+
+fn name(mut item: Transition, (message, made, number): Named) -> Transition {
+    item.id = MessageId::from_uuid(message);
+    if let Step::Receipt { attempt, part, .. } = &mut item.step {
+        *attempt = Some(usize::from(made.unsigned_abs()));
+        *part = number as u8;
+    }
+    item
+}
