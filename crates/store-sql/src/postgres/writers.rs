@@ -90,7 +90,7 @@ impl Kind for Box<Prepared> {
     }
 
     async fn read_back(session: &Session, op: &AcceptOp) -> Result<Option<Accepted>> {
-        message_batch::written(session, &op.item).await
+        message_batch::find_accepted(session, &op.item).await
     }
 }
 
@@ -106,7 +106,7 @@ impl Kind for Transition {
         // Facts and all decisions but a start can be applied once more: the second time finds them done. A start that was written
         // shows as ours, one fence further.
         let Step::Start { node, fence, .. } = op.item.step else { return Ok(None) };
-        let Some(message) = message_batch::whole(session, op.item.tenant, op.item.id).await? else {
+        let Some(message) = message_batch::load_message(session, op.item.tenant, op.item.id).await? else {
             return Ok(Some(Transitioned::Missing));
         };
         let ours = message.state.wait == (Wait::Owned { node }) && message.state.fence == fence + 1;

@@ -1,0 +1,35 @@
+//! Agenda rows.
+
+use super::super::session::Params;
+use super::{PgResult, Session, column};
+use crate::agenda::{AgendaKey, AgendaRow};
+
+pub(super) const INSERT: &str = r"
+    INSERT INTO agenda (tenant_id, id, shard, owner, due_at, connection_id, expires_at, ids)
+    SELECT *
+    FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::uuid[],
+        $7::bigint[], $8::bytea[])";
+
+pub(super) const DELETE: &str = r"
+    DELETE FROM agenda a
+    USING unnest($1::bigint[], $2::bigint[]) AS u (tenant_id, id)
+    WHERE a.tenant_id = u.tenant_id AND a.id = u.id";
+
+pub(super) async fn insert(session: &Session, rows: &[AgendaRow]) -> PgResult<u64> {
+    let params: &Params<'_> = &[
+        &column(rows, |r| r.tenant),
+        &column(rows, |r| r.id),
+        &column(rows, AgendaRow::shard),
+        &column(rows, |r| r.owner),
+        &column(rows, |r| r.due_at),
+        &column(rows, |r| r.connection),
+        &column(rows, |r| r.expires_at),
+        &column(rows, AgendaRow::ids),
+    ];
+    session.execute(!rows.is_empty(), &session.statements.insert_agenda, params).await
+}
+
+pub(super) async fn delete(session: &Session, keys: &[AgendaKey]) -> PgResult<u64> {
+    let params: &Params<'_> = &[&column(keys, |key| key.0), &column(keys, |key| key.1)];
+    session.execute(!keys.is_empty(), &session.statements.delete_agenda, params).await
+}

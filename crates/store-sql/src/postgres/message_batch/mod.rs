@@ -1,0 +1,97 @@
+//! Writes new messages and transitions in batches.
+//!
+//! A batch of new messages takes two round trips: one reads what is known of the recipients, one writes everything and commits. A batch
+//! of transitions of cached messages takes two as well: one updates the states, one writes the rest and commits. Idempotency keys, ledger,
+//! quotas and uncached messages take one more each.
+//!
+//! Rows that several nodes may write are locked in one order everywhere: idempotency keys, recipients of broadcasts, addresses, messages,
+//! states, ledger, balances, log heads.
+
+mod accept;
+mod agenda;
+mod broadcasts;
+mod commit;
+mod flags;
+mod keys;
+mod ledger;
+mod load;
+mod log;
+mod messages;
+mod quotas;
+mod receipts;
+mod recipients;
+mod references;
+mod starts;
+mod states;
+mod transition;
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use nuncio_store::Result;
+use tokio_postgres::Row;
+
+use super::session::{self, failed, statements};
+
+pub(super) use accept::{accept, find_accepted};
+pub(super) use load::load_message;
+pub(super) use transition::transition;
+
+statements! {
+    insert_keys = keys::INSERT;
+    find_keys = keys::FIND;
+    delete_keys = keys::DELETE;
+    find_references = references::FIND;
+    insert_references = references::INSERT;
+    insert_receipts = receipts::INSERT;
+    balances = ledger::BALANCES;
+    insert_transfers = ledger::INSERT;
+    add_stored_bytes = quotas::ADD;
+    move_balances = ledger::MOVE;
+    find_recipients = recipients::FIND;
+    insert_addresses = recipients::INSERT_ADDRESSES;
+    insert_contacts = recipients::INSERT_CONTACTS;
+    restore_suppressions = recipients::RESTORE_SUPPRESSIONS;
+    insert_messages = messages::INSERT;
+    insert_states = states::INSERT;
+    update_states = states::UPDATE;
+    load_states = load::LOAD;
+    suppressed = starts::SUPPRESSED;
+    insert_flags = flags::INSERT;
+    delete_flags = flags::DELETE;
+    insert_agenda = agenda::INSERT;
+    delete_agenda = agenda::DELETE;
+    raise_heads = log::RAISE_HEADS;
+    insert_log = log::INSERT;
+    claim_contacts = broadcasts::CLAIM;
+    with_status = broadcasts::WITH_STATUS;
+    update_contacts = broadcasts::UPDATE;
+    add_counts = broadcasts::ADD_COUNTS;
+    chunks = load::CHUNKS;
+    load_message = load::LOAD_MESSAGE;
+}
+
+/// A connection with the statements of message batches.
+pub(super) type Session = session::Session<Statements>;
+type PgResult<T> = std::result::Result<T, tokio_postgres::Error>;
+
+/// Opens a connection.
+pub(super) async fn open(url: &str) -> Result<Session> {
+    let (client, task) = session::connect(url).await?;
+    let statements = Statements::prepare(&client).await.map_err(failed)?;
+    Ok(Session::new((client, task), statements))
+}
+
+/// One column of a batch, as an array parameter.
+pub(super) fn column<'a, T, U>(items: &'a [T], value: impl Fn(&'a T) -> U) -> Vec<U> {
+    items.iter().map(value).collect()
+}
+
+/// Runs a query for each tenant, all at once and in the order of tenants.
+async fn for_each<A, Q: Future<Output = PgResult<Vec<Row>>>>(asked: BTreeMap<i64, A>, query: impl Fn(i64, A) -> Q) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for answer in join_all(asked.into_iter().map(|(tenant, values)| query(tenant, values))).await {
+        rows.extend(answer.map_err(failed)?);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,170 @@
+//! Addresses and contacts of the recipients of new messages.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nuncio_domain::id::Id as _;
+use nuncio_store::Result;
+use uuid::Uuid;
+
+use super::super::session::Params;
+use super::{PgResult, Session, column};
+use crate::message_batch::{Birth, Prepared};
+
+/// An unknown recipient may be one who was erased: their suppressions are stored under a mark.
+pub(super) const FIND: &str = r"
+    SELECT u.n, w.epoch, q.max_bytes, q.stored_bytes, a.id, a.contact_id,
+        EXISTS (
+            SELECT 1
+            FROM suppressions s
+            WHERE s.tenant_id = u.tenant_id
+              AND s.kind = u.kind
+              AND s.identifier = u.identifier
+              AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
+        ),
+        a.id IS NULL AND EXISTS (
+            SELECT 1
+            FROM suppressions s
+            WHERE s.tenant_id = u.tenant_id AND s.kind = u.kind AND s.identifier = u.mark
+        ),
+        a.id IS NULL AND EXISTS (
+            SELECT 1
+            FROM suppressions s
+            WHERE s.tenant_id = u.tenant_id
+              AND s.kind = u.kind
+              AND s.identifier = u.mark
+              AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
+        )
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::uuid[], $5::text[]) WITH ORDINALITY
+      AS u (tenant_id, kind, identifier, sender_id, mark, n)
+    LEFT JOIN worlds w ON w.tenant_id = u.tenant_id
+    LEFT JOIN storage_quotas q ON q.tenant_id = u.tenant_id
+    LEFT JOIN addresses a ON a.tenant_id = u.tenant_id AND a.kind = u.kind AND a.identifier = u.identifier";
+
+/// An address that another node has inserted meanwhile is a conflict; the batch then runs again.
+pub(super) const INSERT_ADDRESSES: &str = r"
+    INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::smallint[], $4::text[], $5::uuid[], $6::bigint[])";
+
+pub(super) const INSERT_CONTACTS: &str = r"
+    INSERT INTO contacts (tenant_id, id, country, created_at, updated_at)
+    SELECT u.tenant_id, u.id, u.country, u.at, u.at
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[])
+      AS u (tenant_id, id, country, at)";
+
+/// Restores the opt-outs of an erased person who is known again.
+pub(super) const RESTORE_SUPPRESSIONS: &str = r"
+    UPDATE suppressions s
+    SET identifier = u.identifier
+    FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[])
+      AS u (tenant_id, kind, identifier, mark)
+    WHERE s.tenant_id = u.tenant_id
+      AND s.kind = u.kind
+      AND s.identifier = u.mark
+      AND NOT EXISTS (
+          SELECT 1
+          FROM suppressions o
+          WHERE o.tenant_id = s.tenant_id
+            AND o.kind = s.kind
+            AND o.identifier = u.identifier
+            AND o.sender_id = s.sender_id
+            AND o.reason = s.reason
+      )";
+
+/// What the database knows of the recipient of an item.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Found {
+    /// Epoch of the tenant; `None` if the tenant is gone.
+    pub(super) epoch: Option<i64>,
+    /// Bytes that the tenant may store, and stores.
+    pub(super) quota: Option<(i64, i64)>,
+    /// Address and contact.
+    pub(super) known: Option<(Uuid, Uuid)>,
+    /// The recipient was erased and has suppressions under its mark.
+    pub(super) marked: bool,
+    pub(super) suppressed: bool,
+}
+
+/// Looks up the recipient of each item.
+pub(super) async fn find(session: &Session, prepared: &[&Prepared]) -> PgResult<Vec<Found>> {
+    let params: &Params<'_> = &[
+        &column(prepared, |p| p.item.message.tenant.0),
+        &column(prepared, |p| p.item.recipient.kind.number()),
+        &column(prepared, |p| p.item.recipient.identifier.as_str()),
+        &column(prepared, |p| p.item.message.sender.uuid()),
+        &column(prepared, |p| p.item.mark.as_str()),
+    ];
+    let rows = session.query(&session.statements.find_recipients, params).await?;
+    let mut found = vec![Found::default(); prepared.len()];
+    for row in rows {
+        let (max_bytes, stored_bytes): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
+        let (address, contact): (Option<Uuid>, Option<Uuid>) = (row.get(4), row.get(5));
+        found[row.get::<_, i64>(0) as usize - 1] = Found {
+            epoch: row.get(1),
+            quota: max_bytes.zip(stored_bytes),
+            known: address.zip(contact),
+            marked: row.get(7),
+            suppressed: row.get(6) || row.get(8),
+        };
+    }
+    Ok(found)
+}
+
+/// The messages to insert: with the address of their recipient, and failed if the recipient is suppressed.
+pub(super) fn message_inserts<'a>(open: &[(usize, &'a Prepared, Found)]) -> Result<Vec<Birth<'a>>> {
+    let new = new_recipients(open).into_iter();
+    let new: HashMap<_, _> = new.map(|(p, _)| (key_of(p), (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect();
+    open.iter()
+        .map(|(_, prepared, found)| prepared.birth(found.suppressed, found.known.unwrap_or_else(|| new[&key_of(prepared)])))
+        .collect()
+}
+
+/// The first item of each unknown recipient, in key order.
+pub(super) fn new_recipients<'a>(open: &[(usize, &'a Prepared, Found)]) -> Vec<(&'a Prepared, Found)> {
+    let mut unique: BTreeMap<_, (&Prepared, Found)> = BTreeMap::new();
+    for (_, prepared, found) in open.iter().filter(|(.., found)| found.known.is_none()) {
+        unique.entry(key_of(prepared)).or_insert((prepared, *found));
+    }
+    unique.into_values().collect()
+}
+
+/// Tenant, kind and identifier.
+fn key_of(prepared: &Prepared) -> (i64, i16, &str) {
+    let recipient = &prepared.item.recipient;
+    (prepared.item.message.tenant.0, recipient.kind.number(), &recipient.identifier)
+}
+
+/// Inserts the addresses and contacts of new recipients.
+pub(super) async fn insert(session: &Session, new: &[(&Prepared, Found)]) -> PgResult<()> {
+    let marked: Vec<&Prepared> = new.iter().filter(|(_, found)| found.marked).map(|(prepared, _)| *prepared).collect();
+    let new = column(new, |(prepared, _)| *prepared);
+    let tenants = column(&new, |p| p.item.message.tenant.0);
+    let contacts = column(&new, |p| p.item.new_contact.uuid());
+    let times = column(&new, |p| p.item.now.millis());
+    let addresses: &Params<'_> = &[
+        &tenants,
+        &column(&new, |p| p.item.new_address.uuid()),
+        &column(&new, |p| p.item.recipient.kind.number()),
+        &column(&new, |p| p.item.recipient.identifier.as_str()),
+        &contacts,
+        &times,
+    ];
+    let contacts: &Params<'_> = &[&tenants, &contacts, &column(&new, |p| p.item.country.as_str()), &times];
+    let (s, any) = (&session.statements, !new.is_empty());
+    let (first, second, third) = tokio::join!(
+        session.execute(any, &s.insert_addresses, addresses),
+        session.execute(any, &s.insert_contacts, contacts),
+        restore_suppressions(session, &marked)
+    );
+    first.and(second).and(third).map(drop)
+}
+
+async fn restore_suppressions(session: &Session, marked: &[&Prepared]) -> PgResult<u64> {
+    let params: &Params<'_> = &[
+        &column(marked, |p| p.item.message.tenant.0),
+        &column(marked, |p| p.item.recipient.kind.number()),
+        &column(marked, |p| p.item.recipient.identifier.as_str()),
+        &column(marked, |p| p.item.mark.as_str()),
+    ];
+    session.execute(!marked.is_empty(), &session.statements.restore_suppressions, params).await
+}

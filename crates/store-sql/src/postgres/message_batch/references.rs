@@ -1,0 +1,63 @@
+//! Message ids of providers.
+
+use std::collections::HashMap;
+
+use nuncio_domain::id::Id as _;
+use nuncio_store::{RawReceipt, Result};
+use uuid::Uuid;
+
+use super::super::session::{Params, failed};
+use super::{PgResult, Session, column};
+use crate::known::Memory;
+use crate::message_batch::{Item, Named, Reference, TransitionOp, by_reference, items};
+
+pub(super) const FIND: &str = r#"
+    SELECT r.tenant_id, r.connection_id, r.reference, r.message_id, r.attempt, r.part
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[]) AS asked (tenant_id, connection_id, reference)
+    JOIN provider_refs r ON r.tenant_id = asked.tenant_id AND r.connection_id = asked.connection_id
+        AND r.reference = asked.reference COLLATE "C""#;
+
+pub(super) const INSERT: &str = r"
+    INSERT INTO provider_refs (tenant_id, connection_id, reference, message_id, attempt, part)
+    SELECT *
+    FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::uuid[], $5::smallint[], $6::smallint[])
+    ON CONFLICT (tenant_id, connection_id, reference) DO UPDATE SET
+        message_id = excluded.message_id,
+        attempt = excluded.attempt,
+        part = excluded.part
+    WHERE provider_refs.message_id < excluded.message_id";
+
+/// The transitions of a batch, with the messages that receipts name. Those that the cache does not know are read in one query.
+pub(super) async fn resolve<'a>(session: &Session, memory: &Memory, ops: &'a [TransitionOp]) -> Result<Vec<Item<'a>>> {
+    let asked: Vec<_> = ops
+        .iter()
+        .filter_map(|op| Some((op.item.tenant.0, by_reference(&op.item)?)))
+        .filter(|(tenant, receipt)| memory.named(*tenant, receipt).is_none())
+        .collect();
+    let mut known: HashMap<(i64, Uuid, String), Named> = HashMap::new();
+    if !asked.is_empty() {
+        let params: &Params<'_> = &[
+            &column(&asked, |(tenant, _)| *tenant),
+            &column(&asked, |(_, receipt)| receipt.connection.uuid()),
+            &column(&asked, |(_, receipt)| receipt.reference.as_str()),
+        ];
+        let rows = session.query(&session.statements.find_references, params).await.map_err(failed)?;
+        known.extend(rows.iter().map(|row| ((row.get(0), row.get(1), row.get(2)), (row.get(3), row.get(4), row.get(5)))));
+    }
+    let find = |tenant, receipt: &RawReceipt| {
+        memory.named(tenant, receipt).or_else(|| known.get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied())
+    };
+    items(ops, |tenant, receipt| Ok(find(tenant, receipt)))
+}
+
+pub(super) async fn insert(session: &Session, references: &[Reference<'_>]) -> PgResult<u64> {
+    let params: &Params<'_> = &[
+        &column(references, |r| r.tenant),
+        &column(references, |r| r.connection),
+        &column(references, |r| r.reference),
+        &column(references, |r| r.message),
+        &column(references, |r| r.attempt),
+        &column(references, |r| r.part),
+    ];
+    session.execute(!references.is_empty(), &session.statements.insert_references, params).await
+}
