@@ -119,7 +119,7 @@ mod tests {
     /// Suppressions are found by what identifies a recipient on the message's channel, which the statements tell by numbers.
     #[test]
     fn the_statements_know_what_identifies_a_recipient_on_each_channel() {
-        for source in [include_str!("../sqlite/message_batch.rs"), include_str!("../postgres/message_batch/starts.rs")] {
+        for source in [include_str!("../sqlite/message_batch/statements.rs"), include_str!("../postgres/message_batch/starts.rs")] {
             let (_, rest) = source.split_once("kind = CASE ").expect("a CASE by channel");
             let (_, rest) = rest.split_once(" WHEN ").expect("a WHEN");
             let (cases, rest) = rest.split_once(" ELSE ").expect("an ELSE");

@@ -1,0 +1,137 @@
+//! Connections of senders.
+
+use std::sync::Arc;
+
+use nuncio_domain::config::Connection;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{Channel, ConnectionId, Redacted, SenderId, TenantId, Timestamp};
+use nuncio_store::{DirectoryRepo as _, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::super::query::readable;
+use super::super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+/// Begins a query for [`ConnectionRow`]s.
+const SELECT: &str = r"
+    SELECT tenant_id, id, sender_id, channel, kind, settings, sealed, trusted, throttle, updated_at
+    FROM connections
+    WHERE ";
+
+#[derive(sqlx::FromRow)]
+struct ConnectionRow {
+    tenant_id: i64,
+    id: Uuid,
+    sender_id: Uuid,
+    channel: i16,
+    kind: String,
+    settings: String,
+    sealed: Vec<u8>,
+    trusted: i16,
+    throttle: Option<String>,
+    updated_at: i64,
+}
+
+impl ConnectionRow {
+    fn placed(self) -> Result<(TenantId, Connection)> {
+        Ok((TenantId(self.tenant_id), self.decode()?))
+    }
+
+    fn decode(self) -> Result<Connection> {
+        let throttle = self.throttle.map(|text| serde_json::from_str(&text)).transpose();
+        Ok(Connection {
+            id: ConnectionId::from_uuid(self.id),
+            sender: SenderId::from_uuid(self.sender_id),
+            channel: Channel::from_number(self.channel).ok_or_else(|| corrupt("connections", format!("channel {}", self.channel)))?,
+            kind: self.kind,
+            settings: serde_json::from_str(&self.settings).map_err(|e| corrupt("connections", e))?,
+            sealed: Redacted::new(self.sealed),
+            trusted: self.trusted != 0,
+            throttle: throttle.map_err(|e| corrupt("connections", e))?,
+            updated_at: Timestamp::from_millis(self.updated_at),
+        })
+    }
+}
+
+/// The connections of a tenant, in the order of their ids.
+pub(super) async fn all(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<Arc<Connection>>> {
+    let mut query = QueryBuilder::<Db>::new(SELECT);
+    query.push("tenant_id = ").push_bind(tenant.0).push(" ORDER BY id");
+    let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    rows.into_iter().map(|row| row.decode().map(Arc::new)).collect()
+}
+
+pub(super) async fn of_senders(tx: &mut SqlTx, tenant: TenantId, senders: &[SenderId]) -> Result<Vec<Connection>> {
+    if senders.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = QueryBuilder::<Db>::new(SELECT);
+    query.push("tenant_id = ").push_bind(tenant.0);
+    dialect::push_in(&mut query, "sender_id", senders.iter().map(|id| id.uuid()));
+    query.push(" ORDER BY id");
+    let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    rows.into_iter().map(ConnectionRow::decode).collect()
+}
+
+pub(super) async fn find(tx: &mut SqlTx, id: ConnectionId) -> Result<Option<(TenantId, Connection)>> {
+    let mut query = QueryBuilder::<Db>::new(SELECT);
+    query.push("id = ").push_bind(id.uuid());
+    let row: Option<ConnectionRow> = query.build_query_as().fetch_optional(tx.conn()).await.or_end(tx)?;
+    row.map(ConnectionRow::placed).transpose()
+}
+
+pub(super) async fn of_kinds(tx: &mut SqlTx, kinds: &[&str]) -> Result<Vec<(TenantId, Connection)>> {
+    let mut found = Vec::new();
+    for kind in kinds {
+        let mut query = QueryBuilder::<Db>::new(SELECT);
+        query.push("kind = ").push_bind((*kind).to_owned()).push(" ORDER BY tenant_id, id");
+        let rows: Vec<ConnectionRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+        found.extend(readable(rows.into_iter().map(ConnectionRow::placed)));
+    }
+    Ok(found)
+}
+
+pub(super) async fn put(tx: &mut SqlTx, tenant: TenantId, connection: &Connection) -> Result<()> {
+    let settings = json(&connection.settings)?;
+    sqlx::query(
+        r"
+            INSERT INTO connections (tenant_id, id, sender_id, channel, kind, settings, sealed, trusted,
+                throttle, updated_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            ON CONFLICT (tenant_id, sender_id, channel) DO UPDATE SET
+                kind = excluded.kind,
+                settings = excluded.settings,
+                sealed = excluded.sealed,
+                trusted = excluded.trusted,
+                throttle = excluded.throttle,
+                updated_at = excluded.updated_at",
+    )
+    .bind(tenant.0)
+    .bind(connection.id.uuid())
+    .bind(connection.sender.uuid())
+    .bind(connection.channel.number())
+    .bind(&connection.kind)
+    .bind(settings)
+    .bind(connection.sealed.expose().as_slice())
+    .bind(i16::from(connection.trusted))
+    .bind(connection.throttle.as_ref().map(json).transpose()?)
+    .bind(connection.updated_at.millis())
+    .execute(tx.conn())
+    .await
+    .or_end(tx)?;
+    tx.raise_epoch(tenant).await
+}
+
+pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, sender: SenderId, channel: Channel) -> Result<bool> {
+    let done = sqlx::query("DELETE FROM connections WHERE tenant_id = $1 AND sender_id = $2 AND channel = $3")
+        .bind(tenant.0)
+        .bind(sender.uuid())
+        .bind(channel.number())
+        .execute(tx.conn())
+        .await
+        .or_end(tx)?;
+    tx.raise_epoch(tenant).await?;
+    Ok(done.rows_affected() == 1)
+}

@@ -1,0 +1,98 @@
+//! API keys.
+
+use nuncio_domain::config::ApiKey;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::key::KeyHash;
+use nuncio_domain::permission::Permissions;
+use nuncio_domain::{Environment, KeyId, TenantId, Timestamp};
+use nuncio_store::Result;
+use uuid::Uuid;
+
+use super::super::SqlTx;
+use super::environment;
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+type KeyRow = (i64, Uuid, String, Vec<u8>, String, Option<i64>);
+type KeyAndEnvironment = (i64, Uuid, String, Vec<u8>, String, Option<i64>, String);
+
+fn key((tenant, id, name, hash, permissions, revoked_at): KeyRow) -> Result<ApiKey> {
+    let hash: KeyHash = hash.try_into().map_err(|_| corrupt("api_keys", "hash length"))?;
+    let permissions: Permissions = serde_json::from_str(&permissions).map_err(|e| corrupt("api_keys", e))?;
+    Ok(ApiKey {
+        tenant: TenantId(tenant),
+        id: KeyId::from_uuid(id),
+        name,
+        hash,
+        permissions,
+        revoked_at: revoked_at.map(Timestamp::from_millis),
+    })
+}
+
+pub(super) async fn insert(tx: &mut SqlTx, key: &ApiKey, now: Timestamp) -> Result<()> {
+    sqlx::query(
+        r"
+            INSERT INTO api_keys (tenant_id, id, name, hash, permissions, created_at, revoked_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    )
+    .bind(key.tenant.0)
+    .bind(key.id.uuid())
+    .bind(&key.name)
+    .bind(key.hash.as_slice())
+    .bind(json(&key.permissions)?)
+    .bind(now.millis())
+    .bind(key.revoked_at.map(Timestamp::millis))
+    .execute(tx.conn())
+    .await
+    .or_end(tx)?;
+    Ok(())
+}
+
+pub(super) async fn find(tx: &mut SqlTx, hash: &KeyHash) -> Result<Option<(ApiKey, Environment)>> {
+    let row: Option<KeyAndEnvironment> = sqlx::query_as(
+        r"
+            SELECT k.tenant_id, k.id, k.name, k.hash, k.permissions, k.revoked_at, w.environment
+            FROM api_keys k
+            JOIN worlds w ON w.tenant_id = k.tenant_id
+            WHERE k.hash = $1",
+    )
+    .bind(hash.as_slice())
+    .fetch_optional(tx.conn())
+    .await
+    .or_end(tx)?;
+    row.map(|(tenant, id, name, hash, permissions, revoked_at, text)| {
+        Ok((key((tenant, id, name, hash, permissions, revoked_at))?, environment(&text)?))
+    })
+    .transpose()
+}
+
+pub(super) async fn list(tx: &mut SqlTx, tenant: TenantId) -> Result<Vec<ApiKey>> {
+    let rows: Vec<KeyRow> = sqlx::query_as(
+        r"
+            SELECT tenant_id, id, name, hash, permissions, revoked_at
+            FROM api_keys
+            WHERE tenant_id = $1
+            ORDER BY id",
+    )
+    .bind(tenant.0)
+    .fetch_all(tx.conn())
+    .await
+    .or_end(tx)?;
+    rows.into_iter().map(key).collect()
+}
+
+pub(super) async fn revoke(tx: &mut SqlTx, tenant: TenantId, id: KeyId, now: Timestamp) -> Result<bool> {
+    let done = sqlx::query(
+        r"
+            UPDATE api_keys
+            SET revoked_at = $3
+            WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL",
+    )
+    .bind(tenant.0)
+    .bind(id.uuid())
+    .bind(now.millis())
+    .execute(tx.conn())
+    .await
+    .or_end(tx)?;
+    Ok(done.rows_affected() == 1)
+}

@@ -1,0 +1,114 @@
+//! Projects and their environments.
+
+use nuncio_domain::config::{Project, World};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{Environment, ProjectId, TeamId, TenantId, Timestamp};
+use nuncio_store::Result;
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::super::{Db, SqlTx};
+use super::{connections, environment, senders};
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+type ProjectRow = (Uuid, String, Uuid, String, i64, i64);
+
+const PROJECTS: &str = r"
+    SELECT p.id, p.name, p.team_id, p.team_name, l.tenant_id, t.tenant_id
+    FROM projects p
+    JOIN worlds l ON l.project_id = p.id AND l.environment = 'live'
+    JOIN worlds t ON t.project_id = p.id AND t.environment = 'test'";
+
+fn project((id, name, team, team_name, live, test): ProjectRow) -> Project {
+    Project { id: ProjectId::from_uuid(id), name, team: TeamId::from_uuid(team), team_name, live: TenantId(live), test: TenantId(test) }
+}
+
+pub(super) async fn insert(tx: &mut SqlTx, project: Project, now: Timestamp) -> Result<Project> {
+    sqlx::query("INSERT INTO projects (id, name, team_id, team_name, created_at) VALUES ($1, $2, $3, $4, $5)")
+        .bind(project.id.uuid())
+        .bind(&project.name)
+        .bind(project.team.uuid())
+        .bind(&project.team_name)
+        .bind(now.millis())
+        .execute(tx.conn())
+        .await
+        .or_end(tx)?;
+    let mut tenants = [TenantId(0); 2];
+    for (slot, environment) in tenants.iter_mut().zip([Environment::Live, Environment::Test]) {
+        let (tenant,): (i64,) = sqlx::query_as(
+            r"
+                INSERT INTO worlds (tenant_id, project_id, environment, epoch)
+                SELECT COALESCE(MAX(tenant_id), 0) + 1, $1, $2, 1
+                FROM worlds
+                RETURNING tenant_id",
+        )
+        .bind(project.id.uuid())
+        .bind(environment.as_str())
+        .fetch_one(tx.conn())
+        .await
+        .or_end(tx)?;
+        *slot = TenantId(tenant);
+    }
+    let [live, test] = tenants;
+    Ok(Project { live, test, ..project })
+}
+
+pub(super) async fn list(tx: &mut SqlTx) -> Result<Vec<Project>> {
+    let mut query = QueryBuilder::<Db>::new(PROJECTS);
+    query.push(" ORDER BY p.created_at, p.id");
+    let rows: Vec<ProjectRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    Ok(rows.into_iter().map(project).collect())
+}
+
+pub(super) async fn load_environment(tx: &mut SqlTx, tenant: TenantId) -> Result<Option<World>> {
+    // The epoch is read first: if the rest is newer, the accept finds the epoch stale and plans again.
+    let head: Option<(String, i64, Uuid)> = sqlx::query_as(
+        r"
+            SELECT environment, epoch, project_id
+            FROM worlds
+            WHERE tenant_id = $1",
+    )
+    .bind(tenant.0)
+    .fetch_optional(tx.conn())
+    .await
+    .or_end(tx)?;
+    let Some((text, epoch, project_id)) = head else { return Ok(None) };
+    let environment = environment(&text)?;
+    let mut query = QueryBuilder::<Db>::new(PROJECTS);
+    query.push(" WHERE p.id = ").push_bind(project_id);
+    let found: Option<ProjectRow> = query.build_query_as().fetch_optional(tx.conn()).await.or_end(tx)?;
+    let project = found.map(project).ok_or_else(|| corrupt("worlds", "a world without its project"))?;
+    let senders = senders::all(tx, tenant).await?;
+    let connections = connections::all(tx, tenant).await?;
+    Ok(Some(World { tenant, environment, epoch, project, senders, connections }))
+}
+
+pub(super) async fn raise_epoch(tx: &mut SqlTx, tenant: TenantId) -> Result<()> {
+    sqlx::query("UPDATE worlds SET epoch = epoch + 1 WHERE tenant_id = $1").bind(tenant.0).execute(tx.conn()).await.or_end(tx)?;
+    Ok(())
+}
+
+pub(super) async fn epochs(tx: &mut SqlTx, tenants: &[TenantId]) -> Result<Vec<(TenantId, i64)>> {
+    if tenants.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut query = QueryBuilder::<Db>::new("SELECT tenant_id, epoch FROM worlds WHERE tenant_id IN (");
+    let mut list = query.separated(", ");
+    for tenant in tenants {
+        list.push_bind(tenant.0);
+    }
+    query.push(")");
+    let rows: Vec<(i64, i64)> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    Ok(rows.into_iter().map(|(tenant, epoch)| (TenantId(tenant), epoch)).collect())
+}
+
+pub(super) async fn check_key(tx: &mut SqlTx, check: &[u8]) -> Result<bool> {
+    sqlx::query("UPDATE worlds SET key_check = $1 WHERE key_check IS NULL").bind(check).execute(tx.conn()).await.or_end(tx)?;
+    let (others,): (i64,) = sqlx::query_as("SELECT CAST(COUNT(*) AS BIGINT) FROM worlds WHERE key_check <> $1")
+        .bind(check)
+        .fetch_one(tx.conn())
+        .await
+        .or_end(tx)?;
+    Ok(others == 0)
+}

@@ -1,0 +1,301 @@
+//! Unfinished messages, found through the agenda.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nuncio_domain::id::{Id as _, uuid_floor};
+use nuncio_domain::lifecycle::NodeId;
+use nuncio_domain::{ConnectionId, SenderId, TenantId, Timestamp};
+use nuncio_store::{AgendaPlace, AwaitingReceipts, DueMessage, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::agenda::members;
+use crate::row::{DueRow, select_due};
+
+/// Agenda rows that are read at once.
+const AGENDA_ROWS: usize = 16;
+/// Agenda rows that one look expands at most.
+const AGENDA_LOOK: usize = 4_096;
+
+/// A row of the agenda, as it is read.
+#[derive(sqlx::FromRow)]
+struct AgendaRow {
+    tenant_id: i64,
+    id: i64,
+    due_at: Option<i64>,
+    ids: Vec<u8>,
+}
+
+/// A query for [`AgendaRow`]s.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT tenant_id, id, due_at, ids FROM agenda", $rest)
+    };
+}
+
+pub(super) async fn due_messages(
+    tx: &mut SqlTx,
+    shards: &[i16],
+    skip: &[ConnectionId],
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<DueMessage>> {
+    let rests = |row: &DueRow| row.wait == 1 && skip.contains(&ConnectionId::from_uuid(row.connection_id)) && row.expires_at > now.millis();
+    let (mut found, mut seen, mut after) = (Vec::new(), 0, None::<(i64, i64, i64)>);
+    while found.len() < limit as usize && seen < AGENDA_LOOK {
+        let mut query = QueryBuilder::<Db>::new(select!(
+            r"
+            WHERE due_at IS NOT NULL AND due_at <= "
+        ));
+        query.push_bind(now.millis());
+        dialect::push_shards(&mut query, shards);
+        if !skip.is_empty() {
+            query.push(" AND (connection_id IS NULL OR expires_at <= ").push_bind(now.millis()).push(" OR connection_id NOT IN (");
+            let mut list = query.separated(", ");
+            for connection in skip {
+                list.push_bind(connection.uuid());
+            }
+            query.push("))");
+        }
+        if let Some((due, tenant, id)) = after {
+            query.push(" AND (due_at, tenant_id, id) > (").push_bind(due).push(", ").push_bind(tenant).push(", ").push_bind(id).push(")");
+        }
+        query.push(" ORDER BY due_at, tenant_id, id LIMIT ").push_bind(AGENDA_ROWS as i64);
+        let rows: Vec<AgendaRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+        let Some(last) = rows.last() else { break };
+        after = Some((last.due_at.unwrap_or_default(), last.tenant_id, last.id));
+        seen += rows.len();
+        let live = guarded_by(tx, &rows).await?;
+        found.extend(live.into_iter().filter(|row| row.due_at.is_some_and(|due| due <= now.millis()) && !rests(row)));
+        if rows.len() < AGENDA_ROWS {
+            break;
+        }
+    }
+    found.sort_by_key(|row| row.due_at);
+    found.truncate(limit as usize);
+    Ok(found.into_iter().map(DueRow::decode).collect())
+}
+
+pub(super) async fn messages_owned_by(tx: &mut SqlTx, node: NodeId, limit: u32) -> Result<Vec<DueMessage>> {
+    let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN));
+    while found.len() < limit as usize {
+        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
+            r"
+            WHERE owner = $1 AND (tenant_id, id) > ($2, $3)
+            ORDER BY tenant_id, id
+            LIMIT $4"
+        ))
+        .bind(node.0)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(AGENDA_ROWS as i64)
+        .fetch_all(tx.conn())
+        .await
+        .or_end(tx)?;
+        let Some(last) = rows.last() else { break };
+        after = (last.tenant_id, last.id);
+        found.extend(guarded_by(tx, &rows).await?);
+    }
+    found.truncate(limit as usize);
+    Ok(found.into_iter().map(DueRow::decode).collect())
+}
+
+pub(super) async fn waiting_messages(tx: &mut SqlTx, shard: i16, limit: u32) -> Result<Vec<DueMessage>> {
+    let (mut found, mut after) = (Vec::new(), (i64::MIN, i64::MIN, i64::MIN));
+    while found.len() < limit as usize {
+        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
+            r"
+            WHERE shard = $1
+              AND due_at IS NOT NULL
+              AND connection_id IS NOT NULL
+              AND (due_at, tenant_id, id) > ($2, $3, $4)
+            ORDER BY due_at, tenant_id, id
+            LIMIT $5"
+        ))
+        .bind(shard)
+        .bind(after.0)
+        .bind(after.1)
+        .bind(after.2)
+        .bind(AGENDA_ROWS as i64)
+        .fetch_all(tx.conn())
+        .await
+        .or_end(tx)?;
+        let Some(last) = rows.last() else { break };
+        after = (last.due_at.unwrap_or_default(), last.tenant_id, last.id);
+        found.extend(guarded_by(tx, &rows).await?.into_iter().filter(|row| row.wait == 1));
+    }
+    found.sort_by_key(|row| row.due_at);
+    found.truncate(limit as usize);
+    Ok(found.into_iter().map(DueRow::decode).collect())
+}
+
+pub(super) async fn messages_awaiting_receipts(
+    tx: &mut SqlTx,
+    shard: i16,
+    before: Option<AgendaPlace>,
+) -> Result<Option<AwaitingReceipts>> {
+    let before = before.unwrap_or(AgendaPlace { due_at: Timestamp::from_millis(i64::MAX), tenant: TenantId(i64::MAX), row: i64::MAX });
+    let rows: Vec<AgendaRow> = sqlx::query_as(select!(
+        r"
+        WHERE shard = $1
+          AND due_at IS NOT NULL
+          AND connection_id IS NULL
+          AND due_at <= $2
+          AND (due_at, tenant_id, id) < ($2, $3, $4)
+        ORDER BY due_at DESC, tenant_id DESC, id DESC
+        LIMIT $5"
+    ))
+    .bind(shard)
+    .bind(before.due_at.millis())
+    .bind(before.tenant.0)
+    .bind(before.row)
+    .bind(AGENDA_ROWS as i64)
+    .fetch_all(tx.conn())
+    .await
+    .or_end(tx)?;
+    let Some(last) = rows.last() else { return Ok(None) };
+    let next =
+        AgendaPlace { due_at: Timestamp::from_millis(last.due_at.unwrap_or_default()), tenant: TenantId(last.tenant_id), row: last.id };
+    let mut waiting: Vec<DueRow> = guarded_by(tx, &rows).await?.into_iter().filter(|row| row.wait == 3).collect();
+    waiting.sort_unstable_by_key(|row| std::cmp::Reverse((row.due_at, row.id)));
+    let messages = waiting.into_iter().map(|mut row| {
+        let provider = std::mem::take(&mut row.provider);
+        (row.decode(), provider)
+    });
+    Ok(Some(AwaitingReceipts { messages: messages.collect(), next }))
+}
+
+pub(super) async fn prune_agenda(tx: &mut SqlTx, now: Timestamp, limit: u32) -> Result<u64> {
+    let rows: Vec<AgendaRow> = sqlx::query_as(select!(
+        r"
+        WHERE due_at IS NOT NULL AND due_at <= $1
+        ORDER BY due_at, tenant_id, id
+        LIMIT $2"
+    ))
+    .bind(now.millis())
+    .bind(i64::from(limit))
+    .fetch_all(tx.conn())
+    .await
+    .or_end(tx)?;
+    delete_stale(tx, &rows).await
+}
+
+pub(super) async fn has_queued_messages(tx: &mut SqlTx, tenant: TenantId, sender: SenderId, since: Option<Timestamp>) -> Result<bool> {
+    if let Some(since) = since {
+        // A span of the key.
+        let found: (i64,) = sqlx::query_as(
+            r"
+                SELECT CAST(COUNT(*) AS BIGINT)
+                FROM (
+                    SELECT 1
+                    FROM messages m
+                    JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                    WHERE m.tenant_id = $1
+                      AND m.id >= $3
+                      AND m.sender_id = $2
+                      AND s.wait IN (1, 2, 4)
+                    LIMIT 1
+                ) q",
+        )
+        .bind(tenant.0)
+        .bind(sender.uuid())
+        .bind(uuid_floor(since))
+        .fetch_one(tx.conn())
+        .await
+        .or_end(tx)?;
+        return Ok(found.0 > 0);
+    }
+    let mut after = i64::MIN;
+    loop {
+        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
+            r"
+            WHERE tenant_id = $1 AND id > $2
+            ORDER BY id
+            LIMIT $3"
+        ))
+        .bind(tenant.0)
+        .bind(after)
+        .bind(AGENDA_ROWS as i64)
+        .fetch_all(tx.conn())
+        .await
+        .or_end(tx)?;
+        let Some(last) = rows.last() else { return Ok(false) };
+        after = last.id;
+        let live = guarded_by(tx, &rows).await?;
+        let waiting: Vec<Uuid> = live.iter().filter(|row| matches!(row.wait, 1 | 2 | 4)).map(|row| row.id).collect();
+        if waiting.is_empty() {
+            continue;
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT CAST(COUNT(*) AS BIGINT) FROM messages WHERE tenant_id = ");
+        query.push_bind(tenant.0).push(" AND sender_id = ").push_bind(sender.uuid());
+        dialect::push_in(&mut query, "id", waiting);
+        let (found,): (i64,) = query.build_query_as().fetch_one(tx.conn()).await.or_end(tx)?;
+        if found > 0 {
+            return Ok(true);
+        }
+    }
+}
+
+/// The messages that these agenda rows still guard.
+async fn guarded_by(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<Vec<DueRow>> {
+    let mut tenants: BTreeMap<i64, (Vec<i64>, Vec<Uuid>)> = BTreeMap::new();
+    for row in rows {
+        let (agenda, ids) = tenants.entry(row.tenant_id).or_default();
+        agenda.push(row.id);
+        ids.extend(members(&row.ids)?);
+    }
+    let mut found = Vec::new();
+    for (tenant, (agenda, ids)) in tenants {
+        for part in ids.chunks(1_024) {
+            let mut query = QueryBuilder::<Db>::new(concat!(select_due!(), " WHERE s.tenant_id = "));
+            query.push_bind(tenant);
+            dialect::push_in(&mut query, "s.id", part.iter().copied());
+            query.push(" AND s.agenda IN (");
+            let mut list = query.separated(", ");
+            for row in &agenda {
+                list.push_bind(*row);
+            }
+            query.push(")");
+            let rows: Vec<DueRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+            found.extend(rows);
+        }
+    }
+    Ok(found)
+}
+
+/// Deletes the agenda rows among these that guard no message any more. A row never gets new messages, so it stays stale.
+async fn delete_stale(tx: &mut SqlTx, rows: &[AgendaRow]) -> Result<u64> {
+    let live: BTreeSet<(i64, Option<i64>)> = guarded_by(tx, rows).await?.into_iter().map(|row| (row.tenant_id, row.agenda)).collect();
+    let mut deleted = 0;
+    for row in rows.iter().filter(|row| !live.contains(&(row.tenant_id, Some(row.id)))) {
+        let done = sqlx::query("DELETE FROM agenda WHERE tenant_id = $1 AND id = $2")
+            .bind(row.tenant_id)
+            .bind(row.id)
+            .execute(tx.conn())
+            .await
+            .or_end(tx)?;
+        deleted += done.rows_affected();
+    }
+    Ok(deleted)
+}
+
+impl SqlTx {
+    /// Deletes the stale agenda rows of an owner.
+    pub(in super::super) async fn prune_agenda_of(&mut self, node: NodeId) -> Result<()> {
+        let rows: Vec<AgendaRow> = sqlx::query_as(select!(
+            r"
+            WHERE owner = $1
+            ORDER BY tenant_id, id"
+        ))
+        .bind(node.0)
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        for part in rows.chunks(AGENDA_ROWS) {
+            delete_stale(self, part).await?;
+        }
+        Ok(())
+    }
+}

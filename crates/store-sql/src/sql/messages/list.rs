@@ -1,0 +1,141 @@
+//! Lists of messages.
+
+use nuncio_domain::id::{Id as _, uuid_floor};
+use nuncio_domain::message::{Message, Status};
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{BroadcastId, TenantId};
+use nuncio_store::{MessageFilter, Operation, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::super::query::{Condition, List, all, any_of, is};
+use super::super::{Db, SqlTx, dialect};
+use super::{COLUMNS, MESSAGES, outline};
+use crate::SqlxResult as _;
+use crate::row::{MessageRow, of_contact};
+
+/// Messages that are in a list of rare ones.
+const FLAGGED: &str =
+    "flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id JOIN states s ON s.tenant_id = f.tenant_id AND s.id = f.id";
+
+pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilter, page: PageRequest) -> Result<Page<Message>> {
+    let rare = failed_only(filter);
+    let list = List {
+        columns: COLUMNS,
+        table: if rare { FLAGGED } else { MESSAGES },
+        id: if rare { "f.id" } else { "m.id" },
+        streams: message_streams(tx, tenant, filter).await?,
+        filter: all(conditions(filter)),
+    };
+    let page = tx.page(list, page, |row: &MessageRow| row.fixed.id).await?;
+    Ok(Page { items: page.items.into_iter().map(outline).collect::<Result<_>>()?, next: page.next })
+}
+
+/// What no index tells of a message, unless it is what [`message_streams`] begins with.
+fn conditions(filter: &MessageFilter) -> Vec<Condition> {
+    let mut all: Vec<Condition> = Vec::new();
+    all.extend(any_of("s.status", filter.status.iter().filter(|_| !failed_only(filter)).map(|s| s.number())));
+    all.extend(any_of("s.channel", filter.channel.iter().map(|c| c.number())));
+    all.extend(filter.direction.map(|direction| is("m.direction", direction.number())));
+    all.extend(filter.to.clone().filter(|_| by_key(filter)).map(|to| is("m.recipient", to)));
+    all.extend(filter.from.clone().map(|from| is("m.sent_from", from)));
+    all.extend(filter.sender.map(|sender| is("m.sender_id", sender.uuid())));
+    all.extend(filter.broadcast.map(|broadcast| part_of(broadcast)));
+    all.extend(filter.metadata.iter().map(|(key, value)| dialect::json_entry("m.request", "metadata", key, value)));
+    all
+}
+
+/// Whether the list begins with what a narrower index has than that of addresses.
+const fn by_key(filter: &MessageFilter) -> bool {
+    filter.idempotency_key.is_some() || filter.contact.is_some()
+}
+
+/// There is a list of failed messages, for pages that no narrower index serves.
+fn failed_only(filter: &MessageFilter) -> bool {
+    filter.status == [Status::Failed] && !by_key(filter) && filter.to.is_none()
+}
+
+/// As the detail of a message has it. No text in it can look like this, since it is JSON.
+fn part_of(broadcast: BroadcastId) -> Condition {
+    let pattern = format!("%\"b\":{{\"i\":\"{broadcast}\"%");
+    Box::new(move |query| {
+        query.push("s.detail LIKE ").push_bind(pattern.clone());
+    })
+}
+
+/// The messages of a list as far as indexes tell which they are.
+async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilter) -> Result<Vec<Condition>> {
+    let key = filter.idempotency_key.clone();
+    let rare = failed_only(filter);
+    let not_before = filter.broadcast.map(|broadcast| uuid_floor(broadcast.created_at()));
+    let all = move |query: &mut QueryBuilder<Db>| {
+        query.push(if rare { "f.kind = 1 AND f.tenant_id = " } else { "m.tenant_id = " }).push_bind(tenant.0);
+        if let Some(not_before) = not_before {
+            query.push(if rare { " AND f.id >= " } else { " AND m.id >= " }).push_bind(not_before);
+        }
+    };
+    let streams = match (filter.contact, &filter.to) {
+        (Some(contact), _) => {
+            let addresses: Vec<(Uuid,)> =
+                sqlx::query_as(concat!("SELECT id FROM addresses WHERE tenant_id = $1 AND ", of_contact!(), " ORDER BY id"))
+                    .bind(tenant.0)
+                    .bind(contact.uuid())
+                    .fetch_all(tx.conn())
+                    .await
+                    .or_end(tx)?;
+            addresses.into_iter().map(|(address,)| with_address(all, address, None)).collect()
+        }
+        (None, Some(to)) if !by_key(filter) => streams_to(tx, tenant, to, all).await?,
+        _ => vec![Box::new(all) as Condition],
+    };
+    Ok(streams.into_iter().map(|stream| with_key(tenant, key.clone(), stream)).collect())
+}
+
+/// What was sent to an address, and what was received at one.
+async fn streams_to(
+    tx: &mut SqlTx,
+    tenant: TenantId,
+    to: &str,
+    all: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
+) -> Result<Vec<Condition>> {
+    let addresses: Vec<(Uuid,)> = sqlx::query_as(
+        r"
+            SELECT id
+            FROM addresses
+            WHERE tenant_id = $1 AND kind IN (1, 2, 3, 4) AND identifier = $2
+            ORDER BY id",
+    )
+    .bind(tenant.0)
+    .bind(to)
+    .fetch_all(tx.conn())
+    .await
+    .or_end(tx)?;
+    let sent = addresses.into_iter().map(|(address,)| with_address(all.clone(), address, Some(to.to_owned())));
+    let (of, to) = (all.clone(), to.to_owned());
+    let received: Condition = Box::new(move |query| {
+        of(query);
+        query.push(" AND m.direction = 2 AND m.recipient = ").push_bind(to.clone());
+    });
+    Ok(sent.chain([received]).collect())
+}
+
+/// Of these messages those of an address; if `to` is given, those that were sent to it.
+fn with_address(all: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static, address: Uuid, to: Option<String>) -> Condition {
+    Box::new(move |query| {
+        all(query);
+        query.push(" AND m.address_id = ").push_bind(address);
+        if let Some(to) = &to {
+            query.push(" AND m.direction = 1 AND m.recipient = ").push_bind(to.clone());
+        }
+    })
+}
+
+/// Of these messages the one that was sent with an idempotency key, if there is one.
+fn with_key(tenant: TenantId, key: Option<String>, stream: Condition) -> Condition {
+    let Some(key) = key else { return stream };
+    Box::new(move |query| {
+        stream(query);
+        query.push(" AND m.id IN (SELECT resource_id FROM idempotency_keys WHERE tenant_id = ").push_bind(tenant.0);
+        query.push(" AND operation = ").push_bind(Operation::SendMessage.number()).push(" AND key = ").push_bind(key.clone()).push(")");
+    })
+}

@@ -1,0 +1,261 @@
+//! Addresses of contacts, with their channels.
+
+use std::collections::{BTreeSet, HashMap};
+
+use nuncio_domain::contact::ChannelEntry;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{AddressId, AddressKind, Channel, ContactId, Recipient, TenantId, Timestamp};
+use nuncio_store::{Address, ChannelMetrics, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::super::contacts::MetricsRow;
+use super::super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+#[derive(sqlx::FromRow)]
+struct AddressRow {
+    id: Uuid,
+    contact_id: Uuid,
+    kind: i16,
+    identifier: String,
+    created_at: i64,
+}
+
+impl AddressRow {
+    fn decode(self) -> Result<Address> {
+        let kind = AddressKind::from_number(self.kind).ok_or_else(|| corrupt("addresses", format!("kind {}", self.kind)))?;
+        Ok(Address {
+            id: AddressId::from_uuid(self.id),
+            contact: ContactId::from_uuid(self.contact_id),
+            recipient: Recipient { kind, identifier: self.identifier },
+            created_at: Timestamp::from_millis(self.created_at),
+            entries: Vec::new(),
+            metrics: Vec::new(),
+            newest: None,
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct EntryRow {
+    address_id: Uuid,
+    channel: i16,
+    hidden: i16,
+    verified: Option<i16>,
+    label: Option<String>,
+    country: Option<String>,
+    metadata: Option<String>,
+    created_at: i64,
+    updated_at: i64,
+}
+
+impl EntryRow {
+    fn decode(self) -> Result<(Uuid, ChannelEntry)> {
+        const TABLE: &str = "contact_channels";
+        let channel = Channel::from_number(self.channel).ok_or_else(|| corrupt(TABLE, format!("channel {}", self.channel)))?;
+        let entry = ChannelEntry {
+            channel,
+            hidden: self.hidden != 0,
+            verified: self.verified.map(|v| v != 0),
+            label: self.label,
+            country: self.country,
+            metadata: self.metadata.as_deref().map(serde_json::from_str).transpose().map_err(|e| corrupt(TABLE, e))?,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+        };
+        Ok((self.address_id, entry))
+    }
+}
+
+pub(super) async fn of_contacts(tx: &mut SqlTx, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    const ADDRESSES: &str = r"
+        SELECT id, contact_id, kind, identifier, created_at
+        FROM addresses
+        WHERE tenant_id = ";
+    let mut query = QueryBuilder::<Db>::new(ADDRESSES);
+    query.push_bind(tenant.0).push(" AND contact_id = id");
+    dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+    query.push(" UNION ALL ").push(ADDRESSES).push_bind(tenant.0).push(" AND contact_id <> id");
+    dialect::push_in(&mut query, "contact_id", ids.iter().map(|id| id.uuid()));
+    query.push(" ORDER BY id");
+    let rows: Vec<AddressRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let mut addresses = rows.into_iter().map(AddressRow::decode).collect::<Result<Vec<_>>>()?;
+    let known: Vec<Uuid> = addresses.iter().map(|a| a.id.uuid()).collect();
+    let mut entries = entries(tx, tenant, &known).await?;
+    let mut metrics = metrics(tx, tenant, &known).await?;
+    for address in &mut addresses {
+        address.entries = entries.remove(&address.id.uuid()).unwrap_or_default();
+        address.metrics = metrics.remove(&address.id.uuid()).unwrap_or_default();
+    }
+    find_newest(tx, tenant, &mut addresses).await?;
+    Ok(addresses)
+}
+
+async fn entries(tx: &mut SqlTx, tenant: TenantId, addresses: &[Uuid]) -> Result<HashMap<Uuid, Vec<ChannelEntry>>> {
+    let mut found: HashMap<Uuid, Vec<ChannelEntry>> = HashMap::new();
+    if addresses.is_empty() {
+        return Ok(found);
+    }
+    let mut query = QueryBuilder::<Db>::new(
+        r"
+            SELECT address_id, channel, hidden, verified, label, country, metadata, created_at,
+                updated_at
+            FROM contact_channels
+            WHERE tenant_id = ",
+    );
+    query.push_bind(tenant.0);
+    dialect::push_in(&mut query, "address_id", addresses.iter().copied());
+    query.push(" ORDER BY address_id, channel");
+    let rows: Vec<EntryRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    for row in rows {
+        let (address, entry) = row.decode()?;
+        found.entry(address).or_default().push(entry);
+    }
+    Ok(found)
+}
+
+async fn metrics(tx: &mut SqlTx, tenant: TenantId, addresses: &[Uuid]) -> Result<HashMap<Uuid, Vec<ChannelMetrics>>> {
+    let mut found: HashMap<Uuid, Vec<ChannelMetrics>> = HashMap::new();
+    if addresses.is_empty() {
+        return Ok(found);
+    }
+    let mut query = QueryBuilder::<Db>::new(
+        r"
+            SELECT address_id, channel, successes, failures, delivery_ms, timed, last_success_at,
+                last_inbound_at
+            FROM channel_metrics
+            WHERE tenant_id = ",
+    );
+    query.push_bind(tenant.0);
+    dialect::push_in(&mut query, "address_id", addresses.iter().copied());
+    query.push(" ORDER BY address_id, channel");
+    let rows: Vec<MetricsRow> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    for row in rows {
+        found.entry(row.address_id).or_default().push(row.decode()?);
+    }
+    Ok(found)
+}
+
+/// Sets the channel of the newest message for phone numbers that have no other sign of their channel.
+async fn find_newest(tx: &mut SqlTx, tenant: TenantId, addresses: &mut [Address]) -> Result<()> {
+    let silent = |a: &Address| a.recipient.kind == AddressKind::Phone && a.entries.is_empty() && a.metrics.is_empty();
+    if !addresses.iter().any(silent) {
+        return Ok(());
+    }
+    let mut query = QueryBuilder::<Db>::new(
+        r"
+            SELECT a.id, (
+                SELECT s.channel
+                FROM messages m
+                JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id
+                WHERE m.tenant_id = a.tenant_id AND m.address_id = a.id
+                ORDER BY m.id DESC
+                LIMIT 1
+            )
+            FROM addresses a
+            WHERE a.tenant_id = ",
+    );
+    query.push_bind(tenant.0);
+    dialect::push_in(&mut query, "a.id", addresses.iter().filter(|a| silent(a)).map(|a| a.id.uuid()));
+    let rows: Vec<(Uuid, Option<i16>)> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    let newest: HashMap<Uuid, Option<i16>> = rows.into_iter().collect();
+    for address in addresses {
+        address.newest = newest.get(&address.id.uuid()).copied().flatten().and_then(Channel::from_number);
+    }
+    Ok(())
+}
+
+pub(super) async fn owners(
+    tx: &mut SqlTx,
+    tenant: TenantId,
+    kind: AddressKind,
+    identifiers: &BTreeSet<String>,
+) -> Result<HashMap<String, ContactId>> {
+    if identifiers.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut query = dialect::contacts_by_identifier(tenant.0, kind.number(), identifiers);
+    let rows: Vec<(String, Uuid)> = query.build_query_as().fetch_all(tx.conn()).await.or_end(tx)?;
+    Ok(rows.into_iter().map(|(identifier, id)| (identifier, ContactId::from_uuid(id))).collect())
+}
+
+pub(super) async fn insert(tx: &mut SqlTx, tenant: TenantId, address: &Address) -> Result<bool> {
+    let done = sqlx::query(
+        r"
+            INSERT INTO addresses (tenant_id, id, kind, identifier, contact_id, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6)
+            ON CONFLICT (tenant_id, kind, identifier) DO NOTHING",
+    )
+    .bind(tenant.0)
+    .bind(address.id.uuid())
+    .bind(address.recipient.kind.number())
+    .bind(&address.recipient.identifier)
+    .bind(address.contact.uuid())
+    .bind(address.created_at.millis())
+    .execute(tx.conn())
+    .await
+    .or_end(tx)?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(super) async fn delete(tx: &mut SqlTx, tenant: TenantId, id: AddressId) -> Result<bool> {
+    sqlx::query("DELETE FROM contact_channels WHERE tenant_id = $1 AND address_id = $2")
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .execute(tx.conn())
+        .await
+        .or_end(tx)?;
+    let done = sqlx::query("DELETE FROM addresses WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .execute(tx.conn())
+        .await
+        .or_end(tx)?;
+    Ok(done.rows_affected() == 1)
+}
+
+pub(super) async fn delete_metrics(tx: &mut SqlTx, tenant: TenantId, id: AddressId) -> Result<()> {
+    sqlx::query("DELETE FROM channel_metrics WHERE tenant_id = $1 AND address_id = $2")
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .execute(tx.conn())
+        .await
+        .or_end(tx)?;
+    Ok(())
+}
+
+pub(super) async fn put_channel(tx: &mut SqlTx, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()> {
+    sqlx::query(
+        r"
+            INSERT INTO contact_channels (tenant_id, address_id, channel, hidden, verified, label,
+                country, metadata, created_at, updated_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            ON CONFLICT (tenant_id, address_id, channel) DO UPDATE SET
+                hidden = excluded.hidden,
+                verified = excluded.verified,
+                label = excluded.label,
+                country = excluded.country,
+                metadata = excluded.metadata,
+                created_at = excluded.created_at,
+                updated_at = excluded.updated_at",
+    )
+    .bind(tenant.0)
+    .bind(address.uuid())
+    .bind(entry.channel.number())
+    .bind(i16::from(entry.hidden))
+    .bind(entry.verified.map(i16::from))
+    .bind(&entry.label)
+    .bind(&entry.country)
+    .bind(entry.metadata.as_ref().map(json).transpose()?)
+    .bind(entry.created_at.millis())
+    .bind(entry.updated_at.millis())
+    .execute(tx.conn())
+    .await
+    .or_end(tx)?;
+    Ok(())
+}

@@ -1,0 +1,230 @@
+//! Contacts as callers see and change them.
+
+mod addresses;
+mod merges;
+
+use std::collections::{BTreeSet, HashMap};
+
+use async_trait::async_trait;
+use nuncio_domain::contact::{ChannelEntry, Contact};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{AddressId, AddressKind, ContactId, TenantId, Timestamp};
+use nuncio_store::{Address, ContactFilter, PeopleRepo, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::query::{Condition, List, all, is, of_world};
+use super::{Db, SqlTx, dialect};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json, of_contact};
+
+const COLUMNS: &str = "id, country, version, created_at, updated_at, detail";
+
+#[derive(sqlx::FromRow)]
+struct ContactRow {
+    id: Uuid,
+    country: String,
+    version: i64,
+    created_at: i64,
+    updated_at: i64,
+    detail: Option<String>,
+}
+
+impl ContactRow {
+    fn decode(self) -> Result<Contact> {
+        let detail = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(|e| corrupt("contacts", e))?;
+        Ok(Contact {
+            id: ContactId::from_uuid(self.id),
+            country: self.country,
+            version: self.version,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            detail: detail.unwrap_or_default(),
+        })
+    }
+}
+
+#[async_trait]
+impl PeopleRepo for SqlTx {
+    async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
+        let row: Option<ContactRow> = sqlx::query_as(
+            r"
+                SELECT id, country, version, created_at, updated_at, detail
+                FROM contacts
+                WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
+        row.map(ContactRow::decode).transpose()
+    }
+
+    async fn list_contacts(&mut self, tenant: TenantId, filter: &ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
+        let only = filter.id.map(|id| is("id", id.uuid()));
+        let streams = vec![of_world(tenant.0, move |query| {
+            if let Some(only) = &only {
+                query.push(" AND ");
+                only(query);
+            }
+        })];
+        let mut conditions: Vec<Condition> = Vec::new();
+        if let Some(name) = &filter.name {
+            conditions.push(has("name_key", name));
+        }
+        for (key, value) in &filter.metadata {
+            conditions.push(dialect::json_entry("detail", "m", key, value));
+        }
+        let list = List { columns: COLUMNS, table: "contacts", id: "id", streams, filter: all(conditions) };
+        let page = self.page(list, page, |row: &ContactRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn lock_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Contact>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
+        dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
+        query.push(" ORDER BY id").push(dialect::LOCK);
+        let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.into_iter().map(ContactRow::decode).collect()
+    }
+
+    async fn insert_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<()> {
+        sqlx::query(
+            r"
+                INSERT INTO contacts (tenant_id, id, country, version, name_key, detail, created_at,
+                    updated_at)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(tenant.0)
+        .bind(contact.id.uuid())
+        .bind(&contact.country)
+        .bind(contact.version)
+        .bind(contact.detail.name_key())
+        .bind(json(&contact.detail)?)
+        .bind(contact.created_at.millis())
+        .bind(contact.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn update_contact(&mut self, tenant: TenantId, contact: &Contact) -> Result<bool> {
+        let done = sqlx::query(
+            r"
+                UPDATE contacts
+                SET country = $3, version = $4, name_key = $5, detail = $6, updated_at = $7
+                WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tenant.0)
+        .bind(contact.id.uuid())
+        .bind(&contact.country)
+        .bind(contact.version)
+        .bind(contact.detail.name_key())
+        .bind(json(&contact.detail)?)
+        .bind(contact.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<bool> {
+        for statement in [
+            concat!(
+                r"
+                    DELETE FROM contact_channels
+                    WHERE tenant_id = $1
+                      AND address_id IN (SELECT id FROM addresses WHERE tenant_id = $1 AND ",
+                of_contact!(),
+                ")"
+            ),
+            concat!("DELETE FROM addresses WHERE tenant_id = $1 AND ", of_contact!()),
+            "DELETE FROM merged_contacts WHERE tenant_id = $1 AND target_id = $2",
+        ] {
+            sqlx::query(statement).bind(tenant.0).bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        }
+        let done = sqlx::query("DELETE FROM contacts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn addresses_of_contacts(&mut self, tenant: TenantId, ids: &[ContactId]) -> Result<Vec<Address>> {
+        addresses::of_contacts(self, tenant, ids).await
+    }
+
+    async fn contacts_named(
+        &mut self,
+        tenant: TenantId,
+        name_keys: &BTreeSet<String>,
+        limit: u32,
+    ) -> Result<HashMap<String, Vec<ContactId>>> {
+        let mut found: HashMap<String, Vec<ContactId>> = HashMap::new();
+        if name_keys.is_empty() {
+            return Ok(found);
+        }
+        let mut query = dialect::contacts_named(tenant.0, name_keys, limit);
+        let mut rows: Vec<(String, Uuid)> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;
+        rows.sort_unstable_by_key(|(_, id)| *id);
+        for (key, id) in rows {
+            found.entry(key).or_default().push(ContactId::from_uuid(id));
+        }
+        Ok(found)
+    }
+
+    async fn contacts_by_identifier(
+        &mut self,
+        tenant: TenantId,
+        kind: AddressKind,
+        identifiers: &BTreeSet<String>,
+    ) -> Result<HashMap<String, ContactId>> {
+        addresses::owners(self, tenant, kind, identifiers).await
+    }
+
+    async fn insert_address(&mut self, tenant: TenantId, address: &Address) -> Result<bool> {
+        addresses::insert(self, tenant, address).await
+    }
+
+    async fn delete_address(&mut self, tenant: TenantId, id: AddressId) -> Result<bool> {
+        addresses::delete(self, tenant, id).await
+    }
+
+    async fn delete_metrics(&mut self, tenant: TenantId, id: AddressId) -> Result<()> {
+        addresses::delete_metrics(self, tenant, id).await
+    }
+
+    async fn put_channel_entry(&mut self, tenant: TenantId, address: AddressId, entry: &ChannelEntry) -> Result<()> {
+        addresses::put_channel(self, tenant, address, entry).await
+    }
+
+    async fn merge_contact(&mut self, tenant: TenantId, source: ContactId, target: ContactId, now: Timestamp) -> Result<()> {
+        merges::merge(self, tenant, source, target, now).await
+    }
+
+    async fn merged_into(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<ContactId>> {
+        merges::target(self, tenant, id).await
+    }
+
+    async fn merged_from(&mut self, tenant: TenantId, id: ContactId) -> Result<Vec<ContactId>> {
+        merges::sources(self, tenant, id).await
+    }
+}
+
+/// That `column`, in lower case, has `part` in it.
+fn has(column: &'static str, part: &str) -> Condition {
+    let escaped = part.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    let pattern = format!("%{escaped}%");
+    Box::new(move |query| {
+        query.push(column).push(" LIKE ").push_bind(pattern.clone()).push(" ESCAPE '\\'");
+    })
+}

@@ -1,0 +1,102 @@
+//! Writes batches of new messages.
+
+use nuncio_domain::TenantId;
+use nuncio_store::{Accepted, Result};
+
+use super::super::rusqlite_error as failed;
+use super::commit::Batch;
+use super::statements::{ADD_STORED_BYTES, EPOCH_AND_QUOTA, Statements};
+use super::{broadcasts, keys, ledger, messages, recipients};
+use crate::ledger_batch::Till;
+use crate::message_batch::{AcceptOp, Moves, Prepared, Verdict, tenants};
+use crate::quota::Quotas;
+
+/// Writes a batch of new messages. The answers must not be given before the commit.
+pub(in crate::sqlite) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<Verdict>> {
+    let (epochs, mut quotas) = epochs_and_quotas(sql, ops).map_err(failed)?;
+    let mut ledger = ledger::load(sql, ops).map_err(failed)?;
+    let mut moves = Moves::default();
+    let accepted = ops
+        .iter()
+        .map(|op| {
+            let prepared = &op.item;
+            let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
+            if !known {
+                return Ok(Verdict::Refused(Accepted::Stale));
+            }
+            accept_one(sql, batch, prepared, &mut ledger, &mut quotas, &mut moves).map_err(failed)?
+        })
+        .collect::<Result<Vec<_>>>()?;
+    broadcasts::add_counts(sql, &moves).map_err(failed)?;
+    for (tenant, bytes) in quotas.added() {
+        sql.execute(ADD_STORED_BYTES, [tenant, bytes]).map_err(failed)?;
+    }
+    ledger::write(sql, &ledger).map_err(failed)?;
+    Ok(accepted)
+}
+
+/// Each tenant of a batch with its epoch, `None` if the tenant is gone.
+type Epochs = Vec<(TenantId, Option<i64>)>;
+
+/// Reads the epochs and storage quotas of the tenants of a batch.
+fn epochs_and_quotas(sql: &mut Statements<'_>, ops: &[AcceptOp]) -> rusqlite::Result<(Epochs, Quotas)> {
+    let mut epochs = Vec::new();
+    let mut quotas = Quotas::default();
+    for tenant in tenants(ops) {
+        let found = sql.find(EPOCH_AND_QUOTA, [tenant.0], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?)))?;
+        epochs.push((tenant, found.map(|(epoch, ..)| epoch)));
+        found.iter().for_each(|(_, max_bytes, stored_bytes)| quotas.know(tenant.0, *max_bytes, *stored_bytes));
+    }
+    Ok((epochs, quotas))
+}
+
+fn accept_one(
+    sql: &mut Statements<'_>,
+    batch: &mut Batch,
+    prepared: &Prepared,
+    ledger: &mut Till,
+    quotas: &mut Quotas,
+    moves: &mut Moves,
+) -> rusqlite::Result<Result<Verdict>> {
+    let item = &prepared.item;
+    let message = &item.message;
+    if let Some(part) = message.state.detail.broadcast
+        && !broadcasts::is_pending(sql, message.tenant.0, part, item.broadcast_fence)?
+    {
+        return Ok(Ok(Verdict::Refused(Accepted::Closed)));
+    }
+    if let Some(key) = &item.idempotency
+        && let Some(original) = keys::claim(sql, prepared, key)?
+    {
+        return Ok(Ok(Verdict::Refused(original)));
+    }
+    let found = recipients::find(sql, prepared)?;
+    let refusal = match quotas.refuse(prepared) {
+        None if !found.suppressed => ledger.reserve(message).err().map(Accepted::Short),
+        refusal => refusal,
+    };
+    if let Some(refusal) = refusal {
+        if let Some(key) = &item.idempotency {
+            keys::release(sql, message.tenant, key)?;
+        }
+        return Ok(Ok(Verdict::Refused(refusal)));
+    }
+    quotas.keep(prepared);
+    let known = match found.known {
+        Some(known) => known,
+        None => recipients::insert(sql, prepared, found.marked)?,
+    };
+    let birth = match prepared.birth(found.suppressed, known) {
+        Ok(birth) => birth,
+        Err(error) => return Ok(Err(error)),
+    };
+    messages::insert(sql, batch, &birth)?;
+    if message.state.detail.broadcast.is_some() {
+        // Written at once: the same recipient may come twice in a batch.
+        moves.born(&birth.born.message);
+        for moved in moves.contacts.drain(..) {
+            broadcasts::update_contact(sql, &moved)?;
+        }
+    }
+    Ok(Ok(birth.into()))
+}

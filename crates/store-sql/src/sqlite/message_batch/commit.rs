@@ -1,0 +1,73 @@
+//! Collects the rest of a transaction and writes it before the commit.
+
+use nuncio_store::Result;
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::super::rusqlite_error as failed;
+use super::statements::{DELETE_AGENDA, DELETE_FLAG, FIND_HEAD, INSERT_AGENDA, INSERT_FLAG, INSERT_LOG, RAISE_HEAD, Statements};
+use crate::agenda::{AgendaKey, AgendaRow};
+use crate::event_log::LogRow;
+use crate::known::{Known, Memory};
+use crate::message_batch::{Flag, Named, Writes};
+
+/// What one transaction writes, and what is remembered of it after the commit.
+#[derive(Debug, Default)]
+pub(in crate::sqlite) struct Batch {
+    pub(super) writes: Writes,
+    pub(super) known: Vec<((i64, Uuid), Known)>,
+    pub(super) references: Vec<(i64, Uuid, String, Named)>,
+    rows: Vec<AgendaRow>,
+    /// Another process changed a state, so that the cache is wrong.
+    pub(in crate::sqlite) stale: bool,
+}
+
+impl Batch {
+    /// Writes what the batch adds up to, as the last thing before the commit.
+    pub(in crate::sqlite) fn finish(&mut self, sql: &mut Statements<'_>, memory: &Memory) -> Result<()> {
+        let writes = std::mem::take(&mut self.writes);
+        self.rows = writes.agenda.into_rows();
+        write_agenda(sql, &self.rows, &memory.agenda.emptied(&writes.leaving)).map_err(failed)?;
+        write_flags(sql, INSERT_FLAG, &writes.flags).map_err(failed)?;
+        write_flags(sql, DELETE_FLAG, &writes.flags_gone).map_err(failed)?;
+        append_log(sql, &writes.log.into_rows()).map_err(failed)?;
+        self.writes.leaving = writes.leaving;
+        Ok(())
+    }
+
+    /// Updates the cache after the commit.
+    pub(in crate::sqlite) fn committed(self, memory: &Memory) {
+        memory.agenda.committed(&self.writes.leaving, &self.rows);
+        memory.put(self.known.into_iter());
+        memory.name(self.references.into_iter());
+    }
+}
+
+fn write_agenda(sql: &mut Statements<'_>, rows: &[AgendaRow], emptied: &[AgendaKey]) -> rusqlite::Result<()> {
+    for row in rows {
+        let connection = row.connection.map(Uuid::into_bytes);
+        let values = params![row.tenant, row.id, row.owner, row.due_at, connection, row.expires_at, row.ids()];
+        sql.execute(INSERT_AGENDA, values)?;
+    }
+    for (tenant, id) in emptied {
+        sql.execute(DELETE_AGENDA, params![tenant, id])?;
+    }
+    Ok(())
+}
+
+/// Runs one of the two statements for each flag.
+fn write_flags(sql: &mut Statements<'_>, statement: usize, flags: &[Flag]) -> rusqlite::Result<()> {
+    for flag in flags {
+        sql.execute(statement, params![flag.tenant, flag.kind, flag.id.as_bytes()])?;
+    }
+    Ok(())
+}
+
+fn append_log(sql: &mut Statements<'_>, rows: &[LogRow]) -> rusqlite::Result<()> {
+    for row in rows {
+        sql.execute(RAISE_HEAD, [row.tenant])?;
+        let position: i64 = sql.get(FIND_HEAD)?.query_row([row.tenant], |found| found.get(0))?;
+        sql.execute(INSERT_LOG, params![row.tenant, position, row.batch, row.recorded_at, row.text()])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Results of webhook deliveries.
+
+use nuncio_domain::Timestamp;
+use nuncio_domain::id::Id as _;
+use nuncio_store::{DeliveryLog, Result};
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::super::rusqlite_error as failed;
+use super::statements::{ADVANCE_CURSOR, IS_FENCE_CURRENT, PUT_DELIVERY, Statements};
+use crate::row::json;
+
+/// Writes the results of deliveries; returns whether the reader's fence is current.
+pub(in crate::sqlite) fn log_deliveries(sql: &mut Statements<'_>, log: &DeliveryLog) -> Result<bool> {
+    let put = sql.get(PUT_DELIVERY).map_err(failed)?;
+    for delivery in &log.deliveries {
+        put.execute(params![
+            log.tenant.0,
+            delivery.id.uuid().as_bytes(),
+            delivery.sender.map_or(Uuid::nil(), |s| s.uuid()).as_bytes(),
+            delivery.event.uuid().as_bytes(),
+            delivery.event_type.as_str(),
+            delivery.kind.number(),
+            delivery.resource.as_bytes(),
+            delivery.sequence,
+            delivery.url,
+            delivery.status.number(),
+            delivery.tries,
+            delivery.due_at.map(Timestamp::millis),
+            json(&delivery.attempts)?,
+            delivery.updated_at.millis(),
+        ])
+        .map_err(failed)?;
+    }
+    let is_current = sql.exists(IS_FENCE_CURRENT, params![log.tenant.0, log.fence]).map_err(failed)?;
+    if let (true, Some(read)) = (is_current, log.read) {
+        sql.execute(ADVANCE_CURSOR, params![log.tenant.0, read.commit, read.entry]).map_err(failed)?;
+    }
+    Ok(is_current)
+}

@@ -1,0 +1,98 @@
+//! Reads messages.
+
+use std::sync::Arc;
+
+use nuncio_domain::id::Id as _;
+use nuncio_domain::lifecycle::Step;
+use nuncio_store::Result;
+use rusqlite::{Row, params};
+use uuid::Uuid;
+
+use super::super::rusqlite_error as failed;
+use super::statements::{CHUNKS, IS_SUPPRESSED, LOAD, LOAD_FIXED, Statements};
+use super::{broadcasts, uuid};
+use crate::known::{Known, Memory};
+use crate::message_batch::{Fold, Item, Loaded, asks_broadcast, unspool};
+use crate::row::{FixedRow, StateRow};
+
+/// A message from the cache, or else from the database.
+pub(super) fn load(sql: &mut Statements<'_>, memory: &Memory, key: (i64, Uuid), items: &[Item<'_>]) -> Result<Option<Loaded>> {
+    let taken = memory.take(&key);
+    let remembered = taken.is_some();
+    let known = match taken {
+        Some(known) => Some(known),
+        None => read(sql, key)?,
+    };
+    let Some(mut known) = known else { return Ok(None) };
+    let mut suppressed = false;
+    if items.iter().any(|item| matches!(item.step, Step::Start { .. }) && Fold::key(item) == key) {
+        let message = match known.fixed.take() {
+            Some(message) => message,
+            None => Arc::new(read_fixed(sql, key)?.decode(known.state.clone())?),
+        };
+        let sender = message.sender.uuid();
+        let values = params![key.0, message.to, known.state.route.channel.number(), sender.as_bytes()];
+        suppressed = sql.exists(IS_SUPPRESSED, values).map_err(failed)?;
+        known.fixed = Some(message);
+    }
+    let mut loaded = Loaded { remembered, ..Loaded::new(known, suppressed) };
+    let asks = items.iter().any(|item| asks_broadcast(&item.step) && Fold::key(item) == key);
+    if asks && let Some(broadcast) = loaded.broadcast() {
+        loaded.halt = broadcasts::halt(sql, key.0, broadcast).map_err(failed)?;
+    }
+    Ok(Some(loaded))
+}
+
+fn read(sql: &mut Statements<'_>, (tenant, id): (i64, Uuid)) -> Result<Option<Known>> {
+    let row = sql.find(LOAD, params![tenant, id.as_bytes()], |row| {
+        Ok((state_of(row)?, row.get(13)?, row.get(14)?, row.get(15)?, uuid(row.get(16)?)))
+    });
+    let Some((state, revision, agenda, history, address)) = row.map_err(failed)? else { return Ok(None) };
+    Ok(Some(Known { state: state.decode()?, address, revision, agenda, history, fixed: None }))
+}
+
+fn state_of(row: &Row<'_>) -> rusqlite::Result<StateRow> {
+    Ok(StateRow {
+        status: row.get(0)?,
+        wait: row.get(1)?,
+        held: row.get(2)?,
+        due_at: row.get(3)?,
+        owner: row.get(4)?,
+        fence: row.get(5)?,
+        version: row.get(6)?,
+        expires_at: row.get(7)?,
+        updated_at: row.get(8)?,
+        channel: row.get(9)?,
+        connection_id: uuid(row.get(10)?),
+        provider: row.get(11)?,
+        detail: row.get(12)?,
+    })
+}
+
+/// The part of a message that never changes, including the chunks of a large request.
+fn read_fixed(sql: &mut Statements<'_>, (tenant, id): (i64, Uuid)) -> Result<FixedRow> {
+    let row = sql.get(LOAD_FIXED).and_then(|statement| {
+        statement.query_row(params![tenant, id.as_bytes()], |row| {
+            Ok(FixedRow {
+                tenant_id: tenant,
+                id,
+                direction: row.get(0)?,
+                message_type: row.get(1)?,
+                sender_id: uuid(row.get(2)?),
+                address_id: uuid(row.get(3)?),
+                recipient: row.get(4)?,
+                sent_from: row.get(5)?,
+                idempotency_key: row.get(6)?,
+                spooled: row.get(7)?,
+                request: row.get(8)?,
+            })
+        })
+    });
+    let mut fixed = row.map_err(failed)?;
+    if fixed.spooled > 0 {
+        let statement = sql.get(CHUNKS).map_err(failed)?;
+        let rows = statement.query_map(params![tenant, id.as_bytes()], |row| row.get(0)).map_err(failed)?;
+        unspool(&mut fixed, rows.collect::<rusqlite::Result<_>>().map_err(failed)?)?;
+    }
+    Ok(fixed)
+}

@@ -1,0 +1,58 @@
+//! Addresses, contacts and suppressions of the recipients of new messages.
+
+use nuncio_domain::id::Id as _;
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::statements::{FIND_ADDRESS, INSERT_ADDRESS, INSERT_CONTACT, IS_MARKED, RESTORE_SUPPRESSIONS, SUPPRESSED, Statements};
+use super::uuid;
+use crate::message_batch::Prepared;
+
+/// What the database knows of a recipient.
+pub(super) struct Found {
+    /// Address and contact.
+    pub(super) known: Option<(Uuid, Uuid)>,
+    /// The recipient was erased and has suppressions under its mark.
+    pub(super) marked: bool,
+    pub(super) suppressed: bool,
+}
+
+pub(super) fn find(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<Found> {
+    let item = &prepared.item;
+    let known = find_address(sql, prepared)?;
+    // Only an unknown recipient can have suppressions under a mark.
+    let marked = known.is_none() && is_marked(sql, prepared)?;
+    let suppressed = is_suppressed(sql, prepared, &item.recipient.identifier)? || marked && is_suppressed(sql, prepared, &item.mark)?;
+    Ok(Found { known, marked, suppressed })
+}
+
+fn find_address(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<Option<(Uuid, Uuid)>> {
+    let recipient = &prepared.item.recipient;
+    let key = params![prepared.item.message.tenant.0, recipient.kind.number(), recipient.identifier];
+    sql.find(FIND_ADDRESS, key, |row| Ok((uuid(row.get(0)?), uuid(row.get(1)?))))
+}
+
+fn is_marked(sql: &mut Statements<'_>, prepared: &Prepared) -> rusqlite::Result<bool> {
+    let item = &prepared.item;
+    sql.exists(IS_MARKED, params![item.message.tenant.0, item.recipient.kind.number(), item.mark])
+}
+
+fn is_suppressed(sql: &mut Statements<'_>, prepared: &Prepared, identifier: &str) -> rusqlite::Result<bool> {
+    let (item, message) = (&prepared.item, &prepared.item.message);
+    let (every, sender) = (Uuid::nil(), message.sender.uuid());
+    let values = params![message.tenant.0, item.recipient.kind.number(), identifier, every.as_bytes(), sender.as_bytes()];
+    sql.exists(SUPPRESSED, values)
+}
+
+/// Inserts the address and contact of a new recipient, who has opt-outs to restore if `marked`.
+pub(super) fn insert(sql: &mut Statements<'_>, prepared: &Prepared, marked: bool) -> rusqlite::Result<(Uuid, Uuid)> {
+    let (item, tenant) = (&prepared.item, prepared.item.message.tenant.0);
+    let (kind, identifier) = (item.recipient.kind.number(), &item.recipient.identifier);
+    let (address, contact) = (item.new_address.uuid(), item.new_contact.uuid());
+    sql.execute(INSERT_CONTACT, params![tenant, contact.as_bytes(), item.country, item.now.millis()])?;
+    sql.execute(INSERT_ADDRESS, params![tenant, address.as_bytes(), kind, identifier, contact.as_bytes(), item.now.millis()])?;
+    if marked {
+        sql.execute(RESTORE_SUPPRESSIONS, params![tenant, kind, identifier, item.mark])?;
+    }
+    Ok((address, contact))
+}
