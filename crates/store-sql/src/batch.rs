@@ -1,12 +1,12 @@
-//! Answering the items of a batch, and finding the one that spoils it.
+//! Answers the items of a batch, and decides whether one item spoils it.
 
 use nuncio_store::{Result, StoreError};
 
-use crate::message_batch::{Batched, Op, again};
+use crate::message_batch::{Batched, Op, copy_error};
 
-/// The most items of one transaction.
+/// Maximum number of items in one transaction.
 pub(crate) const BATCH: usize = 256;
-/// The most items that may wait for a lane; beyond it callers are told to come back.
+/// Maximum number of items that wait for a writer; further callers get [`StoreError::Busy`].
 pub(crate) const WAITING: usize = 16_384;
 
 /// Answers every item of a batch that ran as one.
@@ -14,28 +14,28 @@ pub(crate) fn answer<I: Batched>(batch: Vec<Op<I, I::Answer>>, outcome: Result<V
     match outcome {
         Ok(done) => {
             for (Op { item, reply }, done) in batch.into_iter().zip(done) {
-                let _ = reply.send(Ok(item.answered(done))); // a caller that went away changes nothing
+                let _ = reply.send(Ok(item.into_answer(done))); // a caller that went away changes nothing
             }
         }
         Err(error) => {
             for op in batch {
-                let _ = op.reply.send(Err(again(&error)));
+                let _ = op.reply.send(Err(copy_error(&error)));
             }
         }
     }
 }
 
-/// Whether a batch that failed with `error` may hold one item that spoils it for the others.
+/// Whether a single item may be the reason that a batch failed with `error`.
 pub(crate) fn may_be_one_item(error: &StoreError) -> bool {
     matches!(error, StoreError::Other(_) | StoreError::Conflict(_) | StoreError::Corrupt { .. })
 }
 
-/// Told to callers when a lane is full.
+/// The queue of a writer is full.
 pub(crate) fn full() -> StoreError {
     StoreError::Busy("too many requests wait for the database".to_owned())
 }
 
-/// Told to callers when the store was closed.
+/// The store was closed.
 pub(crate) fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".to_owned())
 }

@@ -46,7 +46,7 @@ impl LogRow {
     }
 }
 
-/// Where an entry stands: its batch, and its number in there.
+/// Reference to an entry: its batch, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EntryRef {
     pub(crate) batch: i64,

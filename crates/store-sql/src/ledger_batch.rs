@@ -1,6 +1,6 @@
-//! The money of a batch: a row a transfer, and folded into one change per world.
+//! Ledger rows of a batch, with one balance update per environment.
 //!
-//! Nothing here costs anything where messages have no price.
+//! Free where messages have no price.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use nuncio_domain::{Micros, TenantId};
 use nuncio_store::Shortage;
 use uuid::Uuid;
 
-use crate::message_batch::Loaded;
+use crate::message_batch::LoadedMessage;
 
 /// A row of the ledger.
 #[derive(Clone, Copy, Debug)]
@@ -25,29 +25,29 @@ pub(crate) struct LedgerRow {
     pub(crate) at: i64,
 }
 
-/// What one batch moves.
+/// Ledger rows and balance changes of one batch.
 #[derive(Debug, Default)]
-pub(crate) struct Till {
-    /// What the worlds have, as far as it was asked for.
+pub(crate) struct LedgerBatch {
+    /// Balances, as far as they were read.
     balances: BTreeMap<i64, Balance>,
     pub(crate) rows: Vec<LedgerRow>,
-    /// In the order of worlds.
+    /// Sorted by tenant.
     pub(crate) moves: BTreeMap<i64, Moves>,
 }
 
-/// What a new message sets aside at its birth.
-pub(crate) fn sets_aside(message: &Message) -> i64 {
+/// What a new message reserves.
+pub(crate) fn reserved_amount(message: &Message) -> i64 {
     message.state.detail.money.as_ref().filter(|money| !money.prepaid).map_or(0, |money| money.open().0)
 }
 
-impl Till {
+impl LedgerBatch {
     pub(crate) fn know(&mut self, tenant: TenantId, balance: Balance) {
         self.balances.insert(tenant.0, balance);
     }
 
-    /// Sets aside what a new message may cost; fails when that is not available.
+    /// Reserves what a new message may cost; fails if that is not available.
     pub(crate) fn reserve(&mut self, message: &Message) -> Result<(), Shortage> {
-        let (tenant, amount) = (message.tenant.0, sets_aside(message));
+        let (tenant, amount) = (message.tenant.0, reserved_amount(message));
         if amount == 0 {
             return Ok(());
         }
@@ -71,10 +71,10 @@ impl Till {
         Ok(())
     }
 
-    /// Pays and gives back what the steps of a batch settled about one message.
-    pub(crate) fn settle(&mut self, (tenant, resource): (i64, Uuid), loaded: &Loaded) {
-        let (Some(before), Some(after)) = (&loaded.money, &loaded.known.state.detail.money) else { return };
-        let (at, sender) = (loaded.known.state.updated_at.millis(), after.limited_sender.map(|s| s.uuid()));
+    /// Charges and releases what the batch settled for one message.
+    pub(crate) fn settle(&mut self, (tenant, resource): (i64, Uuid), loaded: &LoadedMessage) {
+        let (Some(before), Some(after)) = (&loaded.money, &loaded.row.state.detail.money) else { return };
+        let (at, sender) = (loaded.row.state.updated_at.millis(), after.limited_sender.map(|s| s.uuid()));
         let changed = before.quotes.iter().zip(&after.quotes).filter(|(before, after)| before.state != after.state);
         for (_, quote) in changed {
             let purpose = match quote.state {

@@ -1,15 +1,16 @@
 //! The store on SQLite and on PostgreSQL.
 //!
 //! Cold statements are written once, in `sql/`, and compiled for both drivers; whole statements that differ are constants named
-//! alike in each backend's `dialect`. The hot operations have a lane of their own per backend: what arrives while one
+//! alike in each backend's `dialect`. Each backend writes the hot operations in batches: what arrives while one
 //! transaction runs forms the next one (group commit).
 
 #![expect(clippy::duplicate_mod, reason = "the files in sql/ are compiled once per driver: that is how two databases share one text")]
 
 mod agenda;
 mod batch;
+mod cache;
 mod event_log;
-mod known;
+
 mod ledger_batch;
 mod message_batch;
 mod postgres;

@@ -1,4 +1,4 @@
-//! What a batch of new messages adds to worlds with a quota. Nothing here costs anything where there is none.
+//! Storage that a batch of new messages uses of quotas. Free for tenants without a quota.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use nuncio_store::{Accepted, Storage};
 
 use crate::message_batch::Prepared;
 
-/// The quotas of the worlds of a batch.
+/// The quotas of the tenants of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas(BTreeMap<i64, (Storage, i64)>);
 
@@ -17,7 +17,7 @@ impl Quotas {
         }
     }
 
-    /// The answer to a new message that its world has no room for.
+    /// The answer to a new message that exceeds the quota.
     pub(crate) fn refuse(&self, prepared: &Prepared) -> Option<Accepted> {
         let (storage, added) = self.0.get(&prepared.item.message.tenant.0)?;
         let full = storage.stored_bytes + added + prepared.stored > storage.max_bytes;
@@ -31,7 +31,7 @@ impl Quotas {
         }
     }
 
-    /// What to add, in the order of worlds.
+    /// What to add, sorted by tenant.
     pub(crate) fn added(&self) -> Vec<(i64, i64)> {
         self.0.iter().filter(|(_, (_, added))| *added > 0).map(|(tenant, (_, added))| (*tenant, *added)).collect()
     }

@@ -1,4 +1,4 @@
-//! Between rows and the domain: shared by both databases.
+//! Converts between rows and domain types, for both databases.
 
 use std::hash::Hasher as _;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|e| StoreError::Other(Box::new(e)))
 }
 
-/// A number that stands for one write of one resource: `n` grows with each. Never negative.
+/// An identifier for one write of one resource; `n` is incremented by each. Never negative.
 pub(crate) fn fingerprint(what: &[u8], id: Uuid, n: i64) -> i64 {
     let mut hasher = SipHasher24::new();
     hasher.write(what);

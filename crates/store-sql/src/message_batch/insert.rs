@@ -15,36 +15,36 @@ use crate::row::{FixedRow, StateRow, corrupt, first_sequence, json};
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     pub(crate) item: Accept,
-    pub(crate) born: Born,
-    /// Pieces of the request that do not fit the row; written before the item enters the lane.
+    pub(crate) encoded: EncodedMessage,
+    /// Parts of the request that do not fit the row; written before the item joins a batch.
     pub(crate) chunks: Vec<Vec<u8>>,
-    /// Bytes of the request as it is stored, chunks included.
+    /// Bytes of the stored request, including chunks.
     pub(crate) stored: i64,
 }
 
 impl Prepared {
     pub(crate) fn new(item: Accept) -> Result<Self> {
         let mut message = item.message.clone();
-        let mut changes = birth(&mut message);
+        let mut changes = first_change(&mut message);
         if let Some(claim) = item.claim {
             message.state.begin_attempt(claim.node, item.now, &mut changes);
         }
-        let mut born = Born::new(message, &changes)?;
-        let chunks = spool(&mut born)?;
-        let stored = born.fixed.request.len() + chunks.iter().map(Vec::len).sum::<usize>();
-        Ok(Self { item, born, chunks, stored: stored as i64 })
+        let mut encoded = EncodedMessage::new(message, &changes)?;
+        let chunks = spool(&mut encoded)?;
+        let stored = encoded.fixed.request.len() + chunks.iter().map(Vec::len).sum::<usize>();
+        Ok(Self { item, encoded, chunks, stored: stored as i64 })
     }
 
-    /// What to insert. A suppressed recipient's message is born failed.
-    pub(crate) fn birth(&self, suppressed: bool, (address, contact): (Uuid, Uuid)) -> Result<Birth<'_>> {
-        let born = if suppressed { Cow::Owned(self.suppressed()?) } else { Cow::Borrowed(&self.born) };
-        Ok(Birth { born, address, contact })
+    /// The message as it is inserted; failed if its recipient is suppressed.
+    pub(crate) fn to_insert(&self, suppressed: bool, (address, contact): (Uuid, Uuid)) -> Result<MessageInsert<'_>> {
+        let encoded = if suppressed { Cow::Owned(self.suppressed()?) } else { Cow::Borrowed(&self.encoded) };
+        Ok(MessageInsert { encoded, address, contact })
     }
 
-    /// The item as it is born when the recipient turns out to be suppressed: failed, at no cost.
-    fn suppressed(&self) -> Result<Born> {
+    /// The message to a suppressed recipient: failed, at no cost.
+    fn suppressed(&self) -> Result<EncodedMessage> {
         let mut message = self.item.message.clone();
-        let mut changes = birth(&mut message);
+        let mut changes = first_change(&mut message);
         let failure = Failure::own(FailureCode::RecipientSuppressed, "the recipient opted out, bounced or complained");
         message.state.status = Status::Failed;
         message.state.wait = Wait::Nothing;
@@ -55,13 +55,13 @@ impl Prepared {
             change.failure = Some(failure);
         }
         // What never changes is encoded already, and may be large.
-        Born::with(self.born.fixed.clone(), message, &changes)
+        EncodedMessage::with(self.encoded.fixed.clone(), message, &changes)
     }
 }
 
-/// A message as it is inserted.
+/// A message encoded for its rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Born {
+pub(crate) struct EncodedMessage {
     pub(crate) message: Message,
     pub(crate) fixed: FixedRow,
     pub(crate) state: StateRow,
@@ -69,7 +69,7 @@ pub(crate) struct Born {
     pub(crate) changes: String,
 }
 
-impl Born {
+impl EncodedMessage {
     fn new(message: Message, changes: &[Change]) -> Result<Self> {
         Self::with(FixedRow::encode(&message)?, message, changes)
     }
@@ -84,22 +84,22 @@ impl Born {
         })
     }
 
-    /// A message that comes into the world finished, from outside.
+    /// An inbound message, which is final at once.
     pub(crate) fn received(mut message: Message, conversation: bool) -> Result<Self> {
-        let mut changes = birth(&mut message);
+        let mut changes = first_change(&mut message);
         changes.iter_mut().for_each(|change| change.conversation = conversation);
         Self::new(message, &changes)
     }
 
-    /// A message that waits for its attempt.
+    /// An outbound message that waits for its attempt.
     pub(crate) fn waiting(mut message: Message) -> Result<Self> {
-        let changes = birth(&mut message);
+        let changes = first_change(&mut message);
         Self::new(message, &changes)
     }
 }
 
-/// The change by which a message comes into the world.
-fn birth(message: &mut Message) -> Vec<Change> {
+/// The first change of a message.
+fn first_change(message: &mut Message) -> Vec<Change> {
     message.state.version += 1;
     let change = Change {
         status: message.state.status,
@@ -114,59 +114,58 @@ fn birth(message: &mut Message) -> Vec<Change> {
     vec![change]
 }
 
-/// A message as it is inserted, with what the database knows of its recipient.
+/// A message to insert, with the address and contact of its recipient.
 #[derive(Debug)]
-pub(crate) struct Birth<'a> {
-    pub(crate) born: Cow<'a, Born>,
+pub(crate) struct MessageInsert<'a> {
+    pub(crate) encoded: Cow<'a, EncodedMessage>,
     pub(crate) address: Uuid,
     pub(crate) contact: Uuid,
 }
 
-/// What a transaction makes of a new message.
+/// Result of a new message.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
-    /// It is written.
-    Born {
-        /// How, if not as it was prepared.
-        instead: Option<Box<Born>>,
+pub(crate) enum AcceptOutcome {
+    Inserted {
+        /// What was inserted, if not the prepared message.
+        replacement: Option<Box<EncodedMessage>>,
         address: Uuid,
         contact: Uuid,
     },
-    /// Nothing is.
+    /// Nothing was written.
     Refused(Accepted),
 }
 
-impl From<Birth<'_>> for Verdict {
-    fn from(Birth { born, address, contact }: Birth<'_>) -> Self {
-        let instead = if let Cow::Owned(born) = born { Some(Box::new(born)) } else { None };
-        Self::Born { instead, address, contact }
+impl From<MessageInsert<'_>> for AcceptOutcome {
+    fn from(MessageInsert { encoded, address, contact }: MessageInsert<'_>) -> Self {
+        let replacement = if let Cow::Owned(encoded) = encoded { Some(Box::new(encoded)) } else { None };
+        Self::Inserted { replacement, address, contact }
     }
 }
 
-/// Moves a request that is too large for the row into chunks. What lists show of it stays in the row.
-fn spool(born: &mut Born) -> Result<Vec<Vec<u8>>> {
-    if born.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
+/// Moves a request that is too large for the row into chunks. The row keeps what lists show.
+fn spool(encoded: &mut EncodedMessage) -> Result<Vec<Vec<u8>>> {
+    if encoded.fixed.request.len() <= limits::SPOOL_THRESHOLD_BYTES {
         return Ok(Vec::new());
     }
-    let mut outline = Request::clone(&born.message.request);
+    let mut outline = Request::clone(&encoded.message.request);
     outline.forget_bulk();
     let mut kept = json(&outline)?;
     if kept.len() > limits::SPOOL_THRESHOLD_BYTES {
         outline.cut_text();
         kept = json(&outline)?;
     }
-    let request = std::mem::replace(&mut born.fixed.request, kept);
+    let request = std::mem::replace(&mut encoded.fixed.request, kept);
     let chunks: Vec<Vec<u8>> = request.as_bytes().chunks(limits::SPOOL_THRESHOLD_BYTES).map(<[u8]>::to_vec).collect();
-    born.fixed.spooled = chunks.len() as i32;
+    encoded.fixed.spooled = chunks.len() as i32;
     Ok(chunks)
 }
 
-/// A request put together from its chunks.
+/// Assembles a request from its chunks.
 pub(crate) fn unspool(fixed: &mut FixedRow, chunks: Vec<Vec<u8>>) -> Result<()> {
     if chunks.len() != fixed.spooled as usize {
         return Err(corrupt("spool_chunks", format!("{} of {} chunks", chunks.len(), fixed.spooled)));
     }
-    // Each chunk goes as it is taken over: a large request is not held twice.
+    // Each chunk is freed once it is copied: a large request is not held twice.
     let mut request = Vec::with_capacity(chunks.iter().map(Vec::len).sum());
     chunks.into_iter().for_each(|chunk| request.extend(chunk));
     fixed.request = String::from_utf8(request).map_err(|e| corrupt("spool_chunks", e))?;

@@ -13,13 +13,13 @@ use nuncio_domain::{AddressId, ContactId, TenantId};
 use nuncio_store::{Accepted, DeliveryLog, MetricDelta, MetricRow, Result, StoreError, Transition, Transitioned};
 use tokio::sync::oneshot;
 
-pub(crate) use insert::{Birth, Born, Prepared, Verdict, unspool};
-pub(crate) use recipients::{Move, Moves};
-pub(crate) use references::{Item, Named, Reference, by_reference, items};
-pub(crate) use transitions::{Fold, Loaded, asks_broadcast};
+pub(crate) use insert::{AcceptOutcome, EncodedMessage, MessageInsert, Prepared, unspool};
+pub(crate) use recipients::{RecipientUpdate, RecipientUpdates};
+pub(crate) use references::{Reference, ReferencedPart, ResolvedTransition, by_reference, items};
+pub(crate) use transitions::{LoadedMessage, TransitionBatch, asks_broadcast};
 pub(crate) use writes::{Flag, StateWrite, Writes};
 
-/// One item of a lane, with the place where its answer goes.
+/// An item waiting for a batch, with the channel for its answer.
 #[derive(Debug)]
 pub(crate) struct Op<I, O> {
     pub(crate) item: I,
@@ -33,24 +33,24 @@ pub(crate) type DeliveriesOp = Op<DeliveryLog, bool>;
 
 /// An item that is written in batches.
 pub(crate) trait Batched: Sized {
-    /// What the transaction made of it.
+    /// Result of the item in the transaction.
     type Done;
-    /// What its caller is told.
+    /// What its caller gets.
     type Answer;
 
     /// The answer, once the transaction is committed.
-    fn answered(self, done: Self::Done) -> Self::Answer;
+    fn into_answer(self, done: Self::Done) -> Self::Answer;
 }
 
 impl Batched for Box<Prepared> {
-    type Done = Verdict;
+    type Done = AcceptOutcome;
     type Answer = Accepted;
 
-    fn answered(self, verdict: Verdict) -> Accepted {
+    fn into_answer(self, verdict: AcceptOutcome) -> Accepted {
         match verdict {
-            Verdict::Refused(refusal) => refusal,
-            Verdict::Born { instead, address, contact } => {
-                let mut message = instead.map_or(self.born, |born| *born).message;
+            AcceptOutcome::Refused(refusal) => refusal,
+            AcceptOutcome::Inserted { replacement, address, contact } => {
+                let mut message = replacement.map_or(self.encoded, |encoded| *encoded).message;
                 message.address = AddressId::from_uuid(address);
                 Accepted::New { message: Box::new(message), contact: ContactId::from_uuid(contact) }
             }
@@ -62,7 +62,7 @@ impl Batched for Transition {
     type Done = Transitioned;
     type Answer = Transitioned;
 
-    fn answered(self, done: Transitioned) -> Transitioned {
+    fn into_answer(self, done: Transitioned) -> Transitioned {
         done
     }
 }
@@ -71,19 +71,19 @@ impl Batched for Vec<MetricRow> {
     type Done = ();
     type Answer = ();
 
-    fn answered(self, (): ()) {}
+    fn into_answer(self, (): ()) {}
 }
 
 impl Batched for DeliveryLog {
     type Done = bool;
     type Answer = bool;
 
-    fn answered(self, fence_holds: bool) -> bool {
+    fn into_answer(self, fence_holds: bool) -> bool {
         fence_holds
     }
 }
 
-/// Each row once, in key order: two nodes that write the same rows must not wait for each other.
+/// Merges the deltas of each row and sorts them by key, so that two nodes that write the same rows cannot deadlock.
 pub(crate) fn folded(deltas: Vec<MetricRow>) -> Vec<MetricRow> {
     let mut rows: BTreeMap<_, MetricDelta> = BTreeMap::new();
     for (tenant, address, channel, delta) in deltas {
@@ -92,7 +92,7 @@ pub(crate) fn folded(deltas: Vec<MetricRow>) -> Vec<MetricRow> {
     rows.into_iter().map(|((tenant, address, channel), delta)| (tenant, address, channel, delta)).collect()
 }
 
-/// Every distinct world of a batch, in order.
+/// The tenants of a batch, sorted and without duplicates.
 pub(crate) fn tenants(items: &[AcceptOp]) -> Vec<TenantId> {
     let mut tenants: Vec<TenantId> = items.iter().map(|op| op.item.item.message.tenant).collect();
     tenants.sort_unstable();
@@ -100,8 +100,8 @@ pub(crate) fn tenants(items: &[AcceptOp]) -> Vec<TenantId> {
     tenants
 }
 
-/// The same failure once more, for each item of a batch that failed as a whole.
-pub(crate) fn again(error: &StoreError) -> StoreError {
+/// A copy of an error, for each item of a batch that failed as a whole.
+pub(crate) fn copy_error(error: &StoreError) -> StoreError {
     match error {
         StoreError::Busy(what) => StoreError::Busy(what.clone()),
         StoreError::Unavailable(what) => StoreError::Unavailable(what.clone()),
@@ -116,7 +116,7 @@ pub(crate) fn again(error: &StoreError) -> StoreError {
 mod tests {
     use nuncio_domain::Channel;
 
-    /// Suppressions are found by what identifies a recipient on the message's channel, which the statements tell by numbers.
+    /// The statements map channels to address kinds by number.
     #[test]
     fn the_statements_know_what_identifies_a_recipient_on_each_channel() {
         for source in [include_str!("../sqlite/message_batch/statements.rs"), include_str!("../postgres/message_batch/starts.rs")] {

@@ -8,16 +8,16 @@ use nuncio_domain::lifecycle::State;
 use nuncio_domain::message::Message;
 use uuid::Uuid;
 
-/// What a batch means for broadcasts: recipients who stand elsewhere now, and what that adds to the counts.
+/// Changes of broadcast recipients, and what they add to the counts.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
-    pub(crate) contacts: Vec<Move>,
+pub(crate) struct RecipientUpdates {
+    pub(crate) contacts: Vec<RecipientUpdate>,
     pub(crate) counts: BTreeMap<(i64, Uuid), Counts>,
 }
 
-/// A recipient who stands elsewhere now.
+/// The new status of a recipient.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Move {
+pub(crate) struct RecipientUpdate {
     pub(crate) tenant: i64,
     pub(crate) part: Part,
     pub(crate) status: ContactStatus,
@@ -25,9 +25,9 @@ pub(crate) struct Move {
     pub(crate) message: Option<Uuid>,
 }
 
-impl Moves {
-    /// A message of a broadcast came into the world.
-    pub(crate) fn born(&mut self, message: &Message) {
+impl RecipientUpdates {
+    /// A message of a broadcast was inserted.
+    pub(crate) fn insert(&mut self, message: &Message) {
         self.add(message.tenant.0, message.id.uuid(), (ContactStatus::Pending, Counts::default()), &message.state);
     }
 
@@ -36,7 +36,7 @@ impl Moves {
         let (status, counts) = (ContactStatus::of(state), Counts::of(state));
         if status != before.0 {
             let message = (status != ContactStatus::Pending).then_some(message);
-            self.contacts.push(Move { tenant, part, status, message });
+            self.contacts.push(RecipientUpdate { tenant, part, status, message });
         }
         if counts != before.1 {
             self.counts.entry((tenant, part.broadcast.uuid())).or_default().add(&counts.since(&before.1));

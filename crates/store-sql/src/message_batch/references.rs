@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::TransitionOp;
 
-/// Under which id a provider took a part of an attempt.
+/// A provider's id for a part of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reference<'a> {
     pub(crate) tenant: i64,
@@ -21,18 +21,21 @@ pub(crate) struct Reference<'a> {
     pub(crate) part: i16,
 }
 
-/// A transition whose message is named.
-pub(crate) type Item<'a> = Cow<'a, Transition>;
-/// What a provider's id stands for: the message, its attempt and part.
-pub(crate) type Named = (Uuid, i16, i16);
+/// A transition whose message is known.
+pub(crate) type ResolvedTransition<'a> = Cow<'a, Transition>;
+/// The message, attempt and part that a provider's id refers to.
+pub(crate) type ReferencedPart = (Uuid, i16, i16);
 
 /// The provider's id by which a transition names its message.
 pub(crate) fn by_reference(item: &Transition) -> Option<&RawReceipt> {
     item.raw.as_deref().filter(|_| item.by_reference)
 }
 
-/// The transitions of a batch, with what `find` knows of the provider's ids. One that it does not know is of no message.
-pub(crate) fn items(ops: &[TransitionOp], mut find: impl FnMut(i64, &RawReceipt) -> Result<Option<Named>>) -> Result<Vec<Item<'_>>> {
+/// The transitions of a batch, with provider ids resolved by `find`. An id that it does not know has no message.
+pub(crate) fn items(
+    ops: &[TransitionOp],
+    mut find: impl FnMut(i64, &RawReceipt) -> Result<Option<ReferencedPart>>,
+) -> Result<Vec<ResolvedTransition<'_>>> {
     let mut named = |op: &'_ TransitionOp| {
         let found = by_reference(&op.item).map(|receipt| find(op.item.tenant.0, receipt)).transpose()?.flatten();
         Ok(found.map(|found| name(op.item.clone(), found)))
@@ -40,7 +43,7 @@ pub(crate) fn items(ops: &[TransitionOp], mut find: impl FnMut(i64, &RawReceipt)
     ops.iter().map(|op| Ok(named(op)?.map_or(Cow::Borrowed(&op.item), Cow::Owned))).collect()
 }
 
-fn name(mut item: Transition, (message, made, number): Named) -> Transition {
+fn name(mut item: Transition, (message, made, number): ReferencedPart) -> Transition {
     item.id = MessageId::from_uuid(message);
     if let Step::Receipt { attempt, part, .. } = &mut item.step {
         *attempt = Some(usize::from(made.unsigned_abs()));

@@ -11,24 +11,24 @@ use nuncio_domain::message::{Message, Money};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;
 
-use super::recipients::Moves;
-use super::references::{Item, Reference};
+use super::recipients::RecipientUpdates;
+use super::references::{Reference, ResolvedTransition};
 use super::writes::Flags;
-use crate::known::Known;
+use crate::cache::CachedRow;
 
 /// The messages of one batch of transitions: each is loaded once, changed by its steps in order, and written once.
 #[derive(Debug, Default)]
-pub(crate) struct Fold {
-    loaded: HashMap<(i64, Uuid), Loaded>,
+pub(crate) struct TransitionBatch {
+    loaded: HashMap<(i64, Uuid), LoadedMessage>,
     order: Vec<(i64, Uuid)>,
 }
 
-impl Fold {
+impl TransitionBatch {
     pub(crate) fn key(item: &Transition) -> (i64, Uuid) {
         (item.tenant.0, item.id.uuid())
     }
 
-    pub(crate) fn insert(&mut self, key: (i64, Uuid), loaded: Loaded) {
+    pub(crate) fn insert(&mut self, key: (i64, Uuid), loaded: LoadedMessage) {
         self.order.push(key);
         self.loaded.insert(key, loaded);
     }
@@ -37,59 +37,57 @@ impl Fold {
         self.loaded.contains_key(key)
     }
 
-    /// Takes out a message, so that it can be loaded again.
+    /// Removes a message, so that it can be loaded again.
     pub(crate) fn remove(&mut self, key: &(i64, Uuid)) {
         self.loaded.remove(key);
         self.order.retain(|other| other != key);
     }
 
-    pub(crate) fn get(&self, key: &(i64, Uuid)) -> Option<&Loaded> {
+    pub(crate) fn get(&self, key: &(i64, Uuid)) -> Option<&LoadedMessage> {
         self.loaded.get(key)
     }
 
-    /// Messages that a step of the batch came too late for, if what memory says of them holds. They must be looked up.
-    pub(crate) fn doubtful(&self, items: &[Item<'_>], answers: &[Transitioned]) -> BTreeSet<(i64, Uuid)> {
+    /// Cached messages that a step of the batch is too late for, unless the cache is out of date. They must be read.
+    pub(crate) fn doubtful(&self, items: &[ResolvedTransition<'_>], answers: &[Transitioned]) -> BTreeSet<(i64, Uuid)> {
         let lost = items.iter().zip(answers).filter(|(_, answer)| matches!(answer, Transitioned::Found { applied: Applied::Lost, .. }));
-        lost.map(|(item, _)| Self::key(item)).filter(|key| self.loaded.get(key).is_some_and(|loaded| loaded.remembered)).collect()
+        lost.map(|(item, _)| Self::key(item)).filter(|key| self.loaded.get(key).is_some_and(|loaded| loaded.from_cache)).collect()
     }
 
-    /// Notes that nothing may be sent to the recipient of a message.
+    /// Notes that the recipient of a message is suppressed.
     pub(crate) fn suppress(&mut self, key: &(i64, Uuid)) {
         if let Some(loaded) = self.loaded.get_mut(key) {
             loaded.suppressed = true;
         }
     }
 
-    /// Applies one item and answers it. The answer must not be given before the commit.
+    /// Applies one item. The answer must not be given before the commit.
     pub(crate) fn apply(&mut self, item: &Transition) -> Result<Transitioned> {
         let Some(loaded) = self.loaded.get_mut(&Self::key(item)) else { return Ok(Transitioned::Missing) };
         let seen = loaded.changes.len();
         let step = match &item.step {
-            Step::Start { fence, .. } if loaded.halt.is_some() && *fence == loaded.known.state.fence => {
-                &Step::Withdraw { halt: loaded.halt }
-            }
+            Step::Start { fence, .. } if loaded.halt.is_some() && *fence == loaded.row.state.fence => &Step::Withdraw { halt: loaded.halt },
             Step::Withdraw { .. } => &Step::Withdraw { halt: loaded.halt },
             Step::Start { node, fence, .. } => &Step::Start { node: *node, fence: *fence, suppressed: loaded.suppressed },
             other => other,
         };
-        let state = &mut loaded.known.state;
+        let state = &mut loaded.row.state;
         let applied = state.apply(step, item.now, &mut loaded.changes);
         loaded.touched |= applied == Applied::Yes || loaded.changes.len() > seen;
         let started = applied == Applied::Yes && matches!(item.step, Step::Start { .. }) && matches!(state.wait, Wait::Owned { .. });
         // A message starts once in a batch, and may be large.
-        let fixed = if started { loaded.known.fixed.take() } else { None };
+        let fixed = if started { loaded.row.fixed.take() } else { None };
         let message = fixed.map(|fixed| Box::new(Message { state: state.clone(), ..Arc::unwrap_or_clone(fixed) }));
         Ok(Transitioned::Found {
             applied,
             state: Box::new(state.clone()),
             changes: loaded.changes[seen..].to_vec(),
-            address: AddressId::from_uuid(loaded.known.address),
+            address: AddressId::from_uuid(loaded.row.address),
             message,
         })
     }
 
     /// The broadcasts whose status decides about steps of the batch.
-    pub(crate) fn deciding_broadcasts(&self, items: &[Item<'_>]) -> BTreeSet<(i64, Uuid)> {
+    pub(crate) fn deciding_broadcasts(&self, items: &[ResolvedTransition<'_>]) -> BTreeSet<(i64, Uuid)> {
         let asking = items.iter().filter(|item| asks_broadcast(&item.step)).map(|item| Self::key(item));
         asking.filter_map(|key| Some((key.0, self.loaded.get(&key)?.broadcast()?))).collect()
     }
@@ -101,14 +99,14 @@ impl Fold {
         }
     }
 
-    /// The provider's ids that the batch's answers brought, each once. Some providers begin to count anew: an id then is the newer
-    /// message's.
-    pub(crate) fn references<'a>(&self, items: &'a [Item<'_>]) -> Vec<Reference<'a>> {
+    /// The message ids that providers returned, each once. Some providers restart their counters: an id then belongs to the newer
+    /// message.
+    pub(crate) fn references<'a>(&self, items: &'a [ResolvedTransition<'_>]) -> Vec<Reference<'a>> {
         let mut references = BTreeMap::new();
         for item in items.iter().map(|item| &**item) {
             let Step::Settle { attempt, outcome, .. } = &item.step else { continue };
             let Some(loaded) = self.loaded.get(&Self::key(item)) else { continue };
-            let Some(made) = loaded.known.state.detail.attempts.get(*attempt) else { continue };
+            let Some(made) = loaded.row.state.detail.attempts.get(*attempt) else { continue };
             let (tenant, message) = Self::key(item);
             for (reference, part) in outcome.references().iter().zip(0_i16..) {
                 let connection = made.connection.uuid();
@@ -122,61 +120,61 @@ impl Fold {
         references.into_values().collect()
     }
 
-    /// The receipts as they came, with their world and message.
-    pub(crate) fn receipts<'a>(&self, items: &'a [Item<'_>]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
-        // Of a message that was erased nothing is kept that came from outside.
-        let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.known.state.detail.erased);
+    /// The receipts as providers sent them, each with its tenant and message.
+    pub(crate) fn receipts<'a>(&self, items: &'a [ResolvedTransition<'_>]) -> Vec<(i64, Uuid, &'a RawReceipt)> {
+        // Nothing inbound is stored for an erased message.
+        let is_kept = |item: &&Transition| self.loaded.get(&Self::key(item)).is_some_and(|loaded| !loaded.row.state.detail.erased);
         let known = items.iter().map(|item| &**item).filter(is_kept);
         known.filter_map(|item| item.raw.as_deref().map(|raw| (item.tenant.0, item.id.uuid(), raw))).collect()
     }
 
-    /// What the batch means for broadcasts.
-    pub(crate) fn moves(&self) -> Moves {
-        let mut moves = Moves::default();
+    /// Changes of broadcast recipients.
+    pub(crate) fn recipient_updates(&self) -> RecipientUpdates {
+        let mut updates = RecipientUpdates::default();
         for ((tenant, id), loaded) in self.loaded.iter().filter(|(_, l)| l.touched) {
-            if let Some(stood) = loaded.stood {
-                moves.add(*tenant, *id, stood, &loaded.known.state);
+            if let Some(before) = loaded.before {
+                updates.add(*tenant, *id, before, &loaded.row.state);
             }
         }
-        moves.contacts.sort_unstable_by_key(|m| (m.tenant, m.part.broadcast, m.part.contact));
-        moves
+        updates.contacts.sort_unstable_by_key(|m| (m.tenant, m.part.broadcast, m.part.contact));
+        updates
     }
 
     /// What must be written, in key order.
-    pub(crate) fn touched(&mut self) -> Vec<((i64, Uuid), &Loaded)> {
+    pub(crate) fn touched(&mut self) -> Vec<((i64, Uuid), &LoadedMessage)> {
         self.order.sort_unstable();
         self.order.iter().filter_map(|key| self.loaded.get(key).filter(|l| l.touched).map(|l| (*key, l))).collect()
     }
 }
 
-/// A message as a batch found it, and what the batch made of it.
+/// A message as the batch found it, with the changes of the batch.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    pub(crate) known: Known,
-    /// It comes from memory, and may be out of date.
-    pub(crate) remembered: bool,
+pub(crate) struct LoadedMessage {
+    pub(crate) row: CachedRow,
+    /// It comes from the cache, and may be out of date.
+    pub(crate) from_cache: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) touched: bool,
-    /// As it was before the batch.
+    /// Money as it was before the batch.
     pub(crate) money: Option<Money>,
     pub(crate) flags: Flags,
     pub(crate) suppressed: bool,
-    /// Why its broadcast lets no attempt start, if it was asked.
+    /// Why its broadcast lets no attempt start, if that was checked.
     pub(crate) halt: Option<Halt>,
-    /// Where its recipient stood in the broadcast before; absent once the recipient is no longer its own.
-    pub(crate) stood: Option<(ContactStatus, Counts)>,
+    /// Status and counts of its broadcast recipient before the batch; `None` once the recipient has been withdrawn from the message.
+    pub(crate) before: Option<(ContactStatus, Counts)>,
 }
 
-impl Loaded {
-    pub(crate) fn new(known: Known, suppressed: bool) -> Self {
-        let state = &known.state;
+impl LoadedMessage {
+    pub(crate) fn new(row: CachedRow, suppressed: bool) -> Self {
+        let state = &row.state;
         let part = state.detail.broadcast.filter(|part| !part.withdrawn);
         Self {
             money: state.detail.money.clone(),
             flags: Flags::of(state),
-            stood: part.map(|_| (ContactStatus::of(state), Counts::of(state))),
-            known,
-            remembered: false,
+            before: part.map(|_| (ContactStatus::of(state), Counts::of(state))),
+            row,
+            from_cache: false,
             changes: Vec::new(),
             touched: false,
             suppressed,
@@ -184,13 +182,13 @@ impl Loaded {
         }
     }
 
-    /// The broadcast to ask before an attempt may start.
+    /// The broadcast to check before an attempt starts.
     pub(crate) fn broadcast(&self) -> Option<Uuid> {
-        self.known.state.detail.broadcast.map(|part| part.broadcast.uuid())
+        self.row.state.detail.broadcast.map(|part| part.broadcast.uuid())
     }
 }
 
-/// Whether the status of a message's broadcast decides what comes of a step.
+/// Whether the result of a step depends on the status of the broadcast.
 pub(crate) const fn asks_broadcast(step: &Step) -> bool {
     matches!(step, Step::Start { .. } | Step::Withdraw { .. })
 }

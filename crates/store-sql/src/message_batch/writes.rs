@@ -9,11 +9,11 @@ use nuncio_domain::message::Status;
 use nuncio_store::Result;
 use uuid::Uuid;
 
-use super::insert::Born;
-use super::transitions::Loaded;
+use super::insert::EncodedMessage;
+use super::transitions::LoadedMessage;
 use crate::agenda::{Agenda, AgendaKey};
+use crate::cache::CachedRow;
 use crate::event_log::{self, EntryRef, LogBatch};
-use crate::known::Known;
 use crate::row::{StateRow, first_sequence};
 
 /// A state to be written.
@@ -27,7 +27,7 @@ pub(crate) struct StateWrite<'a> {
     pub(crate) history: Vec<u8>,
 }
 
-/// What one transaction writes beside the messages themselves.
+/// What one transaction writes alongside the messages.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
     pub(crate) log: LogBatch,
@@ -41,22 +41,22 @@ pub(crate) struct Writes {
 
 impl Writes {
     /// The first state of a new message.
-    pub(crate) fn born<'a>(&mut self, born: &'a Born) -> StateWrite<'a> {
-        let (tenant, id) = (born.fixed.tenant_id, born.fixed.id);
-        let what = (ResourceKind::Message, id, born.sequence);
-        let entry = self.log.push(tenant, what, born.state.updated_at, &born.changes);
+    pub(crate) fn insert<'a>(&mut self, encoded: &'a EncodedMessage) -> StateWrite<'a> {
+        let (tenant, id) = (encoded.fixed.tenant_id, encoded.fixed.id);
+        let what = (ResourceKind::Message, id, encoded.sequence);
+        let entry = self.log.push(tenant, what, encoded.state.updated_at, &encoded.changes);
         let mut history = Vec::new();
         event_log::append(&mut history, entry);
-        let agenda = self.agenda.guard(tenant, id, 1, &born.message.state);
-        for (kind, _) in Flags::of(&born.message.state).each().into_iter().filter(|(_, set)| *set) {
+        let agenda = self.agenda.guard(tenant, id, 1, &encoded.message.state);
+        for (kind, _) in Flags::of(&encoded.message.state).each().into_iter().filter(|(_, set)| *set) {
             self.flags.push(Flag { tenant, kind, id });
         }
-        StateWrite { tenant, id, row: Cow::Borrowed(&born.state), revision: 1, agenda, history }
+        StateWrite { tenant, id, row: Cow::Borrowed(&encoded.state), revision: 1, agenda, history }
     }
 
-    /// The next state of a message, which [`Self::written`] or [`Self::withdraw`] must be told about.
-    pub(crate) fn update(&mut self, (tenant, id): (i64, Uuid), loaded: &Loaded) -> Result<StateWrite<'static>> {
-        let Known { state, revision, history, .. } = &loaded.known;
+    /// The next state of a message; must be followed by [`Self::written`] or [`Self::withdraw`].
+    pub(crate) fn update(&mut self, (tenant, id): (i64, Uuid), loaded: &LoadedMessage) -> Result<StateWrite<'static>> {
+        let CachedRow { state, revision, history, .. } = &loaded.row;
         let row = StateRow::encode(state)?;
         let mut history = history.clone();
         if !loaded.changes.is_empty() {
@@ -70,13 +70,13 @@ impl Writes {
         Ok(StateWrite { tenant, id, revision, agenda: self.agenda.guard(tenant, id, revision, state), row: Cow::Owned(row), history })
     }
 
-    /// A state was written: what follows from it.
-    pub(crate) fn written(&mut self, write: &StateWrite<'_>, loaded: &Loaded) {
+    /// Records that a state was written.
+    pub(crate) fn written(&mut self, write: &StateWrite<'_>, loaded: &LoadedMessage) {
         let (tenant, id) = (write.tenant, write.id);
-        if let Some(agenda) = loaded.known.agenda {
+        if let Some(agenda) = loaded.row.agenda {
             *self.leaving.entry((tenant, agenda)).or_default() += 1;
         }
-        for ((kind, before), (_, after)) in loaded.flags.each().into_iter().zip(Flags::of(&loaded.known.state).each()) {
+        for ((kind, before), (_, after)) in loaded.flags.each().into_iter().zip(Flags::of(&loaded.row.state).each()) {
             match (before, after) {
                 (false, true) => self.flags.push(Flag { tenant, kind, id }),
                 (true, false) => self.flags_gone.push(Flag { tenant, kind, id }),
@@ -85,7 +85,7 @@ impl Writes {
         }
     }
 
-    /// A state was not written, since another node changed it first.
+    /// Records that a state was not written, because another node changed it first.
     pub(crate) fn withdraw(&mut self, write: &StateWrite<'_>) {
         self.agenda.withdraw(write.tenant, write.id);
         if let Some(entry) = self.entries.remove(&(write.tenant, write.id)) {
@@ -94,7 +94,7 @@ impl Writes {
     }
 }
 
-/// A message that enters or leaves a list of rare ones.
+/// A message that enters or leaves the list of failed or of held messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flag {
     pub(crate) tenant: i64,
@@ -102,7 +102,7 @@ pub(crate) struct Flag {
     pub(crate) id: Uuid,
 }
 
-/// Lists of rare messages that one of them is in.
+/// Whether a message is in the lists of failed and of held messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Flags {
     failed: bool,

@@ -62,7 +62,7 @@ pub(super) async fn add_metrics(pool: &PgPool, deltas: &[MetricRow]) -> Result<(
     Ok(())
 }
 
-/// Writes what became of deliveries; answers whether the reader's fence holds.
+/// Writes the results of deliveries; returns whether the reader's fence is current.
 pub(super) async fn log_deliveries(pool: &PgPool, log: &DeliveryLog) -> Result<bool> {
     let rows = &log.deliveries;
     let mut tx = pool.begin().await.store()?;

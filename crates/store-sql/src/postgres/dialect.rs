@@ -1,4 +1,4 @@
-//! What PostgreSQL says in its own words.
+//! Statements and conditions that are specific to PostgreSQL.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::Db;
 use super::sql::Condition;
 use crate::agenda::AgendaRow;
 
-/// Ends a query whose rows nobody else may change until the transaction ends.
+/// Ends a query that locks its rows until the transaction ends.
 pub(super) const LOCK: &str = " FOR UPDATE";
 /// Locked, so that what is read cannot change before the transaction ends.
 pub(super) const LOCK_SENDING: &str = r"
@@ -18,7 +18,7 @@ pub(super) const LOCK_SENDING: &str = r"
     WHERE tenant_id = $1 AND id = $2 AND status = $3
     FOR SHARE";
 
-/// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
+/// Counts recipients of a broadcast that have no message: $3 failed, $4 skipped.
 pub(super) const COUNT_ENDED: &str = r"
     INSERT INTO broadcast_counts AS k (tenant_id, broadcast_id, shard, queued, sending, sent, delivered,
         failed, skipped, awaited, taken, cost)

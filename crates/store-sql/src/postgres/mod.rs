@@ -68,7 +68,7 @@ async fn migrate(options: &PgConnectOptions) -> Result<()> {
 async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::Unavailable("the database URL must be like postgres://user@host:5432/name".to_owned()))?;
-    // A paused node must not stall others by a lock it holds, nor a lost connection by one that nobody closes.
+    // Neither a paused node nor a lost connection may block others with a lock that it holds.
     let options = options.application_name("nuncio").options([
         ("synchronous_commit", "on"),
         // A plan that is kept was made for tables as small as they were then.
@@ -89,7 +89,7 @@ async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
     Ok((options, pool))
 }
 
-/// A 202 promises that the message is on disk: a server that answers before it is cannot be used.
+/// A 202 promises that the message is stored: a server that confirms before it syncs cannot be used.
 async fn refuse_unsafe(pool: &PgPool) -> Result<()> {
     for setting in ["fsync", "full_page_writes"] {
         let (value,): (String,) = sqlx::query_as("SELECT current_setting($1)").bind(setting).fetch_one(pool).await.store()?;

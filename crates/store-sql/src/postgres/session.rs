@@ -1,7 +1,7 @@
-//! A connection for message batches: its statements are prepared once, and several may be under way at a time.
+//! A connection for message batches: its statements are prepared once, and several may be in flight at a time.
 //!
 //! Statements whose futures are polled together are sent together and run in the order of their first poll, so that a transaction takes
-//! as many round trips as it has to look at answers. After a failed statement PostgreSQL fails all others up to the end of the
+//! as many round trips as it has to wait for results. After a failed statement PostgreSQL fails all others up to the end of the
 //! transaction, and a `COMMIT` then rolls back: a transaction is committed only if none of its statements failed.
 
 use std::str::FromStr as _;

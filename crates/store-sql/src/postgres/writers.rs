@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use super::message_batch::{self, Session};
 use super::session::failed;
 use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
-use crate::known::Memory;
-use crate::message_batch::{AcceptOp, Batched, Op, Prepared, TransitionOp, Verdict};
+use crate::cache::Cache;
+use crate::message_batch::{AcceptOp, AcceptOutcome, Batched, Op, Prepared, TransitionOp};
 
 /// How often a batch that lost a deadlock is tried again.
 const RETRIES: u32 = 5;
@@ -33,7 +33,7 @@ impl Writers {
         let (closing, closed) = tokio::sync::watch::channel(false);
         let (accepts, accepted) = mpsc::channel(WAITING);
         let (transitions, transitioned) = mpsc::channel(WAITING);
-        let writer = Writer { url: url.into(), session: None, closing: closed, memory: Arc::default() };
+        let writer = Writer { url: url.into(), session: None, closing: closed, cache: Arc::default() };
         let first = tokio::spawn(writer.sibling().run(accepted));
         let second = tokio::spawn(writer.run(transitioned));
         Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
@@ -65,28 +65,28 @@ async fn enqueue<I, O>(lane: &mpsc::Sender<Op<I, O>>, item: I) -> Result<O> {
     answer.await.unwrap_or_else(|_| Err(closed()))
 }
 
-/// One kind of item, as a lane runs it.
-trait Kind: Batched<Done: Send, Answer: Send> + Send + Sync {
-    /// How long a lost database may take to tell what became of a commit.
+/// An item that a writer runs in batches.
+trait BatchItem: Batched<Done: Send, Answer: Send> + Send + Sync {
+    /// How long to wait for a lost database, to read the outcome of a commit.
     const PATIENCE: Duration;
 
     /// Runs a batch.
     fn run(
         session: &Session,
-        memory: &Memory,
+        cache: &Cache,
         batch: &[Op<Self, Self::Answer>],
-    ) -> impl Future<Output = Result<Vec<Self::Done>, Trouble>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Done>, BatchError>> + Send;
 
-    /// After a commit whose outcome was lost: what one item's answer is, if it was written after all.
+    /// After a lost commit: the answer to an item, if it was written after all.
     fn read_back(session: &Session, op: &Op<Self, Self::Answer>) -> impl Future<Output = Result<Option<Self::Answer>>> + Send;
 }
 
-impl Kind for Box<Prepared> {
+impl BatchItem for Box<Prepared> {
     /// Clients wait for it.
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    async fn run(session: &Session, memory: &Memory, batch: &[AcceptOp]) -> Result<Vec<Verdict>, Trouble> {
-        message_batch::accept(session, memory, batch).await
+    async fn run(session: &Session, cache: &Cache, batch: &[AcceptOp]) -> Result<Vec<AcceptOutcome>, BatchError> {
+        message_batch::accept(session, cache, batch).await
     }
 
     async fn read_back(session: &Session, op: &AcceptOp) -> Result<Option<Accepted>> {
@@ -94,12 +94,12 @@ impl Kind for Box<Prepared> {
     }
 }
 
-impl Kind for Transition {
-    /// A start that was written and is believed not to be would leave its message to nobody.
+impl BatchItem for Transition {
+    /// A start that was written but is believed not to be would leave its message without an owner.
     const PATIENCE: Duration = Duration::MAX;
 
-    async fn run(session: &Session, memory: &Memory, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, Trouble> {
-        message_batch::transition(session, memory, batch).await
+    async fn run(session: &Session, cache: &Cache, batch: &[TransitionOp]) -> Result<Vec<Transitioned>, BatchError> {
+        message_batch::transition(session, cache, batch).await
     }
 
     async fn read_back(session: &Session, op: &TransitionOp) -> Result<Option<Transitioned>> {
@@ -120,23 +120,23 @@ impl Kind for Transition {
     }
 }
 
-/// Why a batch has no answers.
+/// Why a batch failed.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum BatchError {
     /// It was not written.
     Refused(StoreError),
     /// It may have been written.
     LostCommit(tokio_postgres::Error),
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for BatchError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl Trouble {
-    /// What went wrong with a statement that was sent with the commit. A server that answers has not committed.
+impl BatchError {
+    /// The error of a statement that was sent with the commit. A server that answers with an error has not committed.
     pub(super) fn of_commit(error: tokio_postgres::Error) -> Self {
         if error.as_db_error().is_some() { Self::Refused(failed(error)) } else { Self::LostCommit(error) }
     }
@@ -152,19 +152,19 @@ struct Writer {
     url: Arc<str>,
     session: Option<Session>,
     closing: tokio::sync::watch::Receiver<bool>,
-    memory: Arc<Memory>,
+    cache: Arc<Cache>,
 }
 
 impl Writer {
     /// One more writer with its own connection.
     fn sibling(&self) -> Self {
-        let Self { url, closing, memory, .. } = self;
-        Self { url: Arc::clone(url), session: None, closing: closing.clone(), memory: Arc::clone(memory) }
+        let Self { url, closing, cache, .. } = self;
+        Self { url: Arc::clone(url), session: None, closing: closing.clone(), cache: Arc::clone(cache) }
     }
 
     async fn run<I>(mut self, mut queue: mpsc::Receiver<Op<I, I::Answer>>)
     where
-        I: Kind,
+        I: BatchItem,
     {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
@@ -177,56 +177,56 @@ impl Writer {
         }
     }
 
-    /// Runs a batch and answers it. A batch that one item spoils is halved until that item stands alone. Of a batch whose commit
+    /// Runs a batch and answers it. A batch that one item spoils is halved until that item is alone. Of a batch whose commit
     /// got no answer, what the rows do not show as written is run once more.
     async fn serve<I>(&mut self, batch: Vec<Op<I, I::Answer>>)
     where
-        I: Kind,
+        I: BatchItem,
     {
         let (mut stack, mut lost) = (vec![batch], 0);
         while let Some(mut batch) = stack.pop() {
             match self.attempt(&batch).await {
                 Ok(answers) => answer(batch, Ok(answers)),
-                Err(Trouble::Refused(error)) if may_be_one_item(&error) && batch.len() > 1 => {
+                Err(BatchError::Refused(error)) if may_be_one_item(&error) && batch.len() > 1 => {
                     let rest = batch.split_off(batch.len() / 2);
                     stack.extend([rest, batch]);
                 }
-                Err(trouble) if lost < RETRIES && trouble.may_be_written(lost > 0) => {
-                    tracing::warn!(?trouble, items = batch.len(), "a commit got no answer");
+                Err(error) if lost < RETRIES && error.may_be_written(lost > 0) => {
+                    tracing::warn!(?error, items = batch.len(), "a commit got no answer");
                     lost += 1;
                     let rest = self.read_back(batch).await;
                     stack.extend(Some(rest).filter(|rest| !rest.is_empty()));
                 }
-                Err(Trouble::Refused(error)) => fail(batch, error),
-                Err(Trouble::LostCommit(error)) => fail(batch, StoreError::InDoubt(error.to_string())),
+                Err(BatchError::Refused(error)) => fail(batch, error),
+                Err(BatchError::LostCommit(error)) => fail(batch, StoreError::InDoubt(error.to_string())),
             }
         }
     }
 
-    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, Trouble>
+    async fn attempt<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, BatchError>
     where
-        I: Kind,
+        I: BatchItem,
     {
         let mut tries = 0;
         loop {
             match self.once(batch).await {
-                Err(Trouble::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
+                Err(BatchError::Refused(StoreError::Busy(_))) if tries < RETRIES => tries += 1,
                 // Another node made the address of a new recipient, which now is known.
-                Err(Trouble::Refused(StoreError::Conflict(_))) if tries == 0 => tries += 1,
+                Err(BatchError::Refused(StoreError::Conflict(_))) if tries == 0 => tries += 1,
                 // The server restarted or dropped an idle connection; nothing of this batch was committed.
-                Err(Trouble::Refused(StoreError::Unavailable(_))) if tries == 0 => tries += 1,
+                Err(BatchError::Refused(StoreError::Unavailable(_))) if tries == 0 => tries += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, Trouble>
+    async fn once<I>(&mut self, batch: &[Op<I, I::Answer>]) -> Result<Vec<I::Done>, BatchError>
     where
-        I: Kind,
+        I: BatchItem,
     {
         let session = self.session().await?;
-        let outcome = I::run(&session, &self.memory, batch).await;
-        if !matches!(outcome, Err(Trouble::LostCommit(_) | Trouble::Refused(StoreError::Unavailable(_)))) {
+        let outcome = I::run(&session, &self.cache, batch).await;
+        if !matches!(outcome, Err(BatchError::LostCommit(_) | BatchError::Refused(StoreError::Unavailable(_)))) {
             self.session = Some(session);
         }
         outcome
@@ -240,11 +240,11 @@ impl Writer {
         }
     }
 
-    /// The commit got no answer: it may or may not have happened. The rows themselves tell, once the server is back. Answers the
+    /// The commit got no answer: it may or may not have happened. The rows show which, once the server is back. Answers the
     /// items that they show as written, and returns the others.
     async fn read_back<I>(&mut self, batch: Vec<Op<I, I::Answer>>) -> Vec<Op<I, I::Answer>>
     where
-        I: Kind,
+        I: BatchItem,
     {
         let (began, mut rest) = (Instant::now(), Vec::new());
         for op in batch {
@@ -264,7 +264,7 @@ impl Writer {
         rest
     }
 
-    async fn read_one<I: Kind>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
+    async fn read_one<I: BatchItem>(&mut self, op: &Op<I, I::Answer>) -> Result<Option<I::Answer>> {
         let session = self.session().await?;
         let written = I::read_back(&session, op).await?;
         self.session = Some(session);

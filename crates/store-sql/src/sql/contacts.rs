@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
-use crate::message_batch::{Born, StateWrite};
+use crate::message_batch::{EncodedMessage, StateWrite};
 use crate::row::{corrupt, of_contact};
 
 #[derive(sqlx::FromRow)]
@@ -93,17 +93,17 @@ impl ContactRepo for SqlTx {
         let at = id.created_at();
         let (address, contact) = self.ensure_address(inbound, at).await?;
         let conversation = inbound.is_proven && self.mark_inbound(tenant, address, contact, route.channel, at).await?;
-        let mut born = Born::received(inbound.message.clone(), conversation)?;
-        born.fixed.address_id = address.uuid();
-        self.insert_born(&born).await?;
-        self.count_stored(tenant.0, born.fixed.request.len() as i64).await?;
+        let mut encoded = EncodedMessage::received(inbound.message.clone(), conversation)?;
+        encoded.fixed.address_id = address.uuid();
+        self.insert_message(&encoded).await?;
+        self.count_stored(tenant.0, encoded.fixed.request.len() as i64).await?;
         Ok(true)
     }
 
     async fn insert_reply(&mut self, message: &Message) -> Result<()> {
-        let born = Born::waiting(message.clone())?;
-        self.insert_born(&born).await?;
-        self.count_stored(born.fixed.tenant_id, born.fixed.request.len() as i64).await
+        let encoded = EncodedMessage::waiting(message.clone())?;
+        self.insert_message(&encoded).await?;
+        self.count_stored(encoded.fixed.tenant_id, encoded.fixed.request.len() as i64).await
     }
 
     async fn insert_suppression(&mut self, tenant: TenantId, suppression: &Suppression, now: Timestamp) -> Result<bool> {
@@ -279,8 +279,8 @@ impl SqlTx {
     }
 
     /// Inserts a message and its first event, outside the hot path.
-    async fn insert_born(&mut self, born: &Born) -> Result<()> {
-        let fixed = &born.fixed;
+    async fn insert_message(&mut self, encoded: &EncodedMessage) -> Result<()> {
+        let fixed = &encoded.fixed;
         sqlx::query(
             r"
                 INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id,
@@ -301,7 +301,7 @@ impl SqlTx {
         .execute(self.conn())
         .await
         .or_end(self)?;
-        let StateWrite { row, revision, agenda, history, .. } = self.writes.born(born);
+        let StateWrite { row, revision, agenda, history, .. } = self.writes.insert(encoded);
         sqlx::query(
             r"
                 INSERT INTO states (tenant_id, id, status, wait, held, due_at, owner, fence, version,

@@ -61,18 +61,19 @@ impl InvitationRow {
     }
 }
 
-/// When somebody must look at it.
+/// When an open invitation must be processed.
 fn due_at(invitation: &Invitation) -> Option<i64> {
     invitation.status.is_open().then_some(invitation.expires_at.millis())
 }
 
-const COLUMNS: &str = "id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, countries, sender_id, \
-     expires_at, viewed_at, started_at, completed_at, updated_at, walk";
-const FIND: &str = r"
-    SELECT id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id,
-        countries, sender_id, expires_at, viewed_at, started_at, completed_at, updated_at, walk
-    FROM invitations
-    WHERE tenant_id = $1 AND id = $2";
+macro_rules! columns {
+    () => {
+        "id, version, status, token_hash, sealed, client_name, client_email, client_phone, number_id, \
+         countries, sender_id, expires_at, viewed_at, started_at, completed_at, updated_at, walk"
+    };
+}
+
+const FIND: &str = concat!("SELECT ", columns!(), " FROM invitations WHERE tenant_id = $1 AND id = $2");
 
 #[async_trait]
 impl InvitationRepo for SqlTx {
@@ -181,7 +182,7 @@ impl InvitationRepo for SqlTx {
             }) as Condition
         });
         let streams = vec![of_world(tenant.0, |_| {})];
-        let list = List { columns: COLUMNS, table: "invitations", id: "id", streams, filter };
+        let list = List { columns: columns!(), table: "invitations", id: "id", streams, filter };
         let page = self.page(list, page, |row: &InvitationRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(InvitationRow::decode).collect::<Result<_>>()?, next: page.next })
     }

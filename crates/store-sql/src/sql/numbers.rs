@@ -15,8 +15,12 @@ use crate::row::corrupt;
 
 const TABLE: &str = "phone_numbers";
 
-const HELD: &str = "phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, name, sender_id, \
-     renews_at, updated_at";
+macro_rules! columns {
+    () => {
+        "phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost, is_free, id, status, \
+         name, sender_id, renews_at, updated_at"
+    };
+}
 
 #[derive(sqlx::FromRow)]
 struct NumberRow {
@@ -76,14 +80,7 @@ impl NumberRow {
 
 macro_rules! select {
     ($rest:literal) => {
-        concat!(
-            r"
-                SELECT phone_number, country, capabilities, monthly_price, upfront_cost, monthly_cost,
-                    is_free, id, status, name, sender_id, renews_at, updated_at
-                FROM phone_numbers
-                WHERE tenant_id = $1",
-            $rest
-        )
+        concat!("SELECT ", columns!(), " FROM phone_numbers WHERE tenant_id = $1", $rest)
     };
 }
 
@@ -201,7 +198,7 @@ impl NumberRepo for SqlTx {
             query.push(" AND id IS NOT NULL");
         });
         let filter = any_of("status", statuses.iter().map(|s| s.number()));
-        let list = List { columns: HELD, table: "phone_numbers", id: "id", streams: vec![held], filter };
+        let list = List { columns: columns!(), table: "phone_numbers", id: "id", streams: vec![held], filter };
         let page = self.page(list, page, |row: &NumberRow| row.id.unwrap_or_default()).await?;
         Ok(Page { items: page.items.into_iter().map(NumberRow::held).collect::<Result<_>>()?, next: page.next })
     }

@@ -1,4 +1,4 @@
-//! Pieces that many queries share.
+//! Parts shared by many queries.
 
 use nuncio_domain::limits;
 use nuncio_domain::page::{Page, PageRequest};
@@ -27,7 +27,7 @@ pub(super) struct List<'a> {
 }
 
 impl List<'_> {
-    /// The id of the last row of each stream that may be looked at, where the stream goes on behind it.
+    /// The id of the last row to scan of each stream that continues after it.
     fn ends(&self, page: PageRequest) -> QueryBuilder<Db> {
         let rows = i64::from(limits::SCAN_ROWS) / self.streams.len().max(1) as i64;
         let mut query = QueryBuilder::<Db>::new("");
@@ -82,7 +82,7 @@ impl List<'_> {
 
 impl SqlTx {
     /// One page, newest first. With a filter it looks at [`limits::SCAN_ROWS`] rows at most: where the search ends without a full page, the
-    /// next one goes on behind the last row looked at.
+    /// next one continues after the last row scanned.
     pub(super) async fn page<R>(&mut self, mut list: List<'_>, page: PageRequest, id: impl Fn(&R) -> Uuid + Send) -> Result<Page<R>>
     where
         R: for<'r> FromRow<'r, <Db as Database>::Row> + Send + Unpin,
@@ -104,7 +104,7 @@ impl SqlTx {
     }
 }
 
-/// A condition that always holds the world's key first, and then `rest`.
+/// A condition that begins with the tenant's key, followed by `rest`.
 pub(super) fn of_world(tenant: i64, rest: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static) -> Condition {
     Box::new(move |query| {
         query.push("tenant_id = ").push_bind(tenant);
@@ -150,7 +150,7 @@ where
     })
 }
 
-/// What can be read of rows that nobody asked for by name: one that cannot must not keep the others of all worlds waiting.
+/// The rows of a list that can be decoded. One corrupt row must not block the others of all tenants.
 pub(super) fn readable<T>(rows: impl Iterator<Item = Result<T>>) -> Vec<T> {
     rows.filter_map(|row| row.inspect_err(|error| tracing::error!(%error, "a row is passed over")).ok()).collect()
 }

@@ -1,4 +1,4 @@
-//! How many bytes of messages a world keeps, where that is limited.
+//! Storage quotas: how many bytes of messages a tenant stores, if limited.
 
 use async_trait::async_trait;
 use nuncio_domain::TenantId;
@@ -65,7 +65,7 @@ impl QuotaRepo for SqlTx {
     }
 }
 
-/// What messages keep: rows, and chunks beside them.
+/// Storage used by messages: rows and chunks.
 const STORED: [(&str, &str); 2] = [
     ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(request)), 0) AS BIGINT) FROM messages WHERE tenant_id = ", "id"),
     ("SELECT CAST(COALESCE(SUM(OCTET_LENGTH(data)), 0) AS BIGINT) FROM spool_chunks WHERE tenant_id = ", "message_id"),
@@ -85,7 +85,7 @@ impl SqlTx {
         Ok(stored)
     }
 
-    /// Counts what is written or erased beside the hot path.
+    /// Adds bytes written or erased outside message batches.
     pub(super) async fn count_stored(&mut self, tenant: i64, bytes: i64) -> Result<()> {
         sqlx::query("UPDATE storage_quotas SET stored_bytes = stored_bytes + $2 WHERE tenant_id = $1")
             .bind(tenant)

@@ -45,22 +45,22 @@ fn key(sender: Option<SenderId>) -> Uuid {
     sender.map_or(Uuid::nil(), |s| s.uuid())
 }
 
-const OF_SENDERS: &str = r"
-    SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
-        updated_at
-    FROM webhooks
-    WHERE tenant_id = ";
-const FIND: &str = r"
-    SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
-        updated_at
-    FROM webhooks
-    WHERE tenant_id = $1 AND sender_id = $2";
-const LIST: &str = r"
-    SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
-        updated_at
-    FROM webhooks
-    WHERE tenant_id = $1
-    ORDER BY sender_id";
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            r"
+                SELECT sender_id, url, events, active, sealed, previous_until, failing_since, disabled_reason,
+                    updated_at
+                FROM webhooks
+                WHERE tenant_id = ",
+            $rest
+        )
+    };
+}
+
+const OF_SENDERS: &str = select!("");
+const FIND: &str = select!("$1 AND sender_id = $2");
+const LIST: &str = select!("$1 ORDER BY sender_id");
 
 #[async_trait]
 impl WebhookRepo for SqlTx {

@@ -112,7 +112,7 @@ fn catch_up(conn: &Connection, file: &File) -> bool {
     all
 }
 
-/// Runs one checkpoint; answers the frames in the log and those copied so far.
+/// Runs one checkpoint; returns the frames in the log and those copied so far.
 ///
 /// SQLite syncs the database file only when all frames are copied. A sync that fails takes with it what earlier, partial checkpoints
 /// copied, and SQLite would not copy that again: only a new start does.

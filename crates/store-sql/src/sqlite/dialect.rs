@@ -1,4 +1,4 @@
-//! What SQLite says in its own words.
+//! Statements and conditions that are specific to SQLite.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::Db;
 use super::sql::Condition;
 use crate::agenda::AgendaRow;
 
-/// There is one writer: whoever writes has locked everything.
+/// There is one writer: every write transaction has locked everything.
 pub(super) const LOCK: &str = "";
 /// One writer at a time: what it reads cannot change before its transaction ends.
 pub(super) const LOCK_SENDING: &str = r"
@@ -17,7 +17,7 @@ pub(super) const LOCK_SENDING: &str = r"
     FROM broadcasts
     WHERE tenant_id = $1 AND id = $2 AND status = $3";
 
-/// Recipients of a broadcast of whom no message tells: $3 failed, $4 skipped.
+/// Counts recipients of a broadcast that have no message: $3 failed, $4 skipped.
 pub(super) const COUNT_ENDED: &str = r"
     INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered, failed,
         skipped, awaited, taken, cost)

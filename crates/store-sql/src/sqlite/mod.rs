@@ -31,7 +31,7 @@ pub(crate) type Db = Sqlite;
 pub(crate) type Conn = sqlx::SqliteConnection;
 
 const READERS: u32 = 4;
-/// Rows of metrics that one transaction carries beside everything else.
+/// Rows of metrics in one transaction.
 const METRICS: usize = 64;
 
 /// The store on an SQLite file.
@@ -55,7 +55,7 @@ impl SqliteStore {
         Self::with(path, cold).await
     }
 
-    /// Opens the file beside whoever else uses it; its schema must be up to date.
+    /// Opens a file that another process may be using; its schema must be up to date.
     pub async fn attach(path: &Path) -> Result<Self> {
         let cold = cold_pool(path).await?;
         crate::check_schema(sqlx::migrate!("./migrations/sqlite"), &cold).await?;
@@ -233,7 +233,7 @@ impl SqliteStore {
     }
 }
 
-/// After a failed sync nobody can tell what is on the disk, and a second sync would claim success: the process ends so that nothing
+/// After a failed sync it is unknown what is stored, and a second sync would claim success: the process ends so that nothing
 /// unsynced is answered, and the next start finds out what is there. `code` is SQLite's extended one.
 fn end_if_sync_failed(code: Option<i32>, error: &dyn std::fmt::Display) {
     if code == Some(rusqlite::ffi::SQLITE_IOERR_FSYNC) {

@@ -16,8 +16,8 @@ use super::checkpoint::Checkpointer;
 use super::message_batch::{self, Batch, Statements};
 use super::{end_if_sync_failed, rusqlite_error};
 use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
-use crate::known::Memory;
-use crate::message_batch::{AcceptOp, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp, Verdict};
+use crate::cache::Cache;
+use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -123,11 +123,11 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn: &tokio::sync::Mutex<()>, runtime: &Handle) {
-    let memory = Memory::default();
+    let cache = Cache::default();
     let mut sql = Statements::new(conn);
     while let Some(work) = next(shared) {
         let guard = turn.blocking_lock();
-        work.run(conn, &mut sql, &memory, runtime);
+        work.run(conn, &mut sql, &cache, runtime);
         checkpointer.after_commit(conn);
         drop(guard);
     }
@@ -161,28 +161,28 @@ impl Queue {
 }
 
 /// What the items of a [`Work`] are answered.
-type Answers = (Vec<Verdict>, Vec<Transitioned>, Vec<bool>);
+type Answers = (Vec<AcceptOutcome>, Vec<Transitioned>, Vec<bool>);
 
 impl Work {
     fn len(&self) -> usize {
         self.accepts.len() + self.transitions.len() + self.metrics.len() + self.deliveries.len()
     }
 
-    fn run(self, conn: &Connection, sql: &mut Statements<'_>, memory: &Memory, runtime: &Handle) {
-        let outcome = self.attempt(conn, sql, memory);
+    fn run(self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache, runtime: &Handle) {
+        let outcome = self.attempt(conn, sql, cache);
         match outcome {
             Err(error) if may_be_one_item(&error) && self.len() > 1 => {
                 for half in self.halves() {
-                    half.run(conn, sql, memory, runtime);
+                    half.run(conn, sql, cache, runtime);
                 }
             }
             // From a task: waking many others costs less from inside the runtime, and the writer goes on meanwhile.
             Ok(answers) => drop(runtime.spawn(async move { self.answer(answers) })),
             Err(error) => {
                 tracing::error!(%error, "a batch was not written");
-                answer(self.accepts, Err(crate::message_batch::again(&error)));
-                answer(self.transitions, Err(crate::message_batch::again(&error)));
-                answer(self.deliveries, Err(crate::message_batch::again(&error)));
+                answer(self.accepts, Err(crate::message_batch::copy_error(&error)));
+                answer(self.transitions, Err(crate::message_batch::copy_error(&error)));
+                answer(self.deliveries, Err(crate::message_batch::copy_error(&error)));
                 answer(self.metrics, Err(error));
             }
         }
@@ -196,21 +196,21 @@ impl Work {
         answer(self.metrics, Ok(added));
     }
 
-    fn attempt(&self, conn: &Connection, sql: &mut Statements<'_>, memory: &Memory) -> Result<Answers> {
+    fn attempt(&self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache) -> Result<Answers> {
         conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
         let mut batch = Batch::default();
-        let mut outcome = self.write(sql, memory, &mut batch);
+        let mut outcome = self.write(sql, cache, &mut batch);
         if batch.stale {
             rollback(conn);
             conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
-            memory.clear();
+            cache.clear();
             batch = Batch::default();
-            outcome = self.write(sql, memory, &mut batch);
+            outcome = self.write(sql, cache, &mut batch);
         }
         match outcome {
             Ok(answers) => {
                 commit(conn)?;
-                batch.committed(memory);
+                batch.committed(cache);
                 Ok(answers)
             }
             Err(error) => {
@@ -220,14 +220,14 @@ impl Work {
         }
     }
 
-    fn write(&self, sql: &mut Statements<'_>, memory: &Memory, batch: &mut Batch) -> Result<Answers> {
+    fn write(&self, sql: &mut Statements<'_>, cache: &Cache, batch: &mut Batch) -> Result<Answers> {
         let accepted = message_batch::accept(sql, batch, &self.accepts)?;
-        let transitioned = message_batch::transition(sql, batch, memory, &self.transitions)?;
+        let transitioned = message_batch::transition(sql, batch, cache, &self.transitions)?;
         for op in &self.metrics {
             message_batch::add_metrics(sql, &op.item)?;
         }
         let logged = self.deliveries.iter().map(|op| message_batch::log_deliveries(sql, &op.item)).collect::<Result<_>>()?;
-        batch.finish(sql, memory)?;
+        batch.finish(sql, cache)?;
         Ok((accepted, transitioned, logged))
     }
 

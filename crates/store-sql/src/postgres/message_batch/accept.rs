@@ -7,25 +7,25 @@ use nuncio_domain::id::Id as _;
 use nuncio_store::{Accepted, Result};
 
 use super::super::session::failed;
-use super::super::writers::Trouble;
-use super::commit::{Outcome, commit, roll_back_unless};
+use super::super::writers::BatchError;
+use super::commit::{CacheUpdates, commit, roll_back_unless};
 use super::recipients::{self, Found};
 use super::{Session, broadcasts, keys, ledger, load, messages, quotas};
-use crate::known::{Known, Memory};
-use crate::ledger_batch::Till;
-use crate::message_batch::{AcceptOp, Moves, Prepared, StateWrite, Verdict, Writes};
+use crate::cache::{Cache, CachedRow};
+use crate::ledger_batch::LedgerBatch;
+use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, RecipientUpdates, StateWrite, Writes};
 use crate::quota::Quotas;
 
 /// Writes a batch of new messages.
-pub(in crate::postgres) async fn accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Result<Vec<Verdict>, Trouble> {
-    let accepted = try_accept(session, memory, ops).await;
+pub(in crate::postgres) async fn accept(session: &Session, cache: &Cache, ops: &[AcceptOp]) -> Result<Vec<AcceptOutcome>, BatchError> {
+    let accepted = try_accept(session, cache, ops).await;
     roll_back_unless(session, &accepted).await;
     let (answers, outcome) = accepted?;
-    outcome.remember(memory);
+    outcome.remember(cache);
     Ok(answers)
 }
 
-async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Result<(Vec<Verdict>, Outcome), Trouble> {
+async fn try_accept(session: &Session, cache: &Cache, ops: &[AcceptOp]) -> Result<(Vec<AcceptOutcome>, CacheUpdates), BatchError> {
     let all: Vec<&Prepared> = ops.iter().map(|op| &*op.item).collect();
     let mut answers: Vec<Option<Accepted>> = Vec::new();
     answers.resize_with(ops.len(), || None);
@@ -54,26 +54,27 @@ async fn try_accept(session: &Session, memory: &Memory, ops: &[AcceptOp]) -> Res
         .collect();
     let new = recipients::message_inserts(&open)?;
     let mut writes = Writes::default();
-    let states: Vec<StateWrite<'_>> = new.iter().map(|message| writes.born(&message.born)).collect();
-    let mut moves = Moves::default();
-    new.iter().for_each(|message| moves.born(&message.born.message));
+    let states: Vec<StateWrite<'_>> = new.iter().map(|message| writes.insert(&message.encoded)).collect();
+    let mut updates = RecipientUpdates::default();
+    new.iter().for_each(|message| updates.insert(&message.encoded.message));
     let unknown = recipients::new_recipients(&open);
     let written = async { tokio::join!(recipients::insert(session, &unknown), messages::insert(session, &new, &states)) };
     let mut outcome = if ledger.is_empty() && quotas.added().is_empty() {
         // Sent together: if one of them fails, all that follow fail, including the commit.
-        let ((addresses, messages), outcome) = tokio::join!(written, commit(session, memory, writes, &moves));
-        addresses.and(messages).map_err(Trouble::of_commit)?;
+        let ((addresses, messages), outcome) = tokio::join!(written, commit(session, cache, writes, &updates));
+        addresses.and(messages).map_err(BatchError::of_commit)?;
         outcome?
     } else {
         let (addresses, messages) = written.await;
         addresses.and(messages).map_err(failed)?;
         quotas::add(session, &quotas).await?;
         ledger::write(session, &ledger).await?;
-        commit(session, memory, writes, &moves).await?
+        commit(session, cache, writes, &updates).await?
     };
-    outcome.known = new.iter().zip(states).map(|(message, write)| ((write.tenant, write.id), Known::born(message, write))).collect();
+    outcome.messages =
+        new.iter().zip(states).map(|(message, write)| ((write.tenant, write.id), CachedRow::inserted(message, write))).collect();
     let mut new = new.into_iter();
-    let verdict = |answer: Option<Accepted>| answer.map(Verdict::Refused).or_else(|| new.next().map(Verdict::from));
+    let verdict = |answer: Option<Accepted>| answer.map(AcceptOutcome::Refused).or_else(|| new.next().map(AcceptOutcome::from));
     Ok((answers.into_iter().filter_map(verdict).collect(), outcome))
 }
 
@@ -83,10 +84,10 @@ async fn refuse(
     session: &Session,
     all: &[&Prepared],
     found: &[Found],
-    ledger: &mut Till,
+    ledger: &mut LedgerBatch,
     quotas: &mut Quotas,
     answers: &mut [Option<Accepted>],
-) -> Result<(), Trouble> {
+) -> Result<(), BatchError> {
     let mut refused = HashMap::new();
     for (n, prepared) in all.iter().enumerate().filter(|(n, _)| answers[*n].is_none()).collect::<Vec<_>>() {
         let refusal = match quotas.refuse(prepared) {
@@ -112,8 +113,8 @@ async fn refuse(
             *answer = Some(refusal.clone());
         }
     }
-    let refused: Vec<&Prepared> = all.iter().copied().filter(|prepared| refused.contains_key(&prepared.item.message.id)).collect();
-    Ok(keys::release(session, &refused).await?)
+    let refused = all.iter().copied().filter(|prepared| refused.contains_key(&prepared.item.message.id));
+    Ok(keys::release(session, refused).await?)
 }
 
 /// After a lost commit: the answer to a new message, if it was written after all.

@@ -9,9 +9,9 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::super::session::Params;
-use super::super::writers::Trouble;
+use super::super::writers::BatchError;
 use super::{PgResult, Session, column, for_each};
-use crate::message_batch::{Moves, Prepared};
+use crate::message_batch::{Prepared, RecipientUpdates};
 
 /// Pending recipients of broadcasts that are being sent and that no other node has taken over. Locks both rows, so that the answer holds
 /// until the transaction ends.
@@ -68,7 +68,7 @@ pub(super) const ADD_COUNTS: &str = r"
 
 /// Claims the broadcast recipients of a batch. An item is answered with [`Accepted::Closed`] if its recipient is not pending, or its
 /// broadcast is not being sent.
-pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), Trouble> {
+pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), BatchError> {
     let part = |p: &Prepared| p.item.message.state.detail.broadcast;
     let parts: Vec<_> = all.iter().enumerate().filter_map(|(n, p)| Some((n, p.item.message.tenant, part(p)?))).collect();
     if parts.is_empty() {
@@ -107,8 +107,8 @@ pub(super) async fn halted(session: &Session, asked: BTreeMap<i64, Vec<Uuid>>) -
 }
 
 /// Updates the recipients of broadcasts and adds to the counts.
-pub(super) async fn write(session: &Session, moves: &Moves) -> PgResult<u64> {
-    let contacts = &moves.contacts;
+pub(super) async fn write(session: &Session, updates: &RecipientUpdates) -> PgResult<u64> {
+    let contacts = &updates.contacts;
     let statuses: &Params<'_> = &[
         &column(contacts, |c| c.tenant),
         &column(contacts, |c| c.part.broadcast.uuid()),
@@ -116,7 +116,7 @@ pub(super) async fn write(session: &Session, moves: &Moves) -> PgResult<u64> {
         &column(contacts, |c| c.status.number()),
         &column(contacts, |c| c.message),
     ];
-    let counts: Vec<_> = moves.counts.iter().collect();
+    let counts: Vec<_> = updates.counts.iter().collect();
     let sums: &Params<'_> = &[
         &column(&counts, |((tenant, _), _)| *tenant),
         &column(&counts, |((_, broadcast), _)| *broadcast),

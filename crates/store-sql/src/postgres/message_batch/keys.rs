@@ -8,7 +8,7 @@ use nuncio_store::{Accepted, Idempotency, Result};
 use uuid::Uuid;
 
 use super::super::session::{Params, failed};
-use super::super::writers::Trouble;
+use super::super::writers::BatchError;
 use super::{Session, column};
 use crate::message_batch::Prepared;
 
@@ -40,7 +40,7 @@ fn key_of<'a>(prepared: &'a Prepared, idempotency: &'a Idempotency) -> Key<'a> {
 }
 
 /// Claims the idempotency keys of a batch, in key order. A message whose key is taken is answered with the original.
-pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), Trouble> {
+pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), BatchError> {
     // Of two items with one key the first claims it: the statement may name each key once only.
     let mut keys: BTreeMap<Key<'_>, (&Prepared, &Idempotency)> = BTreeMap::new();
     let mut guarded = Vec::new();
@@ -61,7 +61,7 @@ pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [O
     if lost.is_empty() {
         return Ok(());
     }
-    let originals = find(session, &column(&lost, |(_, key, _)| *key)).await?;
+    let originals = find(session, &lost).await?;
     for (n, (tenant, operation, key), mine) in lost {
         if let Some((id, fingerprint)) = originals.get(&(tenant, operation, key.to_owned())) {
             let same_request = fingerprint.as_slice() == mine.fingerprint;
@@ -86,17 +86,20 @@ async fn insert(session: &Session, keys: &BTreeMap<Key<'_>, (&Prepared, &Idempot
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// The messages that hold these keys, each with the fingerprint of its request.
-async fn find(session: &Session, keys: &[Key<'_>]) -> Result<HashMap<(i64, i16, String), (Uuid, Vec<u8>)>> {
-    let params: &Params<'_> =
-        &[&column(keys, |(tenant, ..)| *tenant), &column(keys, |(_, operation, _)| *operation), &column(keys, |(.., key)| *key)];
+/// The messages that hold the keys of these items, each with the fingerprint of its request.
+async fn find(session: &Session, items: &[(usize, Key<'_>, &Idempotency)]) -> Result<HashMap<(i64, i16, String), (Uuid, Vec<u8>)>> {
+    let params: &Params<'_> = &[
+        &column(items, |(_, (tenant, ..), _)| *tenant),
+        &column(items, |(_, (_, operation, _), _)| *operation),
+        &column(items, |(_, (.., key), _)| *key),
+    ];
     let rows = session.query(&session.statements.find_keys, params).await.map_err(failed)?;
     Ok(rows.iter().map(|row| ((row.get(0), row.get(1), row.get(2)), (row.get(3), row.get(4)))).collect())
 }
 
 /// Releases the keys of refused messages.
-pub(super) async fn release(session: &Session, refused: &[&Prepared]) -> Result<()> {
-    let keys: Vec<Key<'_>> = refused.iter().filter_map(|p| Some(key_of(p, p.item.idempotency.as_ref()?))).collect();
+pub(super) async fn release<'a>(session: &Session, refused: impl Iterator<Item = &'a Prepared>) -> Result<()> {
+    let keys: Vec<Key<'_>> = refused.filter_map(|p| Some(key_of(p, p.item.idempotency.as_ref()?))).collect();
     let params: &Params<'_> =
         &[&column(&keys, |(tenant, ..)| *tenant), &column(&keys, |(_, operation, _)| *operation), &column(&keys, |(.., key)| *key)];
     session.execute(!keys.is_empty(), &session.statements.delete_keys, params).await.map_err(failed)?;

@@ -7,9 +7,9 @@ use nuncio_domain::{Micros, TenantId};
 use nuncio_store::{Result, StoreError};
 
 use super::super::session::{Params, failed};
-use super::super::writers::Trouble;
+use super::super::writers::BatchError;
 use super::{Session, column};
-use crate::ledger_batch::{Till, sets_aside};
+use crate::ledger_batch::{LedgerBatch, reserved_amount};
 use crate::message_batch::Prepared;
 
 pub(super) const BALANCES: &str = r"
@@ -39,9 +39,9 @@ pub(super) const MOVE: &str = r"
       OR b.available + excluded.available >= 0";
 
 /// Reads the balances of the tenants whose new messages may cost something.
-pub(super) async fn load(session: &Session, all: &[&Prepared]) -> Result<Till, Trouble> {
-    let tenants: BTreeSet<i64> = all.iter().filter(|p| sets_aside(&p.item.message) > 0).map(|p| p.item.message.tenant.0).collect();
-    let mut ledger = Till::default();
+pub(super) async fn load(session: &Session, all: &[&Prepared]) -> Result<LedgerBatch, BatchError> {
+    let tenants: BTreeSet<i64> = all.iter().filter(|p| reserved_amount(&p.item.message) > 0).map(|p| p.item.message.tenant.0).collect();
+    let mut ledger = LedgerBatch::default();
     if tenants.is_empty() {
         return Ok(ledger);
     }
@@ -54,7 +54,7 @@ pub(super) async fn load(session: &Session, all: &[&Prepared]) -> Result<Till, T
 }
 
 /// Inserts the ledger rows of a batch and updates the balances.
-pub(super) async fn write(session: &Session, ledger: &Till) -> Result<()> {
+pub(super) async fn write(session: &Session, ledger: &LedgerBatch) -> Result<()> {
     if ledger.is_empty() {
         return Ok(());
     }

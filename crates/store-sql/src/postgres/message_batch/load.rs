@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::super::session::failed;
 use super::{Session, for_each};
-use crate::known::Known;
-use crate::message_batch::{Fold, Loaded, unspool};
+use crate::cache::CachedRow;
+use crate::message_batch::{LoadedMessage, TransitionBatch, unspool};
 use crate::row::{FixedRow, StateRow};
 
 /// Columns 2 to 18 of a loaded row.
@@ -53,7 +53,7 @@ pub(super) const LOAD_MESSAGE: &str = concat!(r"
 pub(super) const CHUNKS: &str = "SELECT data FROM spool_chunks WHERE tenant_id = $1 AND message_id = $2 ORDER BY chunk";
 
 /// Reads and locks messages.
-pub(super) async fn load(session: &Session, fold: &mut Fold, keys: &[((i64, Uuid), bool)]) -> Result<()> {
+pub(super) async fn load(session: &Session, transitions: &mut TransitionBatch, keys: &[((i64, Uuid), bool)]) -> Result<()> {
     if keys.is_empty() {
         return Ok(());
     }
@@ -67,8 +67,8 @@ pub(super) async fn load(session: &Session, fold: &mut Fold, keys: &[((i64, Uuid
     for row in for_each(asked, |tenant, (ids, starting)| async move { session.query(load, &[&tenant, &ids, &starting]).await }).await? {
         let state = state_of(&row).decode()?;
         let fixed = if row.get(19) { Some(Arc::new(fixed_of(session, &row).await?.decode(state.clone())?)) } else { None };
-        let known = Known { state, address: row.get(18), revision: row.get(15), agenda: row.get(16), history: row.get(17), fixed };
-        fold.insert((row.get(0), row.get(1)), Loaded::new(known, false));
+        let known = CachedRow { state, address: row.get(18), revision: row.get(15), agenda: row.get(16), history: row.get(17), fixed };
+        transitions.insert((row.get(0), row.get(1)), LoadedMessage::new(known, false));
     }
     Ok(())
 }

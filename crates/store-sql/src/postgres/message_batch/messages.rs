@@ -3,7 +3,7 @@
 use super::super::session::Params;
 use super::states::StateColumns;
 use super::{PgResult, Session, column};
-use crate::message_batch::{Birth, StateWrite};
+use crate::message_batch::{MessageInsert, StateWrite};
 
 pub(super) const INSERT: &str = r"
     INSERT INTO messages (tenant_id, id, direction, message_type, sender_id, address_id, recipient,
@@ -13,19 +13,19 @@ pub(super) const INSERT: &str = r"
         $7::text[], $8::text[], $9::text[], $10::int[], $11::text[])";
 
 /// Inserts messages and their states.
-pub(super) async fn insert(session: &Session, new: &[Birth<'_>], states: &[StateWrite<'_>]) -> PgResult<()> {
+pub(super) async fn insert(session: &Session, new: &[MessageInsert<'_>], states: &[StateWrite<'_>]) -> PgResult<()> {
     let params: &Params<'_> = &[
-        &column(new, |m| m.born.fixed.tenant_id),
-        &column(new, |m| m.born.fixed.id),
-        &column(new, |m| m.born.fixed.direction),
-        &column(new, |m| m.born.fixed.message_type),
-        &column(new, |m| m.born.fixed.sender_id),
+        &column(new, |m| m.encoded.fixed.tenant_id),
+        &column(new, |m| m.encoded.fixed.id),
+        &column(new, |m| m.encoded.fixed.direction),
+        &column(new, |m| m.encoded.fixed.message_type),
+        &column(new, |m| m.encoded.fixed.sender_id),
         &column(new, |m| m.address),
-        &column(new, |m| m.born.fixed.recipient.as_str()),
-        &column(new, |m| m.born.fixed.sent_from.as_str()),
-        &column(new, |m| m.born.fixed.idempotency_key.as_deref()),
-        &column(new, |m| m.born.fixed.spooled),
-        &column(new, |m| m.born.fixed.request.as_str()),
+        &column(new, |m| m.encoded.fixed.recipient.as_str()),
+        &column(new, |m| m.encoded.fixed.sent_from.as_str()),
+        &column(new, |m| m.encoded.fixed.idempotency_key.as_deref()),
+        &column(new, |m| m.encoded.fixed.spooled),
+        &column(new, |m| m.encoded.fixed.request.as_str()),
     ];
     let columns = StateColumns::new(states);
     let columns = columns.params();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::super::session::Params;
 use super::{PgResult, Session, column};
-use crate::message_batch::{Birth, Prepared};
+use crate::message_batch::{MessageInsert, Prepared};
 
 /// An unknown recipient may be one who was erased: their suppressions are stored under a mark.
 pub(super) const FIND: &str = r"
@@ -111,11 +111,11 @@ pub(super) async fn find(session: &Session, prepared: &[&Prepared]) -> PgResult<
 }
 
 /// The messages to insert: with the address of their recipient, and failed if the recipient is suppressed.
-pub(super) fn message_inserts<'a>(open: &[(usize, &'a Prepared, Found)]) -> Result<Vec<Birth<'a>>> {
+pub(super) fn message_inserts<'a>(open: &[(usize, &'a Prepared, Found)]) -> Result<Vec<MessageInsert<'a>>> {
     let new = new_recipients(open).into_iter();
     let new: HashMap<_, _> = new.map(|(p, _)| (key_of(p), (p.item.new_address.uuid(), p.item.new_contact.uuid()))).collect();
     open.iter()
-        .map(|(_, prepared, found)| prepared.birth(found.suppressed, found.known.unwrap_or_else(|| new[&key_of(prepared)])))
+        .map(|(_, prepared, found)| prepared.to_insert(found.suppressed, found.known.unwrap_or_else(|| new[&key_of(prepared)])))
         .collect()
 }
 

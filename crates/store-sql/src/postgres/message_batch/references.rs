@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::super::session::{Params, failed};
 use super::{PgResult, Session, column};
-use crate::known::Memory;
-use crate::message_batch::{Item, Named, Reference, TransitionOp, by_reference, items};
+use crate::cache::Cache;
+use crate::message_batch::{Reference, ReferencedPart, ResolvedTransition, TransitionOp, by_reference, items};
 
 pub(super) const FIND: &str = r#"
     SELECT r.tenant_id, r.connection_id, r.reference, r.message_id, r.attempt, r.part
@@ -28,13 +28,13 @@ pub(super) const INSERT: &str = r"
     WHERE provider_refs.message_id < excluded.message_id";
 
 /// The transitions of a batch, with the messages that receipts name. Those that the cache does not know are read in one query.
-pub(super) async fn resolve<'a>(session: &Session, memory: &Memory, ops: &'a [TransitionOp]) -> Result<Vec<Item<'a>>> {
+pub(super) async fn resolve<'a>(session: &Session, cache: &Cache, ops: &'a [TransitionOp]) -> Result<Vec<ResolvedTransition<'a>>> {
     let asked: Vec<_> = ops
         .iter()
         .filter_map(|op| Some((op.item.tenant.0, by_reference(&op.item)?)))
-        .filter(|(tenant, receipt)| memory.named(*tenant, receipt).is_none())
+        .filter(|(tenant, receipt)| cache.reference(*tenant, receipt).is_none())
         .collect();
-    let mut known: HashMap<(i64, Uuid, String), Named> = HashMap::new();
+    let mut known: HashMap<(i64, Uuid, String), ReferencedPart> = HashMap::new();
     if !asked.is_empty() {
         let params: &Params<'_> = &[
             &column(&asked, |(tenant, _)| *tenant),
@@ -45,7 +45,7 @@ pub(super) async fn resolve<'a>(session: &Session, memory: &Memory, ops: &'a [Tr
         known.extend(rows.iter().map(|row| ((row.get(0), row.get(1), row.get(2)), (row.get(3), row.get(4), row.get(5)))));
     }
     let find = |tenant, receipt: &RawReceipt| {
-        memory.named(tenant, receipt).or_else(|| known.get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied())
+        cache.reference(tenant, receipt).or_else(|| known.get(&(tenant, receipt.connection.uuid(), receipt.reference.clone())).copied())
     };
     items(ops, |tenant, receipt| Ok(find(tenant, receipt)))
 }

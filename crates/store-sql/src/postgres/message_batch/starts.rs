@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::super::session::{Params, failed};
 use super::{Session, broadcasts, column};
-use crate::message_batch::{Fold, Item};
+use crate::message_batch::{ResolvedTransition, TransitionBatch};
 
 /// Of messages that are about to be sent, those whose recipient is suppressed.
 pub(super) const SUPPRESSED: &str = r"
@@ -24,18 +24,23 @@ pub(super) const SUPPRESSED: &str = r"
           AND s.sender_id IN ('00000000-0000-0000-0000-000000000000', u.sender_id)
     )";
 
-/// Notes in `fold` which of these messages go to a suppressed recipient, and which broadcasts let no attempt of the batch start.
-pub(super) async fn check(session: &Session, fold: &mut Fold, keys: &[(i64, Uuid)], items: &[Item<'_>]) -> Result<()> {
+/// Notes in `transitions` which of these messages go to a suppressed recipient, and which broadcasts let no attempt of the batch start.
+pub(super) async fn check(
+    session: &Session,
+    transitions: &mut TransitionBatch,
+    keys: &[(i64, Uuid)],
+    items: &[ResolvedTransition<'_>],
+) -> Result<()> {
     let asked: Vec<_> = keys
         .iter()
         .filter_map(|key| {
-            let known = &fold.get(key)?.known;
-            let message = known.fixed.as_ref()?;
-            Some((*key, message.to.clone(), known.state.route.channel.number(), message.sender.uuid()))
+            let row = &transitions.get(key)?.row;
+            let message = row.fixed.as_ref()?;
+            Some((*key, message.to.clone(), row.state.route.channel.number(), message.sender.uuid()))
         })
         .collect();
     let mut halting: BTreeMap<i64, Vec<Uuid>> = BTreeMap::new();
-    fold.deciding_broadcasts(items).into_iter().for_each(|(tenant, broadcast)| halting.entry(tenant).or_default().push(broadcast));
+    transitions.deciding_broadcasts(items).into_iter().for_each(|(tenant, broadcast)| halting.entry(tenant).or_default().push(broadcast));
     let params: &Params<'_> = &[
         &column(&asked, |a| a.0.0),
         &column(&asked, |a| a.0.1),
@@ -46,8 +51,8 @@ pub(super) async fn check(session: &Session, fold: &mut Fold, keys: &[(i64, Uuid
     let (suppressed, halted) =
         tokio::join!(session.query_if(!asked.is_empty(), &session.statements.suppressed, params), broadcasts::halted(session, halting));
     for row in suppressed.map_err(failed)? {
-        fold.suppress(&(row.get(0), row.get(1)));
+        transitions.suppress(&(row.get(0), row.get(1)));
     }
-    fold.halt(&halted?);
+    transitions.halt(&halted?);
     Ok(())
 }

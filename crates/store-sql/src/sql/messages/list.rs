@@ -14,7 +14,7 @@ use super::{COLUMNS, MESSAGES, outline};
 use crate::SqlxResult as _;
 use crate::row::{MessageRow, of_contact};
 
-/// Messages that are in a list of rare ones.
+/// Failed or held messages.
 const FLAGGED: &str =
     "flagged f JOIN messages m ON m.tenant_id = f.tenant_id AND m.id = f.id JOIN states s ON s.tenant_id = f.tenant_id AND s.id = f.id";
 
@@ -31,7 +31,7 @@ pub(super) async fn list_messages(tx: &mut SqlTx, tenant: TenantId, filter: &Mes
     Ok(Page { items: page.items.into_iter().map(outline).collect::<Result<_>>()?, next: page.next })
 }
 
-/// What no index tells of a message, unless it is what [`message_streams`] begins with.
+/// Conditions that no index serves, except those that [`message_streams`] begins with.
 fn conditions(filter: &MessageFilter) -> Vec<Condition> {
     let mut all: Vec<Condition> = Vec::new();
     all.extend(any_of("s.status", filter.status.iter().filter(|_| !failed_only(filter)).map(|s| s.number())));
@@ -55,7 +55,7 @@ fn failed_only(filter: &MessageFilter) -> bool {
     filter.status == [Status::Failed] && !by_key(filter) && filter.to.is_none()
 }
 
-/// As the detail of a message has it. No text in it can look like this, since it is JSON.
+/// Matches the encoded detail of a message. No text in it can match, since it is JSON.
 fn part_of(broadcast: BroadcastId) -> Condition {
     let pattern = format!("%\"b\":{{\"i\":\"{broadcast}\"%");
     Box::new(move |query| {
@@ -63,7 +63,7 @@ fn part_of(broadcast: BroadcastId) -> Condition {
     })
 }
 
-/// The messages of a list as far as indexes tell which they are.
+/// The messages of a list, as far as indexes can select them.
 async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilter) -> Result<Vec<Condition>> {
     let key = filter.idempotency_key.clone();
     let rare = failed_only(filter);
@@ -91,7 +91,7 @@ async fn message_streams(tx: &mut SqlTx, tenant: TenantId, filter: &MessageFilte
     Ok(streams.into_iter().map(|stream| with_key(tenant, key.clone(), stream)).collect())
 }
 
-/// What was sent to an address, and what was received at one.
+/// Messages sent to an address, and messages received at it.
 async fn streams_to(
     tx: &mut SqlTx,
     tenant: TenantId,
@@ -119,7 +119,7 @@ async fn streams_to(
     Ok(sent.chain([received]).collect())
 }
 
-/// Of these messages those of an address; if `to` is given, those that were sent to it.
+/// Of these messages those of an address; with `to`, only those sent to it.
 fn with_address(all: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static, address: Uuid, to: Option<String>) -> Condition {
     Box::new(move |query| {
         all(query);
@@ -130,7 +130,7 @@ fn with_address(all: impl Fn(&mut QueryBuilder<Db>) + Send + Sync + 'static, add
     })
 }
 
-/// Of these messages the one that was sent with an idempotency key, if there is one.
+/// Of these messages only the one that was sent with `key`, if a key is given.
 fn with_key(tenant: TenantId, key: Option<String>, stream: Condition) -> Condition {
     let Some(key) = key else { return stream };
     Box::new(move |query| {

@@ -23,9 +23,11 @@ use crate::SqlxResult as _;
 use crate::row::{DueRow, MessageRow, select_due};
 
 /// Every column of a [`MessageRow`].
-const COLUMNS: &str = "m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from, m.idempotency_key, \
-     m.spooled, m.request, s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, s.channel, \
-     s.connection_id, s.provider, s.detail";
+const COLUMNS: &str = r"
+    m.tenant_id, m.id, m.direction, m.message_type, m.sender_id, m.address_id, m.recipient, m.sent_from,
+    m.idempotency_key, m.spooled, m.request,
+    s.status, s.wait, s.held, s.due_at, s.owner, s.fence, s.version, s.expires_at, s.updated_at, s.channel,
+    s.connection_id, s.provider, s.detail";
 
 const MESSAGES: &str = "messages m JOIN states s ON s.tenant_id = m.tenant_id AND s.id = m.id";
 

@@ -19,7 +19,13 @@ use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::row::{corrupt, json, of_contact};
 
-const COLUMNS: &str = "id, country, version, created_at, updated_at, detail";
+macro_rules! columns {
+    () => {
+        "id, country, version, created_at, updated_at, detail"
+    };
+}
+
+const FIND: &str = concat!("SELECT ", columns!(), " FROM contacts WHERE tenant_id = $1 AND id = $2");
 
 #[derive(sqlx::FromRow)]
 struct ContactRow {
@@ -48,17 +54,7 @@ impl ContactRow {
 #[async_trait]
 impl PeopleRepo for SqlTx {
     async fn find_contact(&mut self, tenant: TenantId, id: ContactId) -> Result<Option<Contact>> {
-        let row: Option<ContactRow> = sqlx::query_as(
-            r"
-                SELECT id, country, version, created_at, updated_at, detail
-                FROM contacts
-                WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .fetch_optional(self.conn())
-        .await
-        .or_end(self)?;
+        let row: Option<ContactRow> = sqlx::query_as(FIND).bind(tenant.0).bind(id.uuid()).fetch_optional(self.conn()).await.or_end(self)?;
         row.map(ContactRow::decode).transpose()
     }
 
@@ -77,7 +73,7 @@ impl PeopleRepo for SqlTx {
         for (key, value) in &filter.metadata {
             conditions.push(dialect::json_entry("detail", "m", key, value));
         }
-        let list = List { columns: COLUMNS, table: "contacts", id: "id", streams, filter: all(conditions) };
+        let list = List { columns: columns!(), table: "contacts", id: "id", streams, filter: all(conditions) };
         let page = self.page(list, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
@@ -87,7 +83,7 @@ impl PeopleRepo for SqlTx {
             return Ok(Vec::new());
         }
         let mut query = QueryBuilder::<Db>::new("SELECT ");
-        query.push(COLUMNS).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
+        query.push(columns!()).push(" FROM contacts WHERE tenant_id = ").push_bind(tenant.0);
         dialect::push_in(&mut query, "id", ids.iter().map(|id| id.uuid()));
         query.push(" ORDER BY id").push(dialect::LOCK);
         let rows: Vec<ContactRow> = query.build_query_as().fetch_all(self.conn()).await.or_end(self)?;

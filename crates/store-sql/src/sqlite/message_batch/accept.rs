@@ -7,27 +7,27 @@ use super::super::rusqlite_error as failed;
 use super::commit::Batch;
 use super::statements::{ADD_STORED_BYTES, EPOCH_AND_QUOTA, Statements};
 use super::{broadcasts, keys, ledger, messages, recipients};
-use crate::ledger_batch::Till;
-use crate::message_batch::{AcceptOp, Moves, Prepared, Verdict, tenants};
+use crate::ledger_batch::LedgerBatch;
+use crate::message_batch::{AcceptOp, AcceptOutcome, Prepared, RecipientUpdates, tenants};
 use crate::quota::Quotas;
 
 /// Writes a batch of new messages. The answers must not be given before the commit.
-pub(in crate::sqlite) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<Verdict>> {
+pub(in crate::sqlite) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops: &[AcceptOp]) -> Result<Vec<AcceptOutcome>> {
     let (epochs, mut quotas) = epochs_and_quotas(sql, ops).map_err(failed)?;
     let mut ledger = ledger::load(sql, ops).map_err(failed)?;
-    let mut moves = Moves::default();
+    let mut updates = RecipientUpdates::default();
     let accepted = ops
         .iter()
         .map(|op| {
             let prepared = &op.item;
             let known = epochs.iter().any(|(tenant, epoch)| *tenant == prepared.item.message.tenant && *epoch == Some(prepared.item.epoch));
             if !known {
-                return Ok(Verdict::Refused(Accepted::Stale));
+                return Ok(AcceptOutcome::Refused(Accepted::Stale));
             }
-            accept_one(sql, batch, prepared, &mut ledger, &mut quotas, &mut moves).map_err(failed)?
+            accept_one(sql, batch, prepared, &mut ledger, &mut quotas, &mut updates).map_err(failed)?
         })
         .collect::<Result<Vec<_>>>()?;
-    broadcasts::add_counts(sql, &moves).map_err(failed)?;
+    broadcasts::add_counts(sql, &updates).map_err(failed)?;
     for (tenant, bytes) in quotas.added() {
         sql.execute(ADD_STORED_BYTES, [tenant, bytes]).map_err(failed)?;
     }
@@ -54,21 +54,21 @@ fn accept_one(
     sql: &mut Statements<'_>,
     batch: &mut Batch,
     prepared: &Prepared,
-    ledger: &mut Till,
+    ledger: &mut LedgerBatch,
     quotas: &mut Quotas,
-    moves: &mut Moves,
-) -> rusqlite::Result<Result<Verdict>> {
+    updates: &mut RecipientUpdates,
+) -> rusqlite::Result<Result<AcceptOutcome>> {
     let item = &prepared.item;
     let message = &item.message;
     if let Some(part) = message.state.detail.broadcast
         && !broadcasts::is_pending(sql, message.tenant.0, part, item.broadcast_fence)?
     {
-        return Ok(Ok(Verdict::Refused(Accepted::Closed)));
+        return Ok(Ok(AcceptOutcome::Refused(Accepted::Closed)));
     }
     if let Some(key) = &item.idempotency
         && let Some(original) = keys::claim(sql, prepared, key)?
     {
-        return Ok(Ok(Verdict::Refused(original)));
+        return Ok(Ok(AcceptOutcome::Refused(original)));
     }
     let found = recipients::find(sql, prepared)?;
     let refusal = match quotas.refuse(prepared) {
@@ -79,24 +79,24 @@ fn accept_one(
         if let Some(key) = &item.idempotency {
             keys::release(sql, message.tenant, key)?;
         }
-        return Ok(Ok(Verdict::Refused(refusal)));
+        return Ok(Ok(AcceptOutcome::Refused(refusal)));
     }
     quotas.keep(prepared);
     let known = match found.known {
         Some(known) => known,
         None => recipients::insert(sql, prepared, found.marked)?,
     };
-    let birth = match prepared.birth(found.suppressed, known) {
-        Ok(birth) => birth,
+    let new = match prepared.to_insert(found.suppressed, known) {
+        Ok(new) => new,
         Err(error) => return Ok(Err(error)),
     };
-    messages::insert(sql, batch, &birth)?;
+    messages::insert(sql, batch, &new)?;
     if message.state.detail.broadcast.is_some() {
         // Written at once: the same recipient may come twice in a batch.
-        moves.born(&birth.born.message);
-        for moved in moves.contacts.drain(..) {
-            broadcasts::update_contact(sql, &moved)?;
+        updates.insert(&new.encoded.message);
+        for update in updates.contacts.drain(..) {
+            broadcasts::update_contact(sql, &update)?;
         }
     }
-    Ok(Ok(birth.into()))
+    Ok(Ok(new.into()))
 }

@@ -6,7 +6,7 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::statements::{ADD_COUNTS, BROADCAST_STATUS, IS_CONTACT_PENDING, Statements, UPDATE_CONTACT};
-use crate::message_batch::{Move, Moves};
+use crate::message_batch::{RecipientUpdate, RecipientUpdates};
 
 /// Whether a recipient is pending, and the broadcast is being sent and has this fence.
 pub(super) fn is_pending(sql: &mut Statements<'_>, tenant: i64, part: Part, fence: i64) -> rusqlite::Result<bool> {
@@ -22,20 +22,20 @@ pub(super) fn halt(sql: &mut Statements<'_>, tenant: i64, broadcast: Uuid) -> ru
 }
 
 /// Updates recipients and adds to the counts.
-pub(super) fn write(sql: &mut Statements<'_>, moves: &Moves) -> rusqlite::Result<()> {
-    moves.contacts.iter().try_for_each(|moved| update_contact(sql, moved))?;
-    add_counts(sql, moves)
+pub(super) fn write(sql: &mut Statements<'_>, updates: &RecipientUpdates) -> rusqlite::Result<()> {
+    updates.contacts.iter().try_for_each(|update| update_contact(sql, update))?;
+    add_counts(sql, updates)
 }
 
-pub(super) fn update_contact(sql: &mut Statements<'_>, moved: &Move) -> rusqlite::Result<()> {
-    let key = (moved.part.broadcast.uuid(), moved.part.contact.uuid());
-    let values = params![moved.tenant, key.0.as_bytes(), key.1.as_bytes(), moved.status.number(), moved.message.map(Uuid::into_bytes)];
+pub(super) fn update_contact(sql: &mut Statements<'_>, update: &RecipientUpdate) -> rusqlite::Result<()> {
+    let key = (update.part.broadcast.uuid(), update.part.contact.uuid());
+    let values = params![update.tenant, key.0.as_bytes(), key.1.as_bytes(), update.status.number(), update.message.map(Uuid::into_bytes)];
     sql.execute(UPDATE_CONTACT, values)?;
     Ok(())
 }
 
-pub(super) fn add_counts(sql: &mut Statements<'_>, moves: &Moves) -> rusqlite::Result<()> {
-    for ((tenant, broadcast), counts) in &moves.counts {
+pub(super) fn add_counts(sql: &mut Statements<'_>, updates: &RecipientUpdates) -> rusqlite::Result<()> {
+    for ((tenant, broadcast), counts) in &updates.counts {
         let Counts { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held } = counts;
         sql.get(ADD_COUNTS)?.execute(params![
             tenant,

@@ -7,16 +7,16 @@ use uuid::Uuid;
 use super::super::rusqlite_error as failed;
 use super::statements::{DELETE_AGENDA, DELETE_FLAG, FIND_HEAD, INSERT_AGENDA, INSERT_FLAG, INSERT_LOG, RAISE_HEAD, Statements};
 use crate::agenda::{AgendaKey, AgendaRow};
+use crate::cache::{Cache, CachedRow};
 use crate::event_log::LogRow;
-use crate::known::{Known, Memory};
-use crate::message_batch::{Flag, Named, Writes};
+use crate::message_batch::{Flag, ReferencedPart, Writes};
 
-/// What one transaction writes, and what is remembered of it after the commit.
+/// What one transaction writes, and what it adds to the cache after the commit.
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Batch {
     pub(super) writes: Writes,
-    pub(super) known: Vec<((i64, Uuid), Known)>,
-    pub(super) references: Vec<(i64, Uuid, String, Named)>,
+    pub(super) messages: Vec<((i64, Uuid), CachedRow)>,
+    pub(super) references: Vec<(i64, Uuid, String, ReferencedPart)>,
     rows: Vec<AgendaRow>,
     /// Another process changed a state, so that the cache is wrong.
     pub(in crate::sqlite) stale: bool,
@@ -24,10 +24,10 @@ pub(in crate::sqlite) struct Batch {
 
 impl Batch {
     /// Writes what the batch adds up to, as the last thing before the commit.
-    pub(in crate::sqlite) fn finish(&mut self, sql: &mut Statements<'_>, memory: &Memory) -> Result<()> {
+    pub(in crate::sqlite) fn finish(&mut self, sql: &mut Statements<'_>, cache: &Cache) -> Result<()> {
         let writes = std::mem::take(&mut self.writes);
         self.rows = writes.agenda.into_rows();
-        write_agenda(sql, &self.rows, &memory.agenda.emptied(&writes.leaving)).map_err(failed)?;
+        write_agenda(sql, &self.rows, &cache.agenda.emptied(&writes.leaving)).map_err(failed)?;
         write_flags(sql, INSERT_FLAG, &writes.flags).map_err(failed)?;
         write_flags(sql, DELETE_FLAG, &writes.flags_gone).map_err(failed)?;
         append_log(sql, &writes.log.into_rows()).map_err(failed)?;
@@ -36,10 +36,10 @@ impl Batch {
     }
 
     /// Updates the cache after the commit.
-    pub(in crate::sqlite) fn committed(self, memory: &Memory) {
-        memory.agenda.committed(&self.writes.leaving, &self.rows);
-        memory.put(self.known.into_iter());
-        memory.name(self.references.into_iter());
+    pub(in crate::sqlite) fn committed(self, cache: &Cache) {
+        cache.agenda.committed(&self.writes.leaving, &self.rows);
+        cache.put(self.messages.into_iter());
+        cache.put_references(self.references.into_iter());
     }
 }
 

@@ -6,14 +6,14 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::statements::{BALANCE, INSERT_TRANSFER, MOVE_BALANCE, Statements};
-use crate::ledger_batch::{Till, sets_aside};
+use crate::ledger_batch::{LedgerBatch, reserved_amount};
 use crate::message_batch::AcceptOp;
 
 /// Reads the balances of the tenants whose new messages may cost something.
-pub(super) fn load(sql: &mut Statements<'_>, ops: &[AcceptOp]) -> rusqlite::Result<Till> {
-    let mut ledger = Till::default();
+pub(super) fn load(sql: &mut Statements<'_>, ops: &[AcceptOp]) -> rusqlite::Result<LedgerBatch> {
+    let mut ledger = LedgerBatch::default();
     let messages = ops.iter().map(|op| &op.item.item.message);
-    let mut tenants: Vec<i64> = messages.filter(|message| sets_aside(message) > 0).map(|message| message.tenant.0).collect();
+    let mut tenants: Vec<i64> = messages.filter(|message| reserved_amount(message) > 0).map(|message| message.tenant.0).collect();
     tenants.sort_unstable();
     tenants.dedup();
     for tenant in tenants {
@@ -27,7 +27,7 @@ pub(super) fn load(sql: &mut Statements<'_>, ops: &[AcceptOp]) -> rusqlite::Resu
 }
 
 /// Inserts the ledger rows of a batch and updates the balances.
-pub(super) fn write(sql: &mut Statements<'_>, ledger: &Till) -> rusqlite::Result<()> {
+pub(super) fn write(sql: &mut Statements<'_>, ledger: &LedgerBatch) -> rusqlite::Result<()> {
     for row in &ledger.rows {
         let (debit, credit) = row.purpose.accounts();
         sql.get(INSERT_TRANSFER)?.execute(params![

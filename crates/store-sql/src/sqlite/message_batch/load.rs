@@ -11,21 +11,26 @@ use uuid::Uuid;
 use super::super::rusqlite_error as failed;
 use super::statements::{CHUNKS, IS_SUPPRESSED, LOAD, LOAD_FIXED, Statements};
 use super::{broadcasts, uuid};
-use crate::known::{Known, Memory};
-use crate::message_batch::{Fold, Item, Loaded, asks_broadcast, unspool};
+use crate::cache::{Cache, CachedRow};
+use crate::message_batch::{LoadedMessage, ResolvedTransition, TransitionBatch, asks_broadcast, unspool};
 use crate::row::{FixedRow, StateRow};
 
 /// A message from the cache, or else from the database.
-pub(super) fn load(sql: &mut Statements<'_>, memory: &Memory, key: (i64, Uuid), items: &[Item<'_>]) -> Result<Option<Loaded>> {
-    let taken = memory.take(&key);
-    let remembered = taken.is_some();
+pub(super) fn load(
+    sql: &mut Statements<'_>,
+    cache: &Cache,
+    key: (i64, Uuid),
+    items: &[ResolvedTransition<'_>],
+) -> Result<Option<LoadedMessage>> {
+    let taken = cache.take(&key);
+    let from_cache = taken.is_some();
     let known = match taken {
         Some(known) => Some(known),
         None => read(sql, key)?,
     };
     let Some(mut known) = known else { return Ok(None) };
     let mut suppressed = false;
-    if items.iter().any(|item| matches!(item.step, Step::Start { .. }) && Fold::key(item) == key) {
+    if items.iter().any(|item| matches!(item.step, Step::Start { .. }) && TransitionBatch::key(item) == key) {
         let message = match known.fixed.take() {
             Some(message) => message,
             None => Arc::new(read_fixed(sql, key)?.decode(known.state.clone())?),
@@ -35,20 +40,20 @@ pub(super) fn load(sql: &mut Statements<'_>, memory: &Memory, key: (i64, Uuid), 
         suppressed = sql.exists(IS_SUPPRESSED, values).map_err(failed)?;
         known.fixed = Some(message);
     }
-    let mut loaded = Loaded { remembered, ..Loaded::new(known, suppressed) };
-    let asks = items.iter().any(|item| asks_broadcast(&item.step) && Fold::key(item) == key);
+    let mut loaded = LoadedMessage { from_cache, ..LoadedMessage::new(known, suppressed) };
+    let asks = items.iter().any(|item| asks_broadcast(&item.step) && TransitionBatch::key(item) == key);
     if asks && let Some(broadcast) = loaded.broadcast() {
         loaded.halt = broadcasts::halt(sql, key.0, broadcast).map_err(failed)?;
     }
     Ok(Some(loaded))
 }
 
-fn read(sql: &mut Statements<'_>, (tenant, id): (i64, Uuid)) -> Result<Option<Known>> {
+fn read(sql: &mut Statements<'_>, (tenant, id): (i64, Uuid)) -> Result<Option<CachedRow>> {
     let row = sql.find(LOAD, params![tenant, id.as_bytes()], |row| {
         Ok((state_of(row)?, row.get(13)?, row.get(14)?, row.get(15)?, uuid(row.get(16)?)))
     });
     let Some((state, revision, agenda, history, address)) = row.map_err(failed)? else { return Ok(None) };
-    Ok(Some(Known { state: state.decode()?, address, revision, agenda, history, fixed: None }))
+    Ok(Some(CachedRow { state: state.decode()?, address, revision, agenda, history, fixed: None }))
 }
 
 fn state_of(row: &Row<'_>) -> rusqlite::Result<StateRow> {

@@ -4,29 +4,29 @@ use rusqlite::params;
 
 use super::commit::Batch;
 use super::statements::{INSERT_MESSAGE, INSERT_STATE, Statements};
-use crate::known::Known;
-use crate::message_batch::{Birth, StateWrite};
+use crate::cache::CachedRow;
+use crate::message_batch::{MessageInsert, StateWrite};
 
 /// Inserts a message and its state.
-pub(super) fn insert(sql: &mut Statements<'_>, batch: &mut Batch, birth: &Birth<'_>) -> rusqlite::Result<()> {
-    let born = &birth.born;
-    let fixed = &born.fixed;
+pub(super) fn insert(sql: &mut Statements<'_>, batch: &mut Batch, new: &MessageInsert<'_>) -> rusqlite::Result<()> {
+    let encoded = &new.encoded;
+    let fixed = &encoded.fixed;
     sql.get(INSERT_MESSAGE)?.execute(params![
         fixed.tenant_id,
         fixed.id.as_bytes(),
         fixed.direction,
         fixed.message_type,
         fixed.sender_id.as_bytes(),
-        birth.address.as_bytes(),
+        new.address.as_bytes(),
         fixed.recipient,
         fixed.sent_from,
         fixed.idempotency_key,
         fixed.spooled,
         fixed.request,
     ])?;
-    let write = batch.writes.born(born);
+    let write = batch.writes.insert(encoded);
     put_state(sql, INSERT_STATE, &write)?;
-    batch.known.push(((fixed.tenant_id, fixed.id), Known::born(birth, write)));
+    batch.messages.push(((fixed.tenant_id, fixed.id), CachedRow::inserted(new, write)));
     Ok(())
 }
 

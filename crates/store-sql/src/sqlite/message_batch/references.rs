@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use super::statements::{FIND_REFERENCE, INSERT_RECEIPT, INSERT_REFERENCE, Statements};
 use super::uuid;
-use crate::message_batch::{Named, Reference};
+use crate::message_batch::{Reference, ReferencedPart};
 
 /// The message that a receipt names.
-pub(super) fn find(sql: &mut Statements<'_>, tenant: i64, receipt: &RawReceipt) -> rusqlite::Result<Option<Named>> {
+pub(super) fn find(sql: &mut Statements<'_>, tenant: i64, receipt: &RawReceipt) -> rusqlite::Result<Option<ReferencedPart>> {
     let connection = receipt.connection.uuid();
     let key = params![tenant, connection.as_bytes(), receipt.reference];
     sql.find(FIND_REFERENCE, key, |row| Ok((uuid(row.get(0)?), row.get(1)?, row.get(2)?)))

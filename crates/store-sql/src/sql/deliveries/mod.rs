@@ -1,4 +1,7 @@
-//! The event log as it is read forward, and deliveries.
+//! Webhook deliveries, and the event log that they are read from.
+
+mod log;
+mod readers;
 
 use async_trait::async_trait;
 use nuncio_domain::event::{EventType, ResourceKind};
@@ -14,13 +17,11 @@ use uuid::Uuid;
 use super::query::{Condition, List, all, any_of, is, of_world};
 use super::{Db, SqlTx, dialect};
 use crate::SqlxResult as _;
-use crate::event_log;
 use crate::row::corrupt;
 
-/// Rows of the log that are read at once; each holds the entries of a whole batch.
-const LOG_ROWS: i64 = 8;
-
-const COLUMNS: &str = "id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at, attempts, updated_at";
+const COLUMNS: &str = r"
+    id, sender_id, event_id, event_type, kind, resource_id, sequence, url, status, tries, due_at,
+    attempts, updated_at";
 
 #[derive(sqlx::FromRow)]
 struct DeliveryRow {
@@ -77,147 +78,39 @@ fn of(key: Uuid) -> Option<SenderId> {
 #[async_trait]
 impl DeliveryRepo for SqlTx {
     async fn read_log(&mut self, tenant: TenantId, after: Position, limit: u32) -> Result<Vec<LogEntry>> {
-        let (mut found, mut from) = (Vec::new(), after.commit);
-        while found.len() < limit as usize {
-            let rows: Vec<(i64, String)> = sqlx::query_as(
-                r"
-                    SELECT position, entries
-                    FROM log
-                    WHERE tenant_id = $1 AND position >= $2
-                    ORDER BY position
-                    LIMIT $3",
-            )
-            .bind(tenant.0)
-            .bind(from)
-            .bind(LOG_ROWS)
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
-            let Some((last, _)) = rows.last() else { break };
-            from = last + 1;
-            for (position, text) in &rows {
-                found.extend(event_log::read(*position, text)?.into_iter().filter(|entry| entry.position > after));
-            }
-            if rows.len() < LOG_ROWS as usize {
-                break;
-            }
-        }
-        found.truncate(limit as usize);
-        Ok(found)
+        log::read(self, tenant, after, limit).await
     }
 
     async fn list_log(&mut self, tenant: TenantId, resource: Option<Uuid>, before: Option<Position>, limit: u32) -> Result<Vec<LogEntry>> {
-        let before = before.unwrap_or(Position { commit: i64::MAX, entry: i64::MAX });
-        let mut found = match resource {
-            Some(resource) => self.entries_of(tenant, resource, before).await?,
-            None => self.entries_before(tenant, before, limit).await?,
-        };
-        found.truncate(limit as usize);
-        Ok(found)
+        log::list(self, tenant, resource, before, limit).await
     }
 
     async fn log_place(&mut self, tenant: TenantId, at: Timestamp) -> Result<Position> {
-        let (first, last): (Option<i64>, Option<i64>) = sqlx::query_as(
-            r"
-                SELECT
-                    (SELECT MIN(position) FROM log WHERE tenant_id = $1),
-                    (SELECT MAX(position) FROM log WHERE tenant_id = $1)",
-        )
-        .bind(tenant.0)
-        .fetch_one(self.conn())
-        .await
-        .or_end(self)?;
-        let (mut low, mut high) = (first.unwrap_or_default(), last.map_or(0, |last| last + 1));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let row: Option<(i64, i64)> = sqlx::query_as(
-                r"
-                    SELECT position, recorded_at
-                    FROM log
-                    WHERE tenant_id = $1 AND position >= $2
-                    ORDER BY position
-                    LIMIT 1",
-            )
-            .bind(tenant.0)
-            .bind(middle)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
-            match row {
-                Some((position, recorded_at)) if recorded_at < at.millis() => low = position + 1,
-                _ => high = middle,
-            }
-        }
-        Ok(Position { commit: low, entry: 0 })
+        log::place(self, tenant, at).await
     }
 
     async fn find_log_entry(&mut self, tenant: TenantId, kind: ResourceKind, resource: Uuid, sequence: i64) -> Result<Option<LogEntry>> {
-        let entries = match kind {
-            ResourceKind::Message => self.entries_of_message(tenant, resource).await?,
-            _ => self.entries_of_resource(tenant, resource).await?,
-        };
-        Ok(entries.into_iter().rfind(|entry| entry.sequence <= sequence))
+        log::find(self, tenant, kind, resource, sequence).await
     }
 
     async fn log_end(&mut self, tenant: TenantId) -> Result<Position> {
-        let row: Option<(i64,)> = sqlx::query_as("SELECT position FROM log_heads WHERE tenant_id = $1")
-            .bind(tenant.0)
-            .fetch_optional(self.conn())
-            .await
-            .or_end(self)?;
-        Ok(Position { commit: row.map_or(0, |(position,)| position), entry: i64::MAX })
+        log::end(self, tenant).await
     }
 
     async fn open_log(&mut self, tenant: TenantId, from: Position) -> Result<()> {
-        sqlx::query(
-            r"
-                INSERT INTO webhook_cursors (tenant_id, position, entry, owner, fence)
-                VALUES ($1, $2, $3, NULL, 0)
-                ON CONFLICT (tenant_id) DO NOTHING",
-        )
-        .bind(tenant.0)
-        .bind(from.commit)
-        .bind(from.entry)
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok(())
+        readers::open(self, tenant, from).await
     }
 
     async fn close_log(&mut self, tenant: TenantId) -> Result<()> {
-        sqlx::query("DELETE FROM webhook_cursors WHERE tenant_id = $1").bind(tenant.0).execute(self.conn()).await.or_end(self)?;
-        Ok(())
+        readers::close(self, tenant).await
     }
 
     async fn log_readers(&mut self) -> Result<Vec<LogReader>> {
-        let rows: Vec<(i64, i64, i64, Option<i64>, i64)> =
-            sqlx::query_as("SELECT tenant_id, position, entry, owner, fence FROM webhook_cursors ORDER BY tenant_id")
-                .fetch_all(self.conn())
-                .await
-                .or_end(self)?;
-        let reader = |(tenant, commit, entry, owner, fence): (i64, i64, i64, Option<i64>, i64)| LogReader {
-            tenant: TenantId(tenant),
-            read: Position { commit, entry },
-            owner: owner.map(NodeId),
-            fence,
-        };
-        Ok(rows.into_iter().map(reader).collect())
+        readers::list(self).await
     }
 
     async fn claim_log(&mut self, tenant: TenantId, fence: i64, node: Option<NodeId>) -> Result<Option<i64>> {
-        let done = sqlx::query(
-            r"
-                UPDATE webhook_cursors
-                SET owner = $3, fence = fence + 1
-                WHERE tenant_id = $1 AND fence = $2",
-        )
-        .bind(tenant.0)
-        .bind(fence)
-        .bind(node.map(|n| n.0))
-        .execute(self.conn())
-        .await
-        .or_end(self)?;
-        Ok((done.rows_affected() == 1).then_some(fence + 1))
+        readers::claim(self, tenant, fence, node).await
     }
 
     async fn waiting_webhooks(&mut self, tenant: TenantId) -> Result<Vec<Option<SenderId>>> {
@@ -300,7 +193,7 @@ impl DeliveryRepo for SqlTx {
 
     async fn list_deliveries(&mut self, tenant: TenantId, filter: &DeliveryFilter, page: PageRequest) -> Result<Page<Delivery>> {
         let resource = filter.resource.map(|resource| is("resource_id", resource));
-        // The condition of the index of unfinished ones must stand in the query as it stands in the index.
+        // The condition of the index of unfinished ones must appear in the query exactly as in the index.
         let unfinished = resource.is_none() && !filter.status.is_empty() && !filter.status.contains(&DeliveryStatus::Delivered);
         let streams = vec![of_world(tenant.0, move |query| {
             if let Some(resource) = &resource {
@@ -367,46 +260,5 @@ impl DeliveryRepo for SqlTx {
         .await
         .or_end(self)?;
         Ok(done.rows_affected())
-    }
-}
-
-impl SqlTx {
-    /// Up to `limit` entries before a position and no fewer than there are, newest first.
-    async fn entries_before(&mut self, tenant: TenantId, before: Position, limit: u32) -> Result<Vec<LogEntry>> {
-        let (mut found, mut to) = (Vec::new(), before.commit);
-        while found.len() < limit as usize {
-            let rows: Vec<(i64, String)> = sqlx::query_as(
-                r"
-                    SELECT position, entries
-                    FROM log
-                    WHERE tenant_id = $1 AND position <= $2
-                    ORDER BY position DESC
-                    LIMIT $3",
-            )
-            .bind(tenant.0)
-            .bind(to)
-            .bind(LOG_ROWS)
-            .fetch_all(self.conn())
-            .await
-            .or_end(self)?;
-            let Some((last, _)) = rows.last() else { break };
-            to = last - 1;
-            for (position, text) in &rows {
-                found.extend(event_log::read(*position, text)?.into_iter().rev().filter(|entry| entry.position < before));
-            }
-            if rows.len() < LOG_ROWS as usize {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    /// The entries of a resource before a position, newest first.
-    async fn entries_of(&mut self, tenant: TenantId, resource: Uuid, before: Position) -> Result<Vec<LogEntry>> {
-        let mut found = self.entries_of_message(tenant, resource).await?;
-        found.extend(self.entries_of_resource(tenant, resource).await?);
-        found.retain(|entry| entry.position < before);
-        found.sort_by_key(|entry| std::cmp::Reverse(entry.position));
-        Ok(found)
     }
 }
