@@ -70,6 +70,17 @@ pub trait BroadcastRepo {
     /// whether it is gone.
     async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>>;
 
+    /// Up to `limit` broadcasts of all worlds that are due at `now`, longest due first.
+    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>>;
+
+    /// Takes a broadcast if its fence still is that of `due`, which it raises by one; writes the cursor of `due`, and when the broadcast is
+    /// due again. `false` when somebody was faster.
+    async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool>;
+}
+
+/// Recipients of broadcasts, and the imports that bring them.
+#[async_trait]
+pub trait BroadcastRecipientRepo {
     /// Adds recipients to a draft; those that it has already are left out. How many were added; `None` when it is no draft any more.
     async fn insert_broadcast_contacts(&mut self, tenant: TenantId, id: BroadcastId, new: &[NewBroadcastContact]) -> Result<Option<u64>>;
 
@@ -138,11 +149,4 @@ pub trait BroadcastRepo {
         after: Option<BroadcastContactId>,
         limit: u32,
     ) -> Result<Vec<(BroadcastContactId, MessageId)>>;
-
-    /// Up to `limit` broadcasts of all worlds that are due at `now`, longest due first.
-    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>>;
-
-    /// Takes a broadcast if its fence still is that of `due`, which it raises by one; writes the cursor of `due`, and when the broadcast is
-    /// due again. `false` when somebody was faster.
-    async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool>;
 }

@@ -38,7 +38,7 @@ mod transition;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
-pub use broadcasts::{BroadcastRepo, DueBroadcast, ImportProgress, NewBroadcastContact};
+pub use broadcasts::{BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, NewBroadcastContact};
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
@@ -129,6 +129,7 @@ pub trait Tx:
     + InvitationRepo
     + TemplateRepo
     + BroadcastRepo
+    + BroadcastRecipientRepo
     + Send
 {
     /// Makes the changes durable.

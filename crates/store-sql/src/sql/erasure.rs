@@ -6,7 +6,7 @@ use nuncio_domain::event::ResourceKind;
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Failure;
 use nuncio_domain::{AddressId, AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, TenantId, Timestamp};
-use nuncio_store::{BroadcastRepo as _, DeliveryTry, Erasure, ErasureRepo, QuotaRepo as _, Result};
+use nuncio_store::{BroadcastRecipientRepo as _, DeliveryTry, Erasure, ErasureRepo, QuotaRepo as _, Result};
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 

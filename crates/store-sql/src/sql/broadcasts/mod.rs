@@ -1,0 +1,271 @@
+//! Broadcasts.
+
+mod recipients;
+
+use async_trait::async_trait;
+use nuncio_domain::broadcast::{Body, Broadcast, BroadcastChannel, BroadcastType, Counts, Status};
+use nuncio_domain::id::Id as _;
+use nuncio_domain::page::{Page, PageRequest};
+use nuncio_domain::{BroadcastContactId, BroadcastId, SenderId, TenantId, Timestamp};
+use nuncio_store::{BroadcastRepo, DueBroadcast, Result};
+use sqlx::QueryBuilder;
+use uuid::Uuid;
+
+use super::query::{Condition, List};
+use super::{Db, SqlTx};
+use crate::SqlxResult as _;
+use crate::row::{corrupt, json};
+
+const TABLE: &str = "broadcasts";
+
+#[derive(sqlx::FromRow)]
+struct BroadcastRow {
+    tenant_id: i64,
+    id: Uuid,
+    status: i16,
+    channel: i16,
+    message_type: i16,
+    sender_id: Uuid,
+    version: i64,
+    due_at: Option<i64>,
+    total: i64,
+    html: Option<String>,
+    body: String,
+    updated_at: i64,
+    queued: i64,
+    sending: i64,
+    sent: i64,
+    delivered: i64,
+    failed: i64,
+    skipped: i64,
+    awaited: i64,
+    taken: i64,
+    cost: i64,
+    prepaid: i64,
+    held: i64,
+}
+
+/// All columns with the sum of the counts, in one statement, so that they are of one moment.
+fn columns(html: &str) -> String {
+    let mut columns = "b.tenant_id, b.id, b.status, b.channel, b.message_type, b.sender_id, b.version, b.due_at, b.total, ".to_owned();
+    columns += html;
+    columns += " AS html, b.body, b.updated_at";
+    for column in ["queued", "sending", "sent", "delivered", "failed", "skipped", "awaited", "taken", "cost", "prepaid", "held"] {
+        columns += &format!(
+            ", CAST(COALESCE((SELECT SUM(k.{column}) FROM broadcast_counts k WHERE k.tenant_id = b.tenant_id AND k.broadcast_id = b.id), 0) \
+             AS BIGINT) AS {column}"
+        );
+    }
+    columns
+}
+
+/// One stream for each of `statuses`, as an index has them, or one for all.
+fn by_status(
+    column: &'static str,
+    statuses: Vec<i16>,
+    of: impl Fn(&mut QueryBuilder<Db>) + Clone + Send + Sync + 'static,
+) -> Vec<Condition> {
+    if statuses.is_empty() {
+        return vec![Box::new(of)];
+    }
+    let stream = |status: i16| {
+        let of = of.clone();
+        Box::new(move |query: &mut QueryBuilder<Db>| {
+            of(query);
+            query.push(" AND ").push(column).push(" = ").push_bind(status);
+        }) as Condition
+    };
+    statuses.into_iter().map(stream).collect()
+}
+
+/// The numbers of statuses, each once.
+fn numbers(statuses: impl Iterator<Item = i16>) -> Vec<i16> {
+    statuses.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+fn number<T>(value: Option<T>, table: &'static str, what: &str, number: i16) -> Result<T> {
+    value.ok_or_else(|| corrupt(table, format!("{what} {number}")))
+}
+
+impl BroadcastRow {
+    fn decode(self) -> Result<Broadcast> {
+        let body: Body = serde_json::from_str(&self.body).map_err(|e| corrupt(TABLE, e))?;
+        Ok(Broadcast {
+            tenant: TenantId(self.tenant_id),
+            id: BroadcastId::from_uuid(self.id),
+            status: number(Status::from_number(self.status), TABLE, "status", self.status)?,
+            channel: number(BroadcastChannel::from_number(self.channel), TABLE, "channel", self.channel)?,
+            message_type: number(BroadcastType::from_number(self.message_type), TABLE, "message_type", self.message_type)?,
+            sender: SenderId::from_uuid(self.sender_id),
+            version: self.version,
+            due_at: self.due_at.map(Timestamp::from_millis),
+            total: self.total,
+            html: self.html,
+            body,
+            updated_at: Timestamp::from_millis(self.updated_at),
+            counts: Counts {
+                queued: self.queued,
+                sending: self.sending,
+                sent: self.sent,
+                delivered: self.delivered,
+                failed: self.failed,
+                skipped: self.skipped,
+                awaited: self.awaited,
+                taken: self.taken,
+                cost: self.cost,
+                prepaid: self.prepaid,
+                held: self.held,
+            },
+        })
+    }
+}
+
+#[async_trait]
+impl BroadcastRepo for SqlTx {
+    async fn insert_broadcast(&mut self, broadcast: &Broadcast) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO broadcasts (tenant_id, id, status, channel, message_type, sender_id, version, fence, due_at, total, html, body, updated_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, 0, $9, $10, $11)",
+        )
+        .bind(broadcast.tenant.0)
+        .bind(broadcast.id.uuid())
+        .bind(broadcast.status.number())
+        .bind(broadcast.channel.number())
+        .bind(broadcast.message_type.number())
+        .bind(broadcast.sender.uuid())
+        .bind(broadcast.version)
+        .bind(broadcast.due_at.map(Timestamp::millis))
+        .bind(&broadcast.html)
+        .bind(json(&broadcast.body)?)
+        .bind(broadcast.updated_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_broadcast(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Option<Broadcast>> {
+        let mut query = QueryBuilder::<Db>::new("SELECT ");
+        query
+            .push(columns("b.html"))
+            .push(" FROM broadcasts b WHERE b.tenant_id = ")
+            .push_bind(tenant.0)
+            .push(" AND b.id = ")
+            .push_bind(id.uuid());
+        let row: Option<BroadcastRow> = query.build_query_as().fetch_optional(self.conn()).await.or_end(self)?;
+        row.map(BroadcastRow::decode).transpose()
+    }
+
+    async fn list_broadcasts(&mut self, tenant: TenantId, status: &[Status], page: PageRequest) -> Result<Page<Broadcast>> {
+        let streams = by_status("b.status", numbers(status.iter().map(|s| s.number())), move |query| {
+            query.push("b.tenant_id = ").push_bind(tenant.0);
+        });
+        let columns = columns("CAST(NULL AS TEXT)");
+        let list = List { columns: &columns, table: "broadcasts b", id: "b.id", streams, filter: None };
+        let page = self.page(list, page, |row: &BroadcastRow| row.id).await?;
+        Ok(Page { items: page.items.into_iter().map(BroadcastRow::decode).collect::<Result<_>>()?, next: page.next })
+    }
+
+    async fn update_broadcast(&mut self, broadcast: &Broadcast, seen: i64) -> Result<bool> {
+        let done = sqlx::query(
+            "UPDATE broadcasts SET status = $3, version = $4, fence = fence + 1, due_at = $5, html = $6, body = $7, updated_at = $8 \
+             WHERE tenant_id = $1 AND id = $2 AND version = $9",
+        )
+        .bind(broadcast.tenant.0)
+        .bind(broadcast.id.uuid())
+        .bind(broadcast.status.number())
+        .bind(broadcast.version)
+        .bind(broadcast.due_at.map(Timestamp::millis))
+        .bind(&broadcast.html)
+        .bind(json(&broadcast.body)?)
+        .bind(broadcast.updated_at.millis())
+        .bind(seen)
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_draft_broadcast(&mut self, tenant: TenantId, id: BroadcastId, limit: u32) -> Result<Option<bool>> {
+        if !self.grow_draft(tenant, id, 0).await? {
+            return Ok(None);
+        }
+        let done = sqlx::query(
+            "DELETE FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 AND id IN \
+             (SELECT id FROM broadcast_contacts WHERE tenant_id = $1 AND broadcast_id = $2 LIMIT $3)",
+        )
+        .bind(tenant.0)
+        .bind(id.uuid())
+        .bind(i64::from(limit))
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        if done.rows_affected() == u64::from(limit) {
+            self.grow_draft(tenant, id, -i64::from(limit)).await?;
+            return Ok(Some(false));
+        }
+        sqlx::query("DELETE FROM broadcast_imports WHERE tenant_id = $1 AND broadcast_id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        sqlx::query("DELETE FROM broadcasts WHERE tenant_id = $1 AND id = $2")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(Some(true))
+    }
+
+    async fn due_broadcasts(&mut self, now: Timestamp, limit: u32) -> Result<Vec<DueBroadcast>> {
+        let rows: Vec<(i64, Uuid, i64, i64, Option<Uuid>)> = sqlx::query_as(
+            "SELECT tenant_id, id, fence, due_at, cursor_id FROM broadcasts
+             WHERE due_at IS NOT NULL AND due_at <= $1
+             ORDER BY due_at LIMIT $2",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        let due = |(tenant, id, fence, due_at, cursor): (_, _, _, _, Option<Uuid>)| DueBroadcast {
+            tenant: TenantId(tenant),
+            id: BroadcastId::from_uuid(id),
+            fence,
+            due_at: Timestamp::from_millis(due_at),
+            cursor: cursor.map(BroadcastContactId::from_uuid),
+        };
+        Ok(rows.into_iter().map(due).collect())
+    }
+
+    async fn claim_broadcast(&mut self, due: &DueBroadcast, due_at: Option<Timestamp>) -> Result<bool> {
+        let claim = "UPDATE broadcasts SET fence = fence + 1, due_at = $4, cursor_id = $5 WHERE tenant_id = $1 AND id = $2 AND fence = $3";
+        let done = sqlx::query(claim)
+            .bind(due.tenant.0)
+            .bind(due.id.uuid())
+            .bind(due.fence)
+            .bind(due_at.map(Timestamp::millis))
+            .bind(due.cursor.map(|id| id.uuid()))
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+}
+
+impl SqlTx {
+    /// Changes the number of recipients of a draft; `false` when it is none.
+    async fn grow_draft(&mut self, tenant: TenantId, id: BroadcastId, by: i64) -> Result<bool> {
+        let done = sqlx::query("UPDATE broadcasts SET total = total + $3 WHERE tenant_id = $1 AND id = $2 AND status = $4")
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(by)
+            .bind(Status::Draft.number())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+}
