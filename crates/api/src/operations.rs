@@ -92,6 +92,8 @@ pub const OPERATIONS: &[(&str, Option<Permission>)] = &[
     ("update_broadcast", Some(Permission::BroadcastsWrite)),
     ("delete_broadcast", Some(Permission::BroadcastsWrite)),
     ("add_broadcast_contacts", Some(Permission::BroadcastsWrite)),
+    ("select_broadcast_contacts", Some(Permission::BroadcastsWrite)),
+    ("get_broadcast_statistics", Some(Permission::BroadcastsRead)),
     ("import_broadcast_contacts", Some(Permission::BroadcastsWrite)),
     ("preview_broadcast", Some(Permission::BroadcastsRead)),
     ("test_broadcast", Some(Permission::MessagesSend)),

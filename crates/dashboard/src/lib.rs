@@ -5,7 +5,9 @@
 mod form;
 mod headers;
 mod invite;
+mod link;
 mod page;
+mod refused;
 mod unsubscribe;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,6 +37,7 @@ pub fn router(core: Core) -> axum::Router {
     axum::Router::new()
         .route("/invite/{token}", get(invite::show).post(invite::act))
         .route("/unsubscribe/{token}", get(unsubscribe::show).post(unsubscribe::act))
+        .route("/l/{token}", get(link::follow))
         .layer(axum::middleware::map_response(headers::protect))
         .route("/assets/invite.css", get(style))
         .with_state(App { core, guesses })

@@ -4,13 +4,11 @@
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::RETRY_AFTER;
 use axum::response::Response;
 use maud::html;
-use nuncio_domain::{Error, ErrorCode};
 
 use crate::page::{layout, page, plain};
-use crate::{App, address};
+use crate::{App, refused};
 
 type Token = Result<Path<String>, PathRejection>;
 
@@ -23,7 +21,7 @@ fn readable(token: Token) -> String {
 pub(crate) async fn show(State(app): State<App>, token: Token, request: Request) -> Response {
     let leave = match app.core.suppressions().leave(&readable(token)).await {
         Ok(leave) => leave,
-        Err(error) => return refuse(&app, &request, &error),
+        Err(error) => return refused::link(&app, &request, "unsubscribing", &error),
     };
     let body = html! {
         h1 { "Unsubscribe" }
@@ -40,23 +38,6 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
 pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) -> Response {
     match app.core.suppressions().take_leave(&readable(token)).await {
         Ok(()) => page(StatusCode::OK, plain("You are unsubscribed", "You will get no more of these messages. You can close this page.")),
-        Err(error) => refuse(&app, &request, &error),
+        Err(error) => refused::link(&app, &request, "unsubscribing", &error),
     }
-}
-
-/// No such link: a guess, of which each address has a few a minute.
-fn refuse(app: &App, request: &Request, error: &Error) -> Response {
-    if error.code() != ErrorCode::NotFound {
-        return crate::page::failed("unsubscribing", error);
-    }
-    let now = app.core.ids().clock.monotonic();
-    let Some(wait) = app.guesses.take(address(request), now).and_then(|taken| taken.wait) else {
-        return page(
-            StatusCode::NOT_FOUND,
-            plain("There is no such link", "Check that the whole link was copied. It may also be too old."),
-        );
-    };
-    let mut response = page(StatusCode::TOO_MANY_REQUESTS, plain("Too many tries", "Wait a minute, then open the link again."));
-    response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
-    response
 }

@@ -594,6 +594,9 @@ pub struct Body {
     /// When none of its messages is sent, in the recipients' local time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
+    /// Whether its links are counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub track_links: bool,
     /// Why it was paused by itself, until it is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halted: Option<String>,
@@ -685,6 +688,8 @@ pub struct BroadcastContact {
     pub variables: Variables,
     /// The message to them.
     pub message: Option<MessageId>,
+    /// The channel that the message takes now, or took.
+    pub channel: Option<Channel>,
     /// Why it failed.
     pub failure: Option<Failure>,
     /// What it cost.

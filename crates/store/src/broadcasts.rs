@@ -51,6 +51,26 @@ pub struct DueBroadcast {
     pub cursor: Option<BroadcastContactId>,
 }
 
+/// A link of a broadcast that is counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BroadcastLink {
+    /// Names it in its world; 0 or more.
+    pub key: i64,
+    /// Where it leads.
+    pub url: String,
+}
+
+/// How often a link was opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkClicks {
+    /// Where it leads.
+    pub url: String,
+    /// How many recipients opened it.
+    pub recipients: u64,
+    /// How often it was opened.
+    pub clicks: u64,
+}
+
 /// Broadcasts.
 #[async_trait]
 pub trait BroadcastRepo {
@@ -149,4 +169,20 @@ pub trait BroadcastRecipientRepo {
         after: Option<BroadcastContactId>,
         limit: u32,
     ) -> Result<Vec<(BroadcastContactId, MessageId)>>;
+}
+
+/// Links of broadcasts that are counted.
+#[async_trait]
+pub trait BroadcastLinkRepo {
+    /// Writes links of a broadcast; those that are there already stay.
+    async fn put_broadcast_links(&mut self, tenant: TenantId, id: BroadcastId, links: &[BroadcastLink]) -> Result<()>;
+
+    /// The broadcast of a link, and where it leads.
+    async fn find_broadcast_link(&mut self, tenant: TenantId, key: i64) -> Result<Option<(BroadcastId, String)>>;
+
+    /// Counts that a recipient opened a link.
+    async fn count_broadcast_click(&mut self, tenant: TenantId, id: BroadcastId, key: i64, recipient: i64, now: Timestamp) -> Result<()>;
+
+    /// How often each link of a broadcast was opened, most often first.
+    async fn broadcast_clicks(&mut self, tenant: TenantId, id: BroadcastId) -> Result<Vec<LinkClicks>>;
 }

@@ -38,7 +38,9 @@ mod transition;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
-pub use broadcasts::{BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, NewBroadcastContact};
+pub use broadcasts::{
+    BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
+};
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};
 pub use directory::DirectoryRepo;
@@ -130,6 +132,7 @@ pub trait Tx:
     + TemplateRepo
     + BroadcastRepo
     + BroadcastRecipientRepo
+    + BroadcastLinkRepo
     + Send
 {
     /// Makes the changes durable.

@@ -52,6 +52,9 @@ pub(super) fn check(broadcast: &Broadcast, now: Timestamp) -> Vec<FieldError> {
     if is_template(broadcast) && !broadcast.body.variables.is_empty() {
         errors.push(FieldError::new("variables", "are for texts; values of a template go into content.templateVariables"));
     }
+    if is_template(broadcast) && broadcast.body.track_links {
+        errors.push(FieldError::new("trackLinks", "must be false: links of a template are what its provider approved"));
+    }
     errors.extend(variables::check(&broadcast.body.variables, "variables"));
     errors.extend(safety::check(broadcast));
     check_metadata(broadcast.body.metadata.as_ref(), &mut errors);

@@ -55,6 +55,10 @@ pub struct CreateBroadcast {
     /// When none of its messages is sent, in each recipient's local time, which follows from the phone number.
     #[serde(default)]
     pub quiet_hours: Option<WrittenQuietHours>,
+    /// Whether links in text and HTML are counted for each recipient: they lead over this node then. Default: false. Not for templates,
+    /// and not for links with a variable in them.
+    #[serde(default)]
+    pub track_links: Option<bool>,
     /// When to send, at most 365 days ahead. Counts from `send` on; a moment that has passed then sends at once.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -109,6 +113,8 @@ pub struct UpdateBroadcast {
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<WrittenQuietHours>)]
     pub quiet_hours: Option<Option<WrittenQuietHours>>,
+    /// Whether links are counted.
+    pub track_links: Option<bool>,
     /// Your own data, replaced whole.
     #[serde(deserialize_with = "given")]
     #[schema(value_type = Option<Object>)]

@@ -133,7 +133,7 @@ impl Broadcasts<'_> {
             None => self.one_contact(&broadcast, asked.contact_id.as_deref()).await?,
         };
         let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
-        let command = command(&composer, &contact)?;
+        let command = command(self, &composer, &contact)?;
         let (subject, html_body) = (command.subject.clone(), command.html_body.clone());
         let (plan, text) = self.messages().plan_for(caller, command, &options(&broadcast)).await?;
         Ok(BroadcastPreview { text, subject, html_body, plan })
@@ -151,7 +151,8 @@ impl Broadcasts<'_> {
         let (recipient, _) = contacts::read(&broadcast, None, given).map_err(|reason| Error::field("to", reason))?;
         let contact = NewBroadcastContact { id: self.ids().next(), recipient, variables: shown.unwrap_or_default() };
         let composer = self.composer(&broadcast).await?.map_err(|failure| Error::new(ErrorCode::NotFound, failure.message))?;
-        self.messages().send(caller, command(&composer, &contact)?, options(&broadcast)).await
+        self.put_links(&broadcast).await?;
+        self.messages().send(caller, command(self, &composer, &contact)?, options(&broadcast)).await
     }
 
     /// A draft with the content of another broadcast, and none of its recipients.
@@ -159,9 +160,10 @@ impl Broadcasts<'_> {
         caller.require(Permission::BroadcastsWrite)?;
         let original = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
         let now = self.ids().clock.now();
-        let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, metadata, .. } = original.body;
+        let Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, .. } = original.body;
         let name = asked.name.unwrap_or(name);
-        let body = Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, metadata, ..Body::default() };
+        let body =
+            Body { name, text, content, email_subject, variables, canary, halt_on, quiet_hours, track_links, metadata, ..Body::default() };
         let draft = Broadcast {
             id: self.ids().at(now),
             status: Status::Draft,

@@ -20,7 +20,7 @@ use super::Broadcasts;
 use super::check;
 use super::contacts::merged;
 use super::quiet::QuietClock;
-use super::{safety, variables};
+use super::{links, safety, variables};
 use crate::base::Core;
 use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
@@ -230,7 +230,7 @@ impl Broadcasts<'_> {
     ) -> Result<Planned> {
         let Composer { broadcast, world, sender, template } = composer;
         let planner = Planner { world, sender, known, ids: self.ids(), now, lenient: false, explores, template: template.as_ref() };
-        let mut planned = planner.plan(command(composer, contact)?)?;
+        let mut planned = planner.plan(command(self, composer, contact)?)?;
         plan::keep_window(&planned, known)?;
         // Told by the provider's answer too, unless that is lost and a person says that the message went out.
         let no_receipts = !self.inner.dispatch.has_receipts(broadcast.tenant, &planned.connection);
@@ -247,7 +247,7 @@ impl Broadcasts<'_> {
 }
 
 /// The message to one recipient, as a caller would ask for it.
-pub(super) fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
+pub(super) fn command(core: &Core, composer: &Composer<'_>, contact: &NewBroadcastContact) -> Result<SendMessage> {
     let mut command = check::message(composer.broadcast);
     command.to.clone_from(&contact.recipient.identifier);
     command.on_unknown = Some(OnUnknown::Hold);
@@ -258,6 +258,7 @@ pub(super) fn command(composer: &Composer<'_>, contact: &NewBroadcastContact) ->
         command.subject.clone_from(&composer.broadcast.body.email_subject);
         command.html_body.clone_from(&composer.broadcast.html);
     }
+    links::put_in(core, composer.broadcast, contact.id, &mut command);
     variables::fill_in(composer.broadcast, &contact.variables, &mut command)?;
     Ok(command)
 }

@@ -51,6 +51,7 @@ impl Broadcasts<'_> {
                 variables: command.variables.unwrap_or_default(),
                 canary: command.canary,
                 halt_on: command.halt_on,
+                track_links: command.track_links.unwrap_or_default(),
                 quiet_hours: command.quiet_hours.as_ref().map(quiet_hours).transpose()?,
                 metadata: command.metadata,
                 scheduled_at: command.scheduled_at,
@@ -199,6 +200,9 @@ impl UpdateBroadcast {
         }
         if let Some(halt_on) = self.halt_on {
             body.halt_on = halt_on;
+        }
+        if let Some(track_links) = self.track_links {
+            body.track_links = track_links;
         }
         if let Some(metadata) = &self.metadata {
             body.metadata.clone_from(metadata);

@@ -1,6 +1,7 @@
 //! Broadcasts: making, reviewing, sending.
 
 mod act;
+mod audience;
 mod change;
 mod check;
 mod command;
@@ -9,6 +10,7 @@ mod contacts;
 mod hand_over;
 mod import;
 mod import_rows;
+mod links;
 mod manage;
 mod money;
 mod quiet;
@@ -16,9 +18,11 @@ mod reviewer;
 mod reviewing;
 mod run;
 mod safety;
+mod statistics;
 mod variables;
 mod view;
 
+pub use audience::{SelectContacts, SelectedContacts};
 pub use command::{
     AddBroadcastContacts, CreateBroadcast, ListBroadcastContacts, ListBroadcasts, NewContact, ScheduleBroadcast, SendBroadcast,
     UpdateBroadcast,
@@ -29,6 +33,7 @@ pub use import::{Import, ImportContacts, ImportedContacts};
 pub use import_rows::Format as ImportFormat;
 pub use reviewer::Reviewer;
 pub use reviewing::ReviewExample;
+pub use statistics::{BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, RecipientCounts};
 pub use view::{BroadcastContactView, BroadcastProgress, BroadcastView};
 
 crate::base::use_cases! {

@@ -9,7 +9,7 @@ use nuncio_domain::broadcast::{
 };
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::{Content, FailureCode, HeldReason};
-use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Micros, SenderId, Timestamp};
+use nuncio_domain::{BroadcastContactId, BroadcastId, Channel, MessageId, Micros, SenderId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -85,6 +85,8 @@ pub struct BroadcastView {
     /// When none of its messages is sent, in each recipient's local time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
+    /// Whether links are counted.
+    pub track_links: bool,
     /// Why it was paused by itself, until it is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halted_reason: Option<String>,
@@ -152,6 +154,7 @@ impl From<&Broadcast> for BroadcastView {
             canary: body.canary,
             halt_on: body.halt_on,
             quiet_hours: body.quiet_hours.clone(),
+            track_links: body.track_links,
             halted_reason: body.halted.clone(),
             scheduled_at: body.scheduled_at,
             started_at: body.started_at,
@@ -209,6 +212,9 @@ pub struct BroadcastProgress {
     /// What it cost so far, in US dollars.
     #[schema(value_type = f64)]
     pub actual_cost: Micros,
+    /// Recipients a second whose work is done, since it began; while it is being sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipients_per_second: Option<f64>,
     /// When it began to go out.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -241,10 +247,18 @@ impl BroadcastProgress {
             estimated_cost: broadcast.body.estimated_cost.map(Micros),
             reserved_amount: broadcast.set_aside(),
             actual_cost: Micros(counts.cost),
+            recipients_per_second: rate(broadcast, through, now),
             started_at: broadcast.body.started_at,
             estimated_completion_at: estimate(broadcast, through, now),
         }
     }
+}
+
+/// To one decimal.
+fn rate(broadcast: &Broadcast, through: i64, now: Timestamp) -> Option<f64> {
+    let started = broadcast.body.started_at.filter(|_| broadcast.status == Status::Sending)?;
+    let seconds = now.since(started).as_secs_f64();
+    (seconds > 0.0).then(|| (through as f64 / seconds * 10.0).round() / 10.0)
 }
 
 /// What is left takes as long for each as what is through took.
@@ -273,6 +287,10 @@ pub struct BroadcastContactView {
     /// Values of template variables for this recipient.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variables: Option<Variables>,
+    /// The channel that the message takes now, or took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Channel>)]
+    pub channel: Option<&'static str>,
     /// The message to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -309,6 +327,7 @@ impl BroadcastContactView {
             recipient_type: kind,
             status: status.as_str(),
             variables: Some(contact.variables).filter(|v| !v.is_empty()),
+            channel: contact.channel.map(Channel::as_str),
             message_id: contact.message,
             error_code: contact.failure.as_ref().map(|f| f.code.as_str()),
             error_message: contact.failure.map(|f| f.message),

@@ -16,6 +16,7 @@ use nuncio_store::Tx;
 
 pub use command::{AddChannel, ContactChannelIn, CreateContact, ListContacts, MergeContacts, UpdateContact, UpdateContactChannel};
 pub(crate) use read::{people, views};
+pub(crate) use view::Person;
 pub use view::{ChannelMetricsView, ContactChannelType, ContactChannelView, ContactView};
 
 /// The channels that contacts have, in the order in which they are listed.

@@ -140,6 +140,8 @@ const ROWS: &[Row] = &[
         Some(r#"{"contacts":[{"recipient":"+34600111223"}]}"#),
         Some("broadcasts:write"),
     ),
+    row("select_broadcast_contacts", "POST", "/v1/broadcasts/{broadcast}/contacts/select", Some("{}"), Some("broadcasts:write")),
+    row("get_broadcast_statistics", "GET", "/v1/broadcasts/{broadcast}/statistics", None, Some("broadcasts:read")),
     row("import_broadcast_contacts", "POST", "/v1/broadcasts/{broadcast}/contacts/import", None, Some("broadcasts:write")),
     row("list_broadcast_contacts", "GET", "/v1/broadcasts/{broadcast}/contacts", None, Some("broadcasts:read")),
     row("delete_broadcast_contact", "DELETE", "/v1/broadcasts/{broadcast}/contacts/{broadcastContact}", None, Some("broadcasts:write")),

@@ -531,6 +531,28 @@ CREATE TABLE broadcast_imports (
     PRIMARY KEY (tenant_id, broadcast_id, name)
 ) STRICT, WITHOUT ROWID;
 
+-- Links of broadcasts that are counted. A key is made from the broadcast and the address.
+CREATE TABLE broadcast_links (
+    tenant_id    INTEGER NOT NULL,
+    key          INTEGER NOT NULL,
+    broadcast_id BLOB NOT NULL,
+    url          TEXT NOT NULL,
+    PRIMARY KEY (tenant_id, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX broadcast_links_idx ON broadcast_links (tenant_id, broadcast_id);
+
+-- Who opened a link, by the end of the recipient's id. A row is written when somebody first does.
+CREATE TABLE broadcast_clicks (
+    tenant_id    INTEGER NOT NULL,
+    broadcast_id BLOB NOT NULL,
+    key          INTEGER NOT NULL,
+    recipient    INTEGER NOT NULL,
+    clicks       INTEGER NOT NULL,
+    first_at     INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, broadcast_id, key, recipient)
+) STRICT, WITHOUT ROWID;
+
 -- Where recipients stand. Several rows per broadcast, so that sessions that write at once do not wait for each other; the sum counts.
 -- `prepaid` and `held`: what messages took over from the reservation, and what is set aside for them now.
 CREATE TABLE broadcast_counts (

@@ -47,6 +47,8 @@ pub const DISTRIBUTED: &[&str] = &[
     "broadcasts",
     "broadcast_contacts",
     "broadcast_imports",
+    "broadcast_links",
+    "broadcast_clicks",
     "broadcast_counts",
     "ledger",
     "balances",

@@ -2,7 +2,9 @@
 
 use axum::extract::State;
 use nuncio_core::Core;
-use nuncio_core::broadcasts::{AddBroadcastContacts, AddedContacts, BroadcastContactView, ListBroadcastContacts};
+use nuncio_core::broadcasts::{
+    AddBroadcastContacts, AddedContacts, BroadcastContactView, ListBroadcastContacts, SelectContacts, SelectedContacts,
+};
 
 use super::create::BroadcastConflict;
 use crate::extract::{Auth, Body, IdempotencyKey, Path, Query};
@@ -32,6 +34,25 @@ pub(crate) async fn add_broadcast_contacts(
     Body { value, .. }: Body<AddBroadcastContacts>,
 ) -> Result<Reply<AddedContacts>> {
     Ok(Reply::created(core.broadcasts().add_contacts(&caller, &id, value, key.as_deref()).await?))
+}
+
+/// Add contacts to a broadcast
+///
+/// While it is a draft: every contact that matches the filter becomes a recipient, by the address that the broadcast's channel reaches.
+/// `smart` takes a phone number before an email address. Contacts are written page by page; if the request breaks off, send it again:
+/// those that were added already count as duplicates.
+#[utoipa::path(
+    post, path = "/v1/broadcasts/{id}/contacts/select", tag = "Broadcasts", request_body = SelectContacts,
+    params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 201, description = "What became of them.", body = SelectedContacts)),
+)]
+pub(crate) async fn select_broadcast_contacts(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+    Body { value, .. }: Body<SelectContacts>,
+) -> Result<Reply<SelectedContacts>> {
+    Ok(Reply::created(core.broadcasts().select_contacts(&caller, &id, value).await?))
 }
 
 /// List the recipients of a broadcast

@@ -1,8 +1,8 @@
-//! `GET /v1/broadcasts/{id}/progress`.
+//! `GET /v1/broadcasts/{id}/progress` and `…/statistics`.
 
 use axum::extract::State;
 use nuncio_core::Core;
-use nuncio_core::broadcasts::BroadcastProgress;
+use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics};
 
 use crate::extract::{Auth, Path};
 use crate::reply::{Reply, Result};
@@ -18,4 +18,20 @@ pub(crate) async fn get_broadcast_progress(
     Path(id): Path<String>,
 ) -> Result<Reply<BroadcastProgress>> {
     Ok(Reply::ok(core.broadcasts().progress(&caller, &id).await?))
+}
+
+/// Get the statistics of a broadcast
+///
+/// What became of its recipients by channel, country and reason, and how often its links were opened. All recipients are read: some
+/// seconds for a million. *Get the progress of a broadcast* is cheap.
+#[utoipa::path(
+    get, path = "/v1/broadcasts/{id}/statistics", tag = "Broadcasts", params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk")),
+    responses((status = 200, description = "Its figures.", body = BroadcastStatistics)),
+)]
+pub(crate) async fn get_broadcast_statistics(
+    State(core): State<Core>,
+    Auth(caller): Auth,
+    Path(id): Path<String>,
+) -> Result<Reply<BroadcastStatistics>> {
+    Ok(Reply::ok(core.broadcasts().statistics(&caller, &id).await?))
 }

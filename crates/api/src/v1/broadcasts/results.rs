@@ -35,7 +35,7 @@ pub(crate) struct ResultsQuery {
     format: ResultsFormat,
 }
 
-const HEAD: &str = "id,recipient,recipientType,status,messageId,errorCode,errorMessage,cost,processedAt,createdAt\r\n";
+const HEAD: &str = "id,recipient,recipientType,status,channel,messageId,errorCode,errorMessage,cost,processedAt,createdAt\r\n";
 
 /// Export the results of a broadcast
 ///
@@ -77,6 +77,7 @@ fn line(contact: &BroadcastContactView, format: ResultsFormat) -> String {
                 contact.recipient.clone(),
                 contact.recipient_type.to_owned(),
                 contact.status.to_owned(),
+                contact.channel.unwrap_or_default().to_owned(),
                 contact.message_id.map(|id| id.to_string()).unwrap_or_default(),
                 contact.error_code.unwrap_or_default().to_owned(),
                 contact.error_message.clone().unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! Broadcasts.
 
+mod links;
 mod recipients;
 
 use async_trait::async_trait;

@@ -7,7 +7,7 @@ use nuncio_domain::id::{Id as _, uuid_floor};
 use nuncio_domain::lifecycle::Detail;
 use nuncio_domain::message::Failure;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, MessageId, Recipient, SenderId, TenantId, Timestamp};
+use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, MessageId, Recipient, SenderId, TenantId, Timestamp};
 use nuncio_store::{BroadcastRecipientRepo, ImportProgress, NewBroadcastContact, Result};
 use uuid::Uuid;
 
@@ -26,6 +26,7 @@ struct ContactRow {
     recipient: String,
     status: i16,
     message_id: Option<Uuid>,
+    channel: Option<i16>,
     variables: String,
     failure: Option<String>,
     processed_at: Option<i64>,
@@ -47,6 +48,7 @@ impl ContactRow {
             recipient: recipient(self.kind, self.recipient)?,
             status,
             variables: variables(&self.variables)?,
+            channel: self.channel.map(|n| number(Channel::from_number(n), "states", "channel", n)).transpose()?,
             message: self.message_id.map(MessageId::from_uuid),
             failure: own.or(detail.and_then(|d| d.failure)).filter(|_| failed),
             cost,
@@ -188,7 +190,7 @@ impl BroadcastRecipientRepo for SqlTx {
         let streams = by_status("c.status", numbers(status.iter().map(|s| s.number())), move |query| {
             query.push("c.tenant_id = ").push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
         });
-        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, s.detail, s.updated_at AS changed_at";
+        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, s.channel, s.detail, s.updated_at AS changed_at";
         let table = "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id";
         let page = self.page(List { columns, table, id: "c.id", streams, filter: None }, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })

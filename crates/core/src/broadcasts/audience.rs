@@ -1,0 +1,218 @@
+//! Recipients from the contacts that a project knows.
+
+use std::collections::BTreeMap;
+
+use nuncio_domain::broadcast::{Broadcast, Operation, apply};
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::template::Template;
+use nuncio_domain::{
+    AddressKind, BroadcastId, Channel, Error, FieldError, Permission, Recipient, RequestedChannel, Result, Timestamp, address,
+};
+use nuncio_store::{ContactFilter, NewBroadcastContact};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::command::NewContact;
+use super::contacts::RefusedContact;
+use super::{Broadcasts, contacts};
+use crate::base::{Caller, parse_id};
+use crate::contacts::{CHANNELS, Person, people};
+
+/// Contacts that are read, and written as recipients, at once.
+const PAGE: u32 = 500;
+/// Contacts that cannot be recipients and are shown; the others are counted.
+const SHOWN: usize = 1_000;
+
+/// Which contacts become recipients. An absent field does not filter; without any, all contacts are selected.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SelectContacts {
+    /// All these entries are in the metadata of the contact, compared as text.
+    #[schema(example = json!({"plan": "pro"}))]
+    pub metadata: BTreeMap<String, String>,
+    /// The contact is from one of these countries (ISO 3166-1 alpha-2).
+    #[schema(example = json!(["ES"]))]
+    pub countries: Vec<String>,
+    /// The contact has a channel of this type.
+    pub channel: Option<Channel>,
+    /// The contact's newest message to you came at this time or later. With `channel`, its newest message on that channel.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_inbound_after: Option<Timestamp>,
+    /// The contact's newest message to you came before this time, or it never wrote. With `channel`, only that channel counts.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_inbound_before: Option<Timestamp>,
+    /// Variables of the content, and the field of the contact that fills each: `name`, `country`, or `metadata.KEY`.
+    #[schema(example = json!({"name": "name"}))]
+    pub variables: BTreeMap<String, String>,
+}
+
+/// What became of the contacts that were selected.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectedContacts {
+    /// How many contacts match.
+    pub matched: u64,
+    /// How many of them were added.
+    pub added: u64,
+    /// How many the broadcast had already.
+    pub duplicates: u64,
+    /// How many have no address that the broadcast's channel reaches.
+    pub unreachable: u64,
+    /// How many cannot be recipients for another reason.
+    pub invalid: u64,
+    /// How many of all recipients of the broadcast are suppressed now. They stay, and will be skipped.
+    pub suppressed: u64,
+    /// The first 1,000 that cannot be recipients.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub errors: Vec<RefusedContact>,
+}
+
+impl Broadcasts<'_> {
+    /// Adds contacts that match to a draft, page by page. One that is cut off can be repeated: who was added already is a duplicate then.
+    pub async fn select_contacts(&self, caller: &Caller, id: &str, asked: SelectContacts) -> Result<SelectedContacts> {
+        caller.require(Permission::BroadcastsWrite)?;
+        caller.require(Permission::ContactsRead)?;
+        let id: BroadcastId = parse_id(id, "broadcast")?;
+        let broadcast = self.find(caller.tenant, id).await?;
+        apply(broadcast.standing(""), Operation::Prepare)?;
+        let asked = asked.checked()?;
+        let template = self.template_of(&broadcast).await?;
+        let filter = ContactFilter { metadata: asked.metadata.clone(), ..ContactFilter::default() };
+        let (mut selected, mut before, mut through) = (SelectedContacts::default(), None, false);
+        while !through {
+            let mut tx = self.inner.store.read().await?;
+            let page = tx.list_contacts(caller.tenant, &filter, PageRequest::older(PAGE, before)).await?;
+            let persons = people(&mut *tx, caller.tenant, page.items).await?;
+            drop(tx);
+            (before, through) = (page.next, page.next.is_none());
+            let new = self.recipients(&asked, &broadcast, template.as_ref(), &persons, &mut selected);
+            let mut tx = self.inner.store.begin().await?;
+            let Some(added) = tx.insert_broadcast_contacts(caller.tenant, id, &new).await? else {
+                drop(tx);
+                return Err(self.no_draft(caller, id).await);
+            };
+            tx.commit().await?;
+            selected.added += added;
+            selected.duplicates += new.len() as u64 - added;
+        }
+        let mut tx = self.inner.store.read().await?;
+        selected.suppressed = tx.count_suppressed_contacts(caller.tenant, id, broadcast.sender).await?;
+        Ok(selected)
+    }
+
+    /// The recipients among `persons`; counts the others.
+    fn recipients(
+        &self,
+        asked: &SelectContacts,
+        broadcast: &Broadcast,
+        template: Option<&Template>,
+        persons: &[Person],
+        selected: &mut SelectedContacts,
+    ) -> Vec<NewBroadcastContact> {
+        let now = self.ids().clock.now();
+        let mut new = Vec::new();
+        for person in persons.iter().filter(|person| asked.matches(person)) {
+            selected.matched += 1;
+            let Some(to) = reached(person, broadcast.channel.requested()) else {
+                selected.unreachable += 1;
+                continue;
+            };
+            let written = NewContact {
+                recipient: to.identifier.clone(),
+                template_variables: Some(asked.values(person)).filter(|values| !values.is_empty()),
+                ..NewContact::default()
+            };
+            match contacts::read(broadcast, template, written) {
+                Ok((recipient, variables)) => new.push(NewBroadcastContact { id: self.ids().at(now), recipient, variables }),
+                Err(reason) => {
+                    selected.invalid += 1;
+                    if selected.errors.len() < SHOWN {
+                        selected.errors.push(RefusedContact { recipient: to.identifier.clone(), reason });
+                    }
+                }
+            }
+        }
+        new.sort_unstable_by_key(|contact| contact.id);
+        new
+    }
+}
+
+impl SelectContacts {
+    /// The filter with its countries in upper case; all faults at once.
+    fn checked(mut self) -> Result<Self> {
+        let mut faults = Vec::new();
+        for (at, code) in self.countries.iter_mut().enumerate() {
+            *code = code.trim().to_uppercase();
+            if !address::is_country(code) {
+                faults
+                    .push(FieldError::new(format!("countries[{at}]"), format!("{code:?} is not a country; write two letters, such as ES")));
+            }
+        }
+        for (variable, field) in &self.variables {
+            if !matches!(field.as_str(), "name" | "country") && field.strip_prefix("metadata.").is_none_or(str::is_empty) {
+                let message = format!("{field:?} is not a field of a contact; write name, country or metadata.KEY");
+                faults.push(FieldError::new(format!("variables.{variable}"), message));
+            }
+        }
+        if let (Some(after), Some(before)) = (self.last_inbound_after, self.last_inbound_before)
+            && after >= before
+        {
+            faults.push(FieldError::new("lastInboundBefore", "must be later than lastInboundAfter"));
+        }
+        if faults.is_empty() { Ok(self) } else { Err(Error::invalid(faults)) }
+    }
+
+    fn matches(&self, person: &Person) -> bool {
+        let wanted = |channel: Channel| self.channel.is_none_or(|only| only.of_contact() == channel.of_contact());
+        if self.channel.is_some() && !person.available().into_iter().any(wanted) {
+            return false;
+        }
+        if !self.countries.is_empty() && !self.countries.contains(&person.contact.country) {
+            return false;
+        }
+        let metrics = person.addresses.iter().flat_map(|address| &address.metrics);
+        let newest = metrics.filter(|metrics| wanted(metrics.channel)).filter_map(|metrics| metrics.last_inbound_at).max();
+        self.last_inbound_after.is_none_or(|after| newest.is_some_and(|at| at >= after))
+            && self.last_inbound_before.is_none_or(|before| newest.is_none_or(|at| at < before))
+    }
+
+    /// The variables of one contact; fields that it lacks are absent.
+    fn values(&self, person: &Person) -> BTreeMap<String, String> {
+        let detail = &person.contact.detail;
+        let value = |field: &str| match field {
+            "name" => detail.display_name.clone().or_else(|| detail.profile_name.clone()),
+            "country" => Some(person.contact.country.clone()).filter(|country| !country.is_empty()),
+            _ => detail.metadata.get(field.strip_prefix("metadata.")?).and_then(text),
+        };
+        self.variables.iter().filter_map(|(variable, field)| Some((variable.clone(), value(field)?))).collect()
+    }
+}
+
+/// A value of the metadata as it stands in a message; `None` for what is no single value.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// The address by which a broadcast reaches somebody: the primary one of its channel, else any of the same kind. `smart` reaches phone
+/// numbers before email addresses.
+fn reached(person: &Person, channel: RequestedChannel) -> Option<&Recipient> {
+    let primary = |channel: Channel| {
+        let id = person.primary(channel.of_contact())?;
+        person.channel(id).map(|own| &own.address.recipient)
+    };
+    let of_kind = |kind: AddressKind| person.addresses.iter().map(|address| &address.recipient).find(|recipient| recipient.kind == kind);
+    match channel {
+        RequestedChannel::Only(channel) => primary(channel).or_else(|| of_kind(channel.address_kind())),
+        RequestedChannel::Auto => {
+            let phone = CHANNELS.into_iter().filter(|channel| channel.address_kind() == AddressKind::Phone).find_map(primary);
+            phone.or_else(|| primary(Channel::Email))
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Links of a broadcast that are counted: the text names this node in place of the page, and the node leads on to it.
+//!
+//! The address that a recipient sees names the link and the recipient, and is signed: nothing is stored for it before somebody opens it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nuncio_domain::broadcast::Broadcast;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::{BroadcastContactId, BroadcastId, Error, Result, TenantId};
+use nuncio_secrets::mac;
+use nuncio_store::BroadcastLink;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::{Broadcasts, check};
+use crate::base::Core;
+use crate::messages::SendMessage;
+
+/// Bytes of a token: world, link, recipient, signature.
+const PARTS: [usize; 4] = [4, 5, 8, 4];
+const TOKEN: usize = PARTS[0] + PARTS[1] + PARTS[2] + PARTS[3];
+
+/// What an opened link names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Target {
+    tenant: TenantId,
+    link: i64,
+    /// The last eight bytes of the recipient's identifier.
+    recipient: i64,
+}
+
+/// The links of a broadcast that are counted, each once; none if it does not count.
+pub(super) fn of(broadcast: &Broadcast) -> Vec<BroadcastLink> {
+    if !broadcast.body.track_links || check::is_template(broadcast) {
+        return Vec::new();
+    }
+    let mut links: Vec<BroadcastLink> = Vec::new();
+    let mut note = |url: &str| {
+        let key = key(broadcast.id, url);
+        if links.iter().all(|link| link.key != key) {
+            links.push(BroadcastLink { key, url: url.to_owned() });
+        }
+        None
+    };
+    rewrite_text(broadcast.body.text.as_deref().unwrap_or_default(), &mut note);
+    rewrite_html(broadcast.html.as_deref().unwrap_or_default(), &mut note);
+    links
+}
+
+/// Names a link of a broadcast: 40 bits, the same on every node.
+fn key(broadcast: BroadcastId, url: &str) -> i64 {
+    let digest = Sha256::new().chain_update(broadcast.uuid()).chain_update(url).finalize();
+    digest[..PARTS[1]].iter().fold(0, |key, byte| key << 8 | i64::from(*byte))
+}
+
+/// The last eight bytes of an identifier, which hold 62 random bits.
+pub(super) fn short(contact: BroadcastContactId) -> i64 {
+    contact.uuid().as_u128() as i64
+}
+
+/// Puts counted links into the message to one recipient. Links with a `{{variable}}` stay as they are: each leads elsewhere.
+pub(super) fn put_in(core: &Core, broadcast: &Broadcast, contact: BroadcastContactId, command: &mut SendMessage) {
+    if !broadcast.body.track_links || check::is_template(broadcast) {
+        return;
+    }
+    let mut counted = |url: &str| {
+        let target = Target { tenant: broadcast.tenant, link: key(broadcast.id, url), recipient: short(contact) };
+        target.token(core).map(|token| format!("{}/l/{token}", core.inner.public_url))
+    };
+    if let Some(text) = &mut command.text {
+        *text = rewrite_text(text, &mut counted);
+    }
+    if let Some(html) = &mut command.html_body {
+        *html = rewrite_html(html, &mut counted);
+    }
+}
+
+impl Target {
+    /// `None` in a world whose number four bytes do not hold.
+    fn token(self, core: &Core) -> Option<String> {
+        let mut bytes = Vec::with_capacity(TOKEN);
+        bytes.extend(u32::try_from(self.tenant.0).ok()?.to_be_bytes());
+        bytes.extend(&self.link.to_be_bytes()[3..]);
+        bytes.extend(self.recipient.to_be_bytes());
+        bytes.extend(signature(core, &bytes));
+        Some(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    fn read(core: &Core, token: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(token).ok().filter(|bytes| bytes.len() == TOKEN)?;
+        let (named, signed) = bytes.split_at(TOKEN - PARTS[3]);
+        if !bool::from(signature(core, named).as_slice().ct_eq(signed)) {
+            return None;
+        }
+        let (tenant, rest) = named.split_first_chunk()?;
+        let (link, recipient) = rest.split_first_chunk::<{ PARTS[1] }>()?;
+        Some(Self {
+            tenant: TenantId(u32::from_be_bytes(*tenant).into()),
+            link: link.iter().fold(0, |key, byte| key << 8 | i64::from(*byte)),
+            recipient: i64::from_be_bytes(recipient.try_into().ok()?),
+        })
+    }
+}
+
+fn signature(core: &Core, named: &[u8]) -> [u8; PARTS[3]] {
+    let full = mac(core.inner.sealer.derive(b"counted links").expose(), &[named]);
+    let mut signature = [0; PARTS[3]];
+    signature.copy_from_slice(&full[..PARTS[3]]);
+    signature
+}
+
+impl Broadcasts<'_> {
+    /// Where a counted link leads. `opened`: it counts as opened by its recipient. `404 not_found` for one that was not made here.
+    pub async fn follow_link(&self, token: &str, opened: bool) -> Result<String> {
+        let unknown = || Error::not_found("link");
+        // Guesses ask no database.
+        let Target { tenant, link, recipient } = Target::read(self, token).ok_or_else(unknown)?;
+        let found = self.inner.store.read().await?.find_broadcast_link(tenant, link).await?;
+        let (broadcast, url) = found.ok_or_else(unknown)?;
+        if opened {
+            let mut tx = self.inner.store.begin().await?;
+            tx.count_broadcast_click(tenant, broadcast, link, recipient, self.ids().clock.now()).await?;
+            tx.commit().await?;
+        }
+        Ok(url)
+    }
+
+    /// Writes where the counted links of a broadcast lead. Again is the same as once.
+    pub(super) async fn put_links(&self, broadcast: &Broadcast) -> Result<()> {
+        let links = of(broadcast);
+        if links.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.inner.store.begin().await?;
+        tx.put_broadcast_links(broadcast.tenant, broadcast.id, &links).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+/// The text with each link replaced by what `new` makes of it, if anything. A link ends at white space, quotes or angle brackets, and
+/// without the punctuation that ends a sentence.
+fn rewrite_text(text: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '|' | '\\' | '^');
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = begin(rest) {
+        let (before, from) = rest.split_at(start);
+        let whole = &from[..from.find(ends).unwrap_or(from.len())];
+        let mut url = whole.trim_end_matches(['.', ',', ';', ':', '!', '?', ']']);
+        if url.ends_with(')') && !url.contains('(') {
+            url = url.trim_end_matches(')');
+        }
+        out.push_str(before);
+        out.push_str(&replaced(url, new));
+        rest = &from[url.len().max(1)..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// HTML with the targets of its `href` attributes replaced. Images and style sheets are no links that anybody opens.
+fn rewrite_html(html: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
+    let (mut out, mut rest) = (String::with_capacity(html.len()), html);
+    while let Some(start) = find(rest, "href=") {
+        let (before, from) = rest.split_at(start + "href=".len());
+        out.push_str(before);
+        rest = from;
+        let Some(quote) = from.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
+        let Some(end) = from[1..].find(quote) else { continue };
+        let url = from[1..=end].replace("&amp;", "&");
+        out.push(quote);
+        match Some(&url).filter(|url| begin(url) == Some(0)).map(|url| replaced(url, new)).filter(|made| *made != url) {
+            Some(made) => out.push_str(&made),
+            None => out.push_str(&from[1..=end]),
+        }
+        rest = &from[1 + end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn replaced(url: &str, new: &mut impl FnMut(&str) -> Option<String>) -> String {
+    let host = url.split_once("://").map_or("", |(_, rest)| rest);
+    let counts = !url.contains("{{") && host.starts_with(|c: char| c.is_alphanumeric());
+    counts.then(|| new(url)).flatten().unwrap_or_else(|| url.to_owned())
+}
+
+/// Where the first link begins.
+fn begin(text: &str) -> Option<usize> {
+    [find(text, "https://"), find(text, "http://")].into_iter().flatten().min()
+}
+
+fn find(text: &str, ascii: &str) -> Option<usize> {
+    text.as_bytes().windows(ascii.len()).position(|part| part.eq_ignore_ascii_case(ascii.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(rewrite: fn(&str, &mut dyn FnMut(&str) -> Option<String>) -> String, text: &str) -> (Vec<String>, String) {
+        let mut urls = Vec::new();
+        let out = rewrite(text, &mut |url| {
+            urls.push(url.to_owned());
+            Some("L".to_owned())
+        });
+        (urls, out)
+    }
+
+    #[test]
+    fn links_of_texts_are_found() {
+        let text = |text: &str, urls: &[&str], out: &str| {
+            let found = seen(|text, mut new| rewrite_text(text, &mut new), text);
+            assert_eq!(found, (urls.iter().map(|url| (*url).to_owned()).collect(), out.to_owned()));
+        };
+        text("See https://a.example/x?y=1&z=2.", &["https://a.example/x?y=1&z=2"], "See L.");
+        text("(https://a.example), HTTP://b.example!", &["https://a.example", "HTTP://b.example"], "(L), L!");
+        text("https://a.example/w_(x)", &["https://a.example/w_(x)"], "L");
+        text("https://a.example/{{name}} stays", &[], "https://a.example/{{name}} stays");
+        text("https:// and é https://ü.example/ñ", &["https://ü.example/ñ"], "https:// and é L");
+        text("no link", &[], "no link");
+    }
+
+    #[test]
+    fn links_of_html_are_found() {
+        let html = |html: &str, urls: &[&str], out: &str| {
+            let found = seen(|html, mut new| rewrite_html(html, &mut new), html);
+            assert_eq!(found, (urls.iter().map(|url| (*url).to_owned()).collect(), out.to_owned()));
+        };
+        html(
+            r#"<a HREF="https://a.example/?x=1&amp;y=2">é</a><img src="https://b.example/i.png">"#,
+            &["https://a.example/?x=1&y=2"],
+            r#"<a HREF="L">é</a><img src="https://b.example/i.png">"#,
+        );
+        html("<a href='mailto:x@y.example'>x</a>", &[], "<a href='mailto:x@y.example'>x</a>");
+        html("<a href=https://a.example>x", &[], "<a href=https://a.example>x");
+        html(r#"<a href="https://a.example"#, &[], r#"<a href="https://a.example"#);
+    }
+}
