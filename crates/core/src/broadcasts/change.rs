@@ -8,6 +8,7 @@ use nuncio_store::{NewEvent, Occurrence};
 use serde_json::{Map, Value};
 
 use super::Broadcasts;
+use super::links;
 use super::money::{self, Estimate};
 use super::view::BroadcastView;
 use crate::base::once;
@@ -70,6 +71,9 @@ impl Broadcasts<'_> {
             }
             if !tx.update_broadcast(&broadcast, before.version).await? {
                 continue;
+            }
+            if path.last() == Some(&Status::Sending) {
+                tx.put_broadcast_links(tenant, id, &links::of(&broadcast)).await?;
             }
             let mut rest = Micros(0);
             if releases {

@@ -63,7 +63,6 @@ impl Broadcasts<'_> {
     }
 
     async fn begin(&self, broadcast: &Broadcast) -> Result<()> {
-        self.put_links(broadcast).await?;
         self.change(broadcast.tenant, broadcast.id, Operation::Begin, |_, _| Ok(())).await.map(drop)
     }
 

@@ -25,7 +25,11 @@ const fn row(
 }
 
 /// Operations that need a second permission.
-const ALSO: &[(&str, &str)] = &[("test_broadcast", "broadcasts:read"), ("rotate_sender_webhook_secret", "senders:write")];
+const ALSO: &[(&str, &str)] = &[
+    ("test_broadcast", "broadcasts:read"),
+    ("select_broadcast_contacts", "contacts:read"),
+    ("rotate_sender_webhook_secret", "senders:write"),
+];
 
 const ROWS: &[Row] = &[
     row("send_message", "POST", "/v1/messages", Some(r#"{"to":"+34600111222","text":"x"}"#), Some("messages:send")),

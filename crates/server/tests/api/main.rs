@@ -8,6 +8,7 @@ mod broadcast_money;
 mod broadcasts;
 mod broadcasts_control;
 mod broadcasts_drafts;
+mod broadcasts_figures;
 mod broadcasts_import;
 mod broadcasts_pause;
 mod broadcasts_review;

@@ -12,7 +12,9 @@ use nuncio_domain::lifecycle::{Applied, Outcome, ReceiptKind, Step};
 use nuncio_domain::message::{Cost, Failure, FailureCode, Money, Quote, QuoteState};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, Micros, Recipient, SenderId, TenantId, Timestamp};
-use nuncio_store::{Accept, Accepted, DueBroadcast, ImportProgress, NewBroadcastContact, Suppression, SuppressionReason};
+use nuncio_store::{
+    Accept, Accepted, BroadcastLink, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact, Suppression, SuppressionReason,
+};
 
 use crate::harness::{Harness, NODE, START};
 use crate::make::{failure, phone, receipt, settle, start, taken};
@@ -506,4 +508,24 @@ pub(crate) async fn a_review_policy_is_the_default_until_it_is_set(h: &Harness) 
         assert_eq!(h.read().await.review_policy(h.world.tenant).await.unwrap(), policy);
     }
     assert_eq!(h.read().await.review_policy(h.other.tenant).await.unwrap(), ReviewPolicy::default(), "another environment");
+}
+
+pub async fn links_are_found_and_clicks_are_counted(h: Harness) {
+    let (tenant, (id, _)) = (h.world.tenant, with_contacts(&h, 1, Status::Sending).await);
+    let link = |key: i64, url: &str| BroadcastLink { key, url: url.to_owned() };
+    let mut tx = h.begin().await;
+    tx.put_broadcast_links(tenant, id, &[link(1, "https://a.example"), link(2, "https://b.example")]).await.unwrap();
+    tx.put_broadcast_links(tenant, id, &[link(1, "https://a.example")]).await.unwrap();
+    tx.commit().await.unwrap();
+    for (recipient, key) in [(7, 2), (7, 2), (-8, 2), (7, 1)] {
+        let mut tx = h.begin().await;
+        tx.count_broadcast_click(tenant, id, key, recipient, START).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let mut tx = h.read().await;
+    assert_eq!(tx.find_broadcast_link(tenant, 2).await.unwrap(), Some((id, "https://b.example".to_owned())));
+    assert_eq!(tx.find_broadcast_link(tenant, 3).await.unwrap(), None);
+    assert_eq!(tx.find_broadcast_link(TenantId(tenant.0 + 1), 2).await.unwrap(), None);
+    let clicks = |url: &str, recipients: u64, clicks: u64| LinkClicks { url: url.to_owned(), recipients, clicks };
+    assert_eq!(tx.broadcast_clicks(tenant, id).await.unwrap(), [clicks("https://b.example", 2, 3), clicks("https://a.example", 1, 1)]);
 }

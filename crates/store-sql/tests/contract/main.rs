@@ -212,6 +212,7 @@ cases! {
             what_is_paused_goes_back_to_its_broadcast,
             a_broadcast_that_is_due_is_taken_by_one,
             an_import_is_remembered_with_its_recipients,
+            links_are_found_and_clicks_are_counted,
         }
         nodes {
             a_node_lives_while_its_counter_moves,
