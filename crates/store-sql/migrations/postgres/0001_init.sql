@@ -536,7 +536,7 @@ CREATE TABLE broadcast_links (
     tenant_id    BIGINT NOT NULL,
     key          BIGINT NOT NULL,
     broadcast_id UUID NOT NULL,
-    url          TEXT NOT NULL,
+    url          TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (tenant_id, key)
 );
 

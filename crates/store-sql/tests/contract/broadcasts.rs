@@ -510,8 +510,8 @@ pub(crate) async fn a_review_policy_is_the_default_until_it_is_set(h: &Harness) 
     assert_eq!(h.read().await.review_policy(h.other.tenant).await.unwrap(), ReviewPolicy::default(), "another environment");
 }
 
-pub async fn links_are_found_and_clicks_are_counted(h: Harness) {
-    let (tenant, (id, _)) = (h.world.tenant, with_contacts(&h, 1, Status::Sending).await);
+pub(crate) async fn links_are_found_and_clicks_are_counted(h: &Harness) {
+    let (tenant, (id, _)) = (h.world.tenant, with_contacts(h, 1, Status::Sending).await);
     let link = |key: i64, url: &str| BroadcastLink { key, url: url.to_owned() };
     let mut tx = h.begin().await;
     tx.put_broadcast_links(tenant, id, &[link(1, "https://a.example"), link(2, "https://b.example")]).await.unwrap();

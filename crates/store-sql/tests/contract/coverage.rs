@@ -130,6 +130,10 @@ const COVERED: &[(&str, &[&str])] = &[
         "an_import_is_remembered_with_its_recipients",
         &["find_broadcast_import", "put_broadcast_import", "count_suppressed_contacts", "suppressed_since", "find_broadcast_contact"],
     ),
+    (
+        "links_are_found_and_clicks_are_counted",
+        &["put_broadcast_links", "find_broadcast_link", "count_broadcast_click", "broadcast_clicks"],
+    ),
     ("a_broadcast_that_is_due_is_taken_by_one", &["due_broadcasts", "claim_broadcast"]),
 ];
 
