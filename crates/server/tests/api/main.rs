@@ -10,6 +10,7 @@ mod broadcasts_control;
 mod broadcasts_drafts;
 mod broadcasts_figures;
 mod broadcasts_import;
+mod broadcasts_lives;
 mod broadcasts_pause;
 mod broadcasts_review;
 mod broadcasts_safety;
