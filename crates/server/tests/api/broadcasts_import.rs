@@ -198,7 +198,7 @@ async fn results_are_exported_whole() {
         let csv = app.get(&format!("/v1/broadcasts/{id}/results")).await.expect(200);
         assert_eq!((csv.header("content-type"), csv.text.lines().count()), ("text/csv; charset=utf-8", 1_202));
         let failed = csv.text.lines().find(|line| line.contains("+12125550001")).expect("the recipient");
-        assert!(failed.contains(",phone,failed,msg_") && failed.contains(",invalid_recipient,"), "{failed}");
+        assert!(failed.contains(",phone,failed,sms,msg_") && failed.contains(",invalid_recipient,"), "{failed}");
         let lines = app.get(&format!("/v1/broadcasts/{id}/results?format=ndjson")).await.expect(200).text;
         let items: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!((items.len(), items.iter().filter(|item| item["status"] == "delivered").count()), (1_201, 1_200));

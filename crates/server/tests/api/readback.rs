@@ -40,6 +40,7 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 /// Requests that write nothing that stays, or that name what they act on.
 const ACTIONS: &[&str] = &[
     "AddBroadcastContacts",
+    "SelectContacts",
     "CloneBroadcast",
     "EnterCode",
     "IntrospectEmail",
