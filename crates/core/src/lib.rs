@@ -17,6 +17,7 @@ pub mod review;
 pub mod sandbox;
 pub mod senders;
 pub mod templates;
+pub mod users;
 pub mod webhooks;
 
 pub use base::{Caller, CodeRelay, Core, Cursors, Listed, Marks, Parts, mail_tokens, rate};

@@ -4,11 +4,13 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use axum::response::Response;
 
-/// No script, nothing from elsewhere, in no frame. The address of a page is a secret: it is not kept, not passed on, not indexed.
+/// Nothing from elsewhere and nothing inline, in no frame. The address of a page is a secret: it is not kept, not passed on, not indexed.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (
         CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        ),
     ),
     (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),

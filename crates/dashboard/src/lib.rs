@@ -2,21 +2,31 @@
 //!
 //! They work without script, and call use cases of [`nuncio_core`] only. Every answer has the headers of [`headers`].
 
+mod assets;
+mod broadcasts;
+mod components;
+mod contacts;
 mod form;
 mod headers;
+mod home;
 mod invite;
+mod keys;
 mod link;
+mod messages;
 mod page;
+mod people;
 mod refused;
+mod senders;
+mod shell;
+mod sign_in;
+mod signed;
 mod unsubscribe;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use nuncio_core::Core;
 use nuncio_core::rate::{Buckets, Quota, subscriber};
 use nuncio_domain::limits;
@@ -27,25 +37,52 @@ struct App {
     core: Core,
     /// Guesses that addresses have left.
     guesses: Arc<Buckets<IpAddr>>,
+    /// Tries to sign in that addresses have left.
+    tries: Arc<Buckets<IpAddr>>,
 }
+
+/// Tries to sign in that an address has a minute.
+const TRIES: u32 = 10;
 
 /// The routes of all pages.
 ///
 /// Serve them with `ConnectInfo<SocketAddr>`: guesses are counted per address. Without one they all count together.
 pub fn router(core: Core) -> axum::Router {
-    let guesses = Arc::new(Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)));
+    let buckets = |per_minute| Arc::new(Buckets::new(Quota::new(per_minute, per_minute)));
+    let app = App { core, guesses: buckets(limits::GUESSES), tries: buckets(TRIES) };
+    guests().merge(people_pages()).layer(axum::middleware::map_response(headers::protect)).merge(assets::routes()).with_state(app)
+}
+
+/// Pages for whoever has their address.
+fn guests() -> axum::Router<App> {
     axum::Router::new()
         .route("/invite/{token}", get(invite::show).post(invite::act))
         .route("/unsubscribe/{token}", get(unsubscribe::show).post(unsubscribe::act))
         .route("/l/{token}", get(link::follow))
-        .layer(axum::middleware::map_response(headers::protect))
-        .route("/assets/invite.css", get(style))
-        .with_state(App { core, guesses })
+        .route("/begin/{token}", get(sign_in::begin).post(sign_in::own))
+        .route("/sign-in", get(sign_in::show).post(sign_in::act))
 }
 
-async fn style() -> Response {
-    const CSS: &str = include_str!("invite.css");
-    ([(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=3600")], CSS).into_response()
+/// Pages for people who are signed in.
+fn people_pages() -> axum::Router<App> {
+    axum::Router::new()
+        .route("/", get(home::show))
+        .route("/sign-out", post(sign_in::sign_out))
+        .route("/world", post(sign_in::world))
+        .route("/messages", get(messages::list::show))
+        .route("/messages/new", get(messages::new::show).post(messages::new::act))
+        .route("/messages/{id}", get(messages::show::show).post(messages::show::act))
+        .route("/contacts", get(contacts::list))
+        .route("/contacts/{id}", get(contacts::show))
+        .route("/broadcasts", get(broadcasts::list))
+        .route("/broadcasts/{id}", get(broadcasts::show).post(broadcasts::act))
+        .route("/reviews", get(broadcasts::reviews))
+        .route("/reviews/{id}", post(broadcasts::decide))
+        .route("/senders", get(senders::list))
+        .route("/senders/{id}", get(senders::show))
+        .route("/developers/keys", get(keys::show).post(keys::create))
+        .route("/developers/keys/{id}", post(keys::revoke))
+        .route("/settings/people", get(people::show).post(people::act))
 }
 
 /// Whom a request counts for.

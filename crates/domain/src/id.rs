@@ -181,6 +181,8 @@ ids! {
     PhoneNumberId = "num";
     /// An invitation.
     InvitationId = "inv";
+    /// A person who signs in to the dashboard.
+    UserId = "usr";
     /// A webhook delivery.
     DeliveryId = "dlv";
 }

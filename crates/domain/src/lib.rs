@@ -35,6 +35,7 @@ pub mod speech;
 pub mod template;
 pub mod tenant;
 pub mod time;
+pub mod user;
 pub mod webhook;
 
 pub use address::{AddressKind, Recipient};
@@ -44,7 +45,7 @@ pub use ctx::{Clock, Entropy, Ids};
 pub use error::{Error, ErrorCode, FieldError, Result};
 pub use id::{
     AddressId, AttachmentId, BroadcastContactId, BroadcastId, ConnectionId, ContactChannelId, ContactId, DeliveryId, EventId, InvitationId,
-    KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId,
+    KeyId, MessageId, PhoneNumberId, ProjectId, ReceiptId, SenderId, SuppressionId, TeamId, TemplateId, UserId,
 };
 pub use money::Micros;
 pub use permission::{Permission, Permissions};

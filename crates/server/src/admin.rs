@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::money;
+use crate::{money, people};
 
 /// One command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -100,6 +100,16 @@ pub enum Command {
     StorageLimit { env: Environment, max_bytes: Option<i64> },
     /// Show what takes the room in the database.
     DbSize,
+    /// Show who may sign in to the dashboard.
+    PeopleList,
+    /// Show the link of the first person.
+    PeopleLink,
+    /// Add a person.
+    PeopleAdd { email: String, role: String },
+    /// Give a person a new password.
+    PeoplePassword { email: String },
+    /// Remove a person.
+    PeopleRemove { email: String },
     /// Show broadcasts that wait for a person's review.
     ReviewsList,
     /// Decide about one of them.
@@ -247,6 +257,11 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
             Ok(merged(vec![(env, storage(core.billing().limit_storage(project.tenant(env), max_bytes).await?))]))
         }
         Command::DbSize => db_size(core).await,
+        Command::PeopleList => people::list(core, &project).await,
+        Command::PeopleLink => people::link(core).await,
+        Command::PeopleAdd { email, role } => people::add(core, &project, &email, &role).await,
+        Command::PeoplePassword { email } => people::new_password(core, &email).await,
+        Command::PeopleRemove { email } => people::remove(core, &email).await,
         Command::ReviewsList => crate::reviews::list(core, &project).await,
         Command::ReviewsDecide { id, approve, reason } => crate::reviews::decide(core, &project, &id, approve, reason.as_deref()).await,
         Command::ReviewsPolicy { env, threshold, blocked_words, allowed_domains } => {

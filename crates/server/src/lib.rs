@@ -9,6 +9,7 @@ pub mod http;
 pub mod import_file;
 mod inventory;
 mod money;
+mod people;
 pub mod post_room;
 mod quickstart;
 mod reviews;

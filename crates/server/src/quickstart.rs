@@ -41,6 +41,9 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     let base = format!("http://{}", server.address);
     println!("nuncio is running at {base} (API documentation: {base}/docs)\n");
     println!("  live key  {}\n  test key  {}\n", keys.live, keys.test);
+    if let Some(link) = crate::people::first_link(&server.node.core).await? {
+        println!("Open this link to own it and see everything in the browser:\n\n  {link}\n");
+    }
     println!("A first message in the sandbox:");
     let body = json!({"to": "+34600111222", "text": "Hello from nuncio"});
     let sent = call(server, &keys.test, "POST", "/v1/messages", Some(&body)).await?;

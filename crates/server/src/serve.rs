@@ -17,7 +17,7 @@ use crate::data::{DataDir, Lock};
 use crate::post_room::PostRoom;
 
 use crate::wiring;
-use crate::{admin, http, system};
+use crate::{admin, http, people, system};
 
 /// A running server.
 #[derive(Debug)]
@@ -121,6 +121,9 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let server = Server::start(config).await?;
     tracing::info!(address = %server.address, "listening");
     eprintln!("nuncio listens on http://{}", server.address);
+    if let Some(link) = people::first_link(&server.node.core).await? {
+        eprintln!("nobody owns this server yet; open this link to begin: {link}");
+    }
     asked_to_end().await?;
     tracing::info!("stopping");
     server.stop().await

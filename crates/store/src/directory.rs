@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, ProjectId, SenderId, TenantId, Timestamp};
 
 use crate::error::Result;
 
@@ -16,6 +16,9 @@ pub trait DirectoryRepo {
 
     /// All projects, oldest first.
     async fn list_projects(&mut self) -> Result<Vec<Project>>;
+
+    /// Gives a project another name; `false` when there is none.
+    async fn rename_project(&mut self, id: ProjectId, name: &str) -> Result<bool>;
 
     /// Everything about one world, as of one epoch.
     async fn load_world(&mut self, tenant: TenantId) -> Result<Option<World>>;

@@ -35,6 +35,7 @@ mod routing;
 mod suppressions;
 mod templates;
 mod transition;
+mod users;
 mod webhooks;
 
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
@@ -67,6 +68,7 @@ pub use routing::{CountryMetrics, RoutingRepo};
 pub use suppressions::SuppressionRepo;
 pub use templates::TemplateRepo;
 pub use transition::{Transition, Transitioned};
+pub use users::UserRepo;
 pub use webhooks::WebhookRepo;
 
 /// One database.
@@ -133,6 +135,7 @@ pub trait Tx:
     + BroadcastRepo
     + BroadcastRecipientRepo
     + BroadcastLinkRepo
+    + UserRepo
     + Send
 {
     /// Makes the changes durable.

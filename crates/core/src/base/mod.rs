@@ -189,6 +189,11 @@ impl Core {
         }
     }
 
+    /// Where people and providers reach this installation; what links begin with.
+    pub fn public_url(&self) -> &str {
+        &self.inner.public_url
+    }
+
     /// Clock and randomness.
     pub fn ids(&self) -> &Ids {
         &self.inner.services.ids

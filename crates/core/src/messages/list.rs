@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nuncio_domain::message::{Direction, Request, Status};
+use nuncio_domain::message::{Direction, Message, Request, Status};
 use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Permission, Result, limits};
 use nuncio_store::{MessageFilter, Tx};
 use serde::Deserialize;
@@ -76,6 +76,9 @@ pub struct ListContactMessages {
     pub cursor: Option<String>,
 }
 
+/// Messages that wait for a person and are looked at, of all worlds.
+const HELD: u32 = 1_000;
+
 impl Messages<'_> {
     /// One message, as lists have it.
     pub async fn view(&self, caller: &Caller, id: MessageId) -> Result<MessageView> {
@@ -100,6 +103,19 @@ impl Messages<'_> {
             }
         }
         Ok(view)
+    }
+
+    /// Messages that wait for a person, oldest first, at most 50.
+    pub async fn held(&self, caller: &Caller) -> Result<Vec<MessageView>> {
+        caller.require(Permission::MessagesRead)?;
+        let mut tx = self.inner.store.read().await?;
+        let held = tx.held_messages(HELD).await?;
+        let ids: Vec<MessageId> =
+            held.into_iter().filter(|message| message.tenant == caller.tenant).map(|message| message.id).take(50).collect();
+        let messages = tx.lookup_messages(caller.tenant, &ids).await?;
+        let contacts = tx.contacts_of_messages(&messages).await?;
+        let view = |(message, contact): (&Message, _)| MessageView::new(message, caller.environment, contact);
+        Ok(messages.iter().zip(contacts).map(view).collect())
     }
 
     async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {

@@ -9,7 +9,7 @@ mod targets;
 pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
 pub(crate) use deliveries::asked_resource;
-pub use deliveries::{DeliveryView, ListDeliveries, delivery_id};
+pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, delivery_id};
 pub use sign::{Signature, sign};
 pub use targets::{Target, Targets, changed};
 

@@ -102,6 +102,11 @@ pub(super) enum Action {
         #[command(subcommand)]
         action: ReviewsAction,
     },
+    /// People who may sign in to the dashboard.
+    People {
+        #[command(subcommand)]
+        action: PeopleAction,
+    },
     /// The configuration.
     Config {
         #[command(subcommand)]
@@ -380,6 +385,32 @@ pub(super) enum BroadcastsAction {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum PeopleAction {
+    /// Show who may sign in.
+    List,
+    /// Show the link by which the first person begins.
+    Link,
+    /// Add a person. Prints their password once.
+    Add {
+        /// Their email address.
+        email: String,
+        /// viewer (looks), operator (sends and changes) or owner (also keys and people).
+        #[arg(long, default_value = "operator")]
+        role: String,
+    },
+    /// Give a person a new password, which is printed once, and end their sessions.
+    Password {
+        /// Their email address.
+        email: String,
+    },
+    /// Remove a person and end their sessions.
+    Remove {
+        /// Their email address.
+        email: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum ReviewsAction {
     /// Show broadcasts that were escalated, with what the automated review found.
     List,
@@ -582,6 +613,11 @@ impl Action {
                 Command::StorageLimit { env: env.into(), max_bytes }
             }
             Self::Db { action: DbAction::Size } => Command::DbSize,
+            Self::People { action: PeopleAction::List } => Command::PeopleList,
+            Self::People { action: PeopleAction::Link } => Command::PeopleLink,
+            Self::People { action: PeopleAction::Add { email, role } } => Command::PeopleAdd { email, role },
+            Self::People { action: PeopleAction::Password { email } } => Command::PeoplePassword { email },
+            Self::People { action: PeopleAction::Remove { email } } => Command::PeopleRemove { email },
             Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
             Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
             Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },

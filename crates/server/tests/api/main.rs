@@ -19,6 +19,7 @@ mod contacts;
 mod contacts_fields;
 mod contacts_merge;
 mod contract;
+mod dashboard;
 mod dispatch;
 mod edge;
 mod email;

@@ -676,3 +676,25 @@ CREATE TABLE mail_codes (
     sent_at   BIGINT NOT NULL,
     PRIMARY KEY (tenant_id, address)
 );
+
+-- People who sign in to the dashboard. A password is a hash.
+CREATE TABLE users (
+    id         UUID NOT NULL PRIMARY KEY,
+    project_id UUID NOT NULL REFERENCES projects (id),
+    email      TEXT COLLATE "C" NOT NULL UNIQUE,
+    role       SMALLINT NOT NULL,
+    password   TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL
+);
+
+-- Browsers that are signed in, by the hash of their cookie.
+CREATE TABLE sessions (
+    hash        BYTEA NOT NULL PRIMARY KEY,
+    user_id     UUID NOT NULL REFERENCES users (id),
+    environment TEXT COLLATE "C" NOT NULL,
+    created_at  BIGINT NOT NULL,
+    expires_at  BIGINT NOT NULL
+);
+
+CREATE INDEX sessions_user_idx ON sessions (user_id);
+CREATE INDEX sessions_expired_idx ON sessions (expires_at);

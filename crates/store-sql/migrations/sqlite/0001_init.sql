@@ -676,3 +676,25 @@ CREATE TABLE mail_codes (
     sent_at   INTEGER NOT NULL,
     PRIMARY KEY (tenant_id, address)
 ) STRICT, WITHOUT ROWID;
+
+-- People who sign in to the dashboard. A password is a hash.
+CREATE TABLE users (
+    id         BLOB NOT NULL PRIMARY KEY,
+    project_id BLOB NOT NULL REFERENCES projects (id),
+    email      TEXT NOT NULL UNIQUE,
+    role       INTEGER NOT NULL,
+    password   TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+-- Browsers that are signed in, by the hash of their cookie.
+CREATE TABLE sessions (
+    hash        BLOB NOT NULL PRIMARY KEY,
+    user_id     BLOB NOT NULL REFERENCES users (id),
+    environment TEXT NOT NULL,
+    created_at  INTEGER NOT NULL,
+    expires_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX sessions_user_idx ON sessions (user_id);
+CREATE INDEX sessions_expired_idx ON sessions (expires_at);

@@ -29,6 +29,7 @@ mod reviews;
 mod routing;
 mod suppressions;
 mod templates;
+mod users;
 mod webhooks;
 
 pub(super) use query::Condition;

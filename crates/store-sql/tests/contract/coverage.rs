@@ -131,6 +131,23 @@ const COVERED: &[(&str, &[&str])] = &[
         &["find_broadcast_import", "put_broadcast_import", "count_suppressed_contacts", "suppressed_since", "find_broadcast_contact"],
     ),
     (
+        "people_sign_in_and_out",
+        &[
+            "insert_user",
+            "find_user",
+            "list_users",
+            "has_users",
+            "update_user",
+            "delete_user",
+            "insert_session",
+            "find_session",
+            "update_session",
+            "delete_session",
+            "purge_sessions",
+            "rename_project",
+        ],
+    ),
+    (
         "links_are_found_and_clicks_are_counted",
         &["put_broadcast_links", "find_broadcast_link", "count_broadcast_click", "broadcast_clicks"],
     ),

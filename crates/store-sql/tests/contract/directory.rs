@@ -5,6 +5,7 @@ use nuncio_domain::key::KeyHash;
 use nuncio_domain::lifecycle::NodeId;
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::profile::{BusinessAccount, BusinessProfile, KeptAccount, SetupStatus, Vertical};
+use nuncio_domain::user::{Role, Session, User};
 use nuncio_domain::{Channel, Environment, Micros, Permission, Permissions, Redacted, SenderId, TenantId};
 use nuncio_store::{StoreError, Tx};
 use serde_json::json;
@@ -261,5 +262,52 @@ pub(crate) async fn a_conflict_ends_the_transaction(h: &Harness) {
     assert_eq!(h.read().await.list_nodes().await.unwrap().len(), 1, "nothing of it was written");
     let mut tx = h.begin().await;
     tx.insert_node(NodeId(8), START).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+pub(crate) async fn people_sign_in_and_out(h: &Harness) {
+    let later = START.plus(std::time::Duration::from_secs(60));
+    let project = h.read().await.list_projects().await.unwrap().remove(0);
+    let user = |email: &str, role| User {
+        id: h.id(),
+        project: project.id,
+        email: email.to_owned(),
+        role,
+        password: Redacted::new("hash".to_owned()),
+    };
+    assert!(!h.read().await.has_users().await.unwrap());
+    let (ada, bo) = (user("ada@example.net", Role::Owner), user("bo@example.net", Role::Viewer));
+    let session = |user: &User, hash: u8| Session { hash: [hash; 32], user: user.id, environment: Environment::Test, expires_at: later };
+    let mut tx = h.begin().await;
+    assert!(tx.insert_user(&ada, START).await.unwrap() && tx.insert_user(&bo, START).await.unwrap());
+    assert!(!tx.insert_user(&user("ada@example.net", Role::Viewer), START).await.unwrap(), "an address has one person");
+    for (user, hash) in [(&ada, 1), (&ada, 2), (&bo, 3)] {
+        tx.insert_session(&session(user, hash), START).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let mut tx = h.begin().await;
+    assert!(tx.has_users().await.unwrap());
+    assert_eq!(tx.find_user("ada@example.net").await.unwrap(), Some(ada.clone()));
+    let mut everybody = [ada.clone(), bo.clone()];
+    everybody.sort_by_key(|user| user.id);
+    assert_eq!(tx.list_users(project.id).await.unwrap(), everybody);
+    assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), Some((session(&ada, 1), ada.clone())));
+    assert_eq!(tx.find_session(&[1; 32], later).await.unwrap(), None, "it has expired");
+    assert!(
+        tx.update_session(&[1; 32], Environment::Live).await.unwrap() && !tx.update_session(&[9; 32], Environment::Live).await.unwrap()
+    );
+    assert_eq!(tx.find_session(&[1; 32], START).await.unwrap().unwrap().0.environment, Environment::Live);
+    assert!(tx.delete_session(&[2; 32]).await.unwrap() && !tx.delete_session(&[2; 32]).await.unwrap());
+    let changed = User { role: Role::Operator, password: Redacted::new("other".to_owned()), ..ada.clone() };
+    assert!(tx.update_user(&changed).await.unwrap());
+    assert_eq!(tx.find_user("ada@example.net").await.unwrap(), Some(changed));
+    assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), None, "a new password ends sessions");
+    assert_eq!(tx.purge_sessions(START, 10).await.unwrap(), 0);
+    assert_eq!(tx.purge_sessions(later, 10).await.unwrap(), 1);
+    tx.insert_session(&session(&bo, 4), START).await.unwrap();
+    assert!(tx.delete_user(bo.id).await.unwrap() && !tx.delete_user(bo.id).await.unwrap());
+    assert_eq!(tx.find_session(&[4; 32], START).await.unwrap(), None);
+    assert!(tx.rename_project(project.id, "Acme").await.unwrap() && !tx.rename_project(h.id(), "Acme").await.unwrap());
+    assert_eq!(tx.list_projects().await.unwrap()[0].name, "Acme");
     tx.commit().await.unwrap();
 }

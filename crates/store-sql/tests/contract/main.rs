@@ -129,6 +129,7 @@ cases! {
         }
         directory {
             a_project_has_two_worlds,
+            people_sign_in_and_out,
             every_change_raises_the_epoch_of_its_world,
             a_key_is_found_by_its_hash_and_revoked_once,
             a_world_has_one_default_sender,

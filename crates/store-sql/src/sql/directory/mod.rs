@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use nuncio_domain::config::{ApiKey, Connection, Project, Sender, World};
 use nuncio_domain::key::KeyHash;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, SenderId, TenantId, Timestamp};
+use nuncio_domain::{Channel, ConnectionId, Environment, KeyId, ProjectId, SenderId, TenantId, Timestamp};
 use nuncio_store::{DirectoryRepo, Result};
 
 use super::SqlTx;
@@ -23,6 +23,10 @@ impl DirectoryRepo for SqlTx {
 
     async fn list_projects(&mut self) -> Result<Vec<Project>> {
         projects::list(self).await
+    }
+
+    async fn rename_project(&mut self, id: ProjectId, name: &str) -> Result<bool> {
+        projects::rename(self, id, name).await
     }
 
     async fn load_world(&mut self, tenant: TenantId) -> Result<Option<World>> {
@@ -98,6 +102,6 @@ impl DirectoryRepo for SqlTx {
     }
 }
 
-fn environment(text: &str) -> Result<Environment> {
+pub(super) fn environment(text: &str) -> Result<Environment> {
     Environment::parse(text).ok_or_else(|| corrupt("worlds", text))
 }

@@ -54,6 +54,11 @@ pub(super) async fn insert(tx: &mut SqlTx, project: Project, now: Timestamp) -> 
     Ok(Project { live, test, ..project })
 }
 
+pub(super) async fn rename(tx: &mut SqlTx, id: ProjectId, name: &str) -> Result<bool> {
+    let done = sqlx::query("UPDATE projects SET name = $2 WHERE id = $1").bind(id.uuid()).bind(name).execute(tx.conn()).await.or_end(tx)?;
+    Ok(done.rows_affected() == 1)
+}
+
 pub(super) async fn list(tx: &mut SqlTx) -> Result<Vec<Project>> {
     let mut query = QueryBuilder::<Db>::new(PROJECTS);
     query.push(" ORDER BY p.created_at, p.id");

@@ -1,0 +1,110 @@
+//! Making people, and looking after them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nuncio_domain::config::Project;
+use nuncio_domain::user::{Role, User};
+use nuncio_domain::{Error, ErrorCode, FieldError, ProjectId, Redacted, Result, limits, line};
+use subtle::ConstantTimeEq as _;
+
+use super::{Users, password, sign_in_address};
+
+/// A person to make.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Their email address.
+    pub email: String,
+    /// Their password, at least 12 characters.
+    pub password: Redacted<String>,
+}
+
+impl Users<'_> {
+    /// The token of the link by which the first person begins; `None` once there is one.
+    pub async fn first_run_token(&self) -> Result<Option<String>> {
+        let begun = self.inner.store.read().await?.has_users().await?;
+        Ok((!begun).then(|| self.token()))
+    }
+
+    /// Follows from the encryption key, so that each node of an installation knows it and nothing is stored.
+    fn token(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.inner.sealer.derive(b"the first person of the dashboard").expose())
+    }
+
+    /// Whether the link of the first person has this token and is still good.
+    pub async fn may_begin(&self, token: &str) -> Result<bool> {
+        let known = bool::from(self.token().as_bytes().ct_eq(token.as_bytes()));
+        Ok(known && !self.inner.store.read().await?.has_users().await?)
+    }
+
+    /// Makes the first person, the owner of the oldest project, which gets this name. Answers with the cookie of their session. The link
+    /// is good for one.
+    pub async fn begin(&self, token: &str, project: &str, new: &NewUser) -> Result<Redacted<String>> {
+        if !self.may_begin(token).await? {
+            return Err(Error::not_found("link"));
+        }
+        let oldest = self.projects().list().await?.into_iter().next().ok_or_else(|| Error::not_found("project"))?;
+        let named = line::check("project", project, 1, limits::PROJECT_NAME);
+        let user = self.checked(oldest.id, Role::Owner, new, named).await?;
+        let mut tx = self.inner.store.begin().await?;
+        if tx.has_users().await? {
+            return Err(Error::not_found("link"));
+        }
+        tx.insert_user(&user, self.ids().clock.now()).await?;
+        tx.rename_project(oldest.id, project).await?;
+        tx.commit().await?;
+        self.open_session(&user).await
+    }
+
+    /// Makes a person. Fails if their address has one already.
+    pub async fn create(&self, project: &Project, role: Role, new: &NewUser) -> Result<User> {
+        let user = self.checked(project.id, role, new, None).await?;
+        let mut tx = self.inner.store.begin().await?;
+        if !tx.insert_user(&user, self.ids().clock.now()).await? {
+            return Err(Error::field("email", "has somebody already"));
+        }
+        tx.commit().await?;
+        Ok(user)
+    }
+
+    /// Gives a person another password, and ends their sessions.
+    pub async fn set_password(&self, email: &str, password: &Redacted<String>) -> Result<()> {
+        if let Some(fault) = password::fault(password.expose()) {
+            return Err(Error::invalid(vec![fault]));
+        }
+        let email = sign_in_address(email).unwrap_or_default();
+        let hashed = password::hash(password.expose(), &*self.ids().entropy).await?;
+        let mut tx = self.inner.store.begin().await?;
+        let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
+        tx.update_user(&User { password: hashed, ..user }).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Removes a person. The last owner of a project stays.
+    pub async fn remove(&self, email: &str) -> Result<()> {
+        let email = sign_in_address(email).unwrap_or_default();
+        let mut tx = self.inner.store.begin().await?;
+        let user = tx.find_user(&email).await?.ok_or_else(|| Error::not_found("person"))?;
+        let owners = tx.list_users(user.project).await?.iter().filter(|other| other.role == Role::Owner).count();
+        if user.role == Role::Owner && owners == 1 {
+            return Err(Error::new(ErrorCode::InvalidRequest, format!("{email} is the only owner of the project; make another one first")));
+        }
+        tx.delete_user(user.id).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The people of a project, oldest first.
+    pub async fn list(&self, project: ProjectId) -> Result<Vec<User>> {
+        Ok(self.inner.store.read().await?.list_users(project).await?)
+    }
+
+    async fn checked(&self, project: ProjectId, role: Role, new: &NewUser, named: Option<FieldError>) -> Result<User> {
+        let email = sign_in_address(&new.email);
+        let wrong = email.as_ref().err().map(|error| FieldError::new("email", error.to_string()));
+        let faults: Vec<FieldError> = [named, wrong, password::fault(new.password.expose())].into_iter().flatten().collect();
+        if !faults.is_empty() {
+            return Err(Error::invalid(faults));
+        }
+        let password = password::hash(new.password.expose(), &*self.ids().entropy).await?;
+        Ok(User { id: self.ids().next(), project, email: email.unwrap_or_default(), role, password })
+    }
+}

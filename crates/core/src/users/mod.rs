@@ -1,0 +1,20 @@
+//! People who sign in to the dashboard: the first one, signing in and out, and what their role allows.
+
+mod manage;
+mod password;
+mod sign_in;
+
+use nuncio_domain::address::{self, InvalidRecipient};
+
+pub use manage::NewUser;
+pub use sign_in::{SignIn, SignedIn};
+
+/// The address that somebody signs in with. Capitals do not count, whatever mail servers make of them.
+fn sign_in_address(text: &str) -> Result<String, InvalidRecipient> {
+    address::email(text).map(|email| email.to_lowercase())
+}
+
+crate::base::use_cases! {
+    /// People who sign in to the dashboard.
+    users => Users
+}

@@ -1,0 +1,116 @@
+//! Signing in and out.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nuncio_domain::config::Project;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::user::{Session, User};
+use nuncio_domain::{Environment, Error, ErrorCode, KeyId, Redacted, Result};
+use nuncio_secrets::mac;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use super::{Users, password, sign_in_address};
+use crate::base::Caller;
+
+/// For how long a browser stays signed in.
+const SESSION: Duration = Duration::from_secs(14 * 86_400);
+/// Sessions that expired and are removed when somebody signs in.
+const PURGED: u32 = 100;
+
+/// What somebody enters to sign in.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    /// Their email address.
+    pub email: String,
+    /// Their password.
+    pub password: Redacted<String>,
+}
+
+/// Who is signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// The person.
+    pub user: User,
+    /// Their project.
+    pub project: Project,
+    /// The session.
+    pub session: Session,
+    /// What they are to use cases: a caller with the permissions of their role.
+    pub caller: Caller,
+    /// What each form of this session must carry.
+    pub form_key: String,
+}
+
+impl Users<'_> {
+    /// Signs somebody in. The value of the cookie is shown to nobody else. `401 unauthorized` for a wrong address or password, which of
+    /// both is not said.
+    pub async fn sign_in(&self, entered: &SignIn) -> Result<Redacted<String>> {
+        let email = sign_in_address(&entered.email).unwrap_or_default();
+        let user = self.inner.store.read().await?.find_user(&email).await?;
+        if !password::is(entered.password.expose(), user.as_ref().map(|user| &user.password)).await? {
+            return Err(Error::new(ErrorCode::Unauthorized, "the email address or the password is wrong"));
+        }
+        let user = user.ok_or_else(|| Error::new(ErrorCode::Unauthorized, "the email address or the password is wrong"))?;
+        self.open_session(&user).await
+    }
+
+    pub(super) async fn open_session(&self, user: &User) -> Result<Redacted<String>> {
+        let now = self.ids().clock.now();
+        let mut secret = [0; 32];
+        self.ids().entropy.fill(&mut secret);
+        let cookie = URL_SAFE_NO_PAD.encode(secret);
+        let session = Session { hash: hash(&cookie), user: user.id, environment: Environment::Test, expires_at: now.plus(SESSION) };
+        let mut tx = self.inner.store.begin().await?;
+        tx.purge_sessions(now, PURGED).await?;
+        tx.insert_session(&session, now).await?;
+        tx.commit().await?;
+        Ok(Redacted::new(cookie))
+    }
+
+    /// Whose cookie this is; `None` for one that is unknown or has expired.
+    pub async fn signed_in(&self, cookie: &str) -> Result<Option<SignedIn>> {
+        let mut tx = self.inner.store.read().await?;
+        let Some((session, user)) = tx.find_session(&hash(cookie), self.ids().clock.now()).await? else { return Ok(None) };
+        let Some(project) = tx.list_projects().await?.into_iter().find(|project| project.id == user.project) else { return Ok(None) };
+        let caller = Caller {
+            tenant: project.tenant(session.environment),
+            environment: session.environment,
+            key: KeyId::from_uuid(user.id.uuid()),
+            key_hash: session.hash,
+            key_name: user.email.clone(),
+            permissions: user.role.permissions(),
+        };
+        let form_key = self.form_key(cookie);
+        Ok(Some(SignedIn { user, project, session, caller, form_key }))
+    }
+
+    /// Whether a form was made for the browser with this cookie.
+    pub fn is_form_key(&self, cookie: &str, given: &str) -> bool {
+        self.form_key(cookie).as_bytes().ct_eq(given.as_bytes()).into()
+    }
+
+    fn form_key(&self, cookie: &str) -> String {
+        URL_SAFE_NO_PAD.encode(&mac(self.inner.sealer.derive(b"forms of the dashboard").expose(), &[cookie.as_bytes()])[..16])
+    }
+
+    /// Has a browser look at the other environment.
+    pub async fn look_at(&self, signed_in: &SignedIn, environment: Environment) -> Result<()> {
+        let mut tx = self.inner.store.begin().await?;
+        tx.update_session(&signed_in.session.hash, environment).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Signs a browser out.
+    pub async fn sign_out(&self, signed_in: &SignedIn) -> Result<()> {
+        let mut tx = self.inner.store.begin().await?;
+        tx.delete_session(&signed_in.session.hash).await?;
+        Ok(tx.commit().await?)
+    }
+}
+
+fn hash(cookie: &str) -> [u8; 32] {
+    Sha256::digest(cookie).into()
+}

@@ -1,0 +1,231 @@
+//! What pages are made of. Each function is one component of the style sheet.
+
+use maud::{Markup, html};
+use nuncio_domain::{Error, Micros, Timestamp};
+
+/// An icon of the sprite; only beside its word.
+pub(crate) fn icon(name: &str) -> Markup {
+    html! { svg class="icon" aria-hidden="true" { use href={ "#" (name) } {} } }
+}
+
+/// A shape and a word for a state. `shape`: `ok`, `read`, `bad`, `held`, `move`, `stop`, or `""` for what waits.
+pub(crate) fn state(shape: &str, word: &str) -> Markup {
+    html! { span class="st" { i class={ "dot " (shape) } {} (word) } }
+}
+
+/// The state of a message.
+pub(crate) fn message_state(status: &str, held: bool) -> Markup {
+    match (held, status) {
+        (true, _) => state("held", "Held"),
+        (_, "queued") => state("", "Waiting"),
+        (_, "scheduled") => state("", "Scheduled"),
+        (_, "sending") => state("move", "Sending"),
+        (_, "sent") => state("move", "Sent"),
+        (_, "delivered") => state("ok", "Delivered"),
+        (_, "read") => state("read", "Read"),
+        (_, "received") => state("ok", "Received"),
+        (_, "cancelled") => state("stop", "Cancelled"),
+        _ => state("bad", "Failed"),
+    }
+}
+
+/// The state of a broadcast.
+pub(crate) fn broadcast_state(status: &str) -> Markup {
+    match status {
+        "draft" => state("", "Draft"),
+        "pending_review" => state("move", "In review"),
+        "escalated" => state("held", "Waits for a person"),
+        "scheduled" => state("", "Scheduled"),
+        "sending" => state("move", "Sending"),
+        "paused" => state("held", "Paused"),
+        "completed" => state("ok", "Completed"),
+        "cancelled" => state("stop", "Cancelled"),
+        "rejected" => state("bad", "Refused by the review"),
+        "rejected_final" => state("bad", "Refused"),
+        _ => state("bad", "Failed"),
+    }
+}
+
+/// The name of a channel as people write it.
+pub(crate) fn channel(name: &str) -> &str {
+    match name {
+        "sms" => "SMS",
+        "whatsapp" => "WhatsApp",
+        "telegram" => "Telegram",
+        "email" => "Email",
+        "instagram" => "Instagram",
+        "voice" => "Voice",
+        "smart" | "auto" => "nuncio chooses",
+        other => other,
+    }
+}
+
+/// A moment. The script shows it in the zone of whoever looks.
+pub(crate) fn time(at: Timestamp) -> Markup {
+    let text = at.to_string();
+    let shown = format!("{} {}", text.get(..10).unwrap_or_default(), text.get(11..19).unwrap_or_default());
+    html! { time datetime=(text) title={ (shown) " UTC" } { (shown) } }
+}
+
+/// A sum in US dollars; a dash while it is not known.
+pub(crate) fn money(sum: Option<Micros>) -> Markup {
+    html! {
+        @match sum {
+            Some(sum) => { "$" (sum) }
+            None => { span class="faint" title="Not known yet" { "–" } }
+        }
+    }
+}
+
+/// A count with separators.
+pub(crate) fn count(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if number < 0 { format!("-{out}") } else { out }
+}
+
+/// What a person or a program wrote, in its own direction.
+pub(crate) fn words(text: &str) -> Markup {
+    html! { bdi dir="auto" { (text) } }
+}
+
+/// What belongs on an empty page, and how it gets there.
+pub(crate) fn empty(symbol: &str, title: &str, text: &str, acts: Markup) -> Markup {
+    html! { div class="empty" { (icon(symbol)) h2 { (title) } p { (text) } div class="acts" { (acts) } } }
+}
+
+/// The top of a page.
+pub(crate) fn head(crumb: Option<(&str, &str)>, title: Markup, line: Markup, acts: Markup) -> Markup {
+    html! {
+        div class="head" {
+            div {
+                @if let Some((href, name)) = crumb { p class="crumb" { a href=(href) { (name) } } }
+                h1 { (title) }
+                p { (line) }
+            }
+            div class="acts" { (acts) }
+        }
+    }
+}
+
+/// The end of a list: a link to the older ones.
+pub(crate) fn pager(older: Option<String>) -> Markup {
+    html! { @if let Some(href) = older { footer class="pager" { span {} a class="btn" href=(href) { "Older" } } } }
+}
+
+/// A value that can be copied.
+pub(crate) fn value(text: &str) -> Markup {
+    html! { div class="val" { code { (text) } button class="btn small" type="button" data-copy=(text) { "Copy" } } }
+}
+
+/// What is wrong with a form: field and message.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<(String, String)>);
+
+impl Faults {
+    pub(crate) fn of(error: &Error) -> Self {
+        let listed = error.details().get("errors").and_then(|errors| errors.as_array());
+        let fault = |fault: &serde_json::Value| Some((fault["path"].as_str()?.to_owned(), fault["message"].as_str()?.to_owned()));
+        let found: Vec<_> = listed.into_iter().flatten().filter_map(fault).collect();
+        if found.is_empty() { Self(vec![(String::new(), error.message().to_owned())]) } else { Self(found) }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(path, _)| path == name).map(|(_, message)| message.as_str())
+    }
+
+    /// The summary on top of a form, with links to its fields.
+    pub(crate) fn summary(&self) -> Markup {
+        html! {
+            @if !self.0.is_empty() {
+                div class="note bad" role="alert" {
+                    (icon("alert"))
+                    div {
+                        b { @if self.0.len() == 1 { "One thing is wrong." } @else { (self.0.len()) " things are wrong." } }
+                        @for (path, message) in &self.0 {
+                            p { @if path.is_empty() { (message) } @else { a href={ "#" (path) } { (path) " " (message) } } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A text field of a form.
+pub(crate) struct Field<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) label: &'a str,
+    pub(crate) hint: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) value: &'a str,
+    pub(crate) autocomplete: &'a str,
+    pub(crate) required: bool,
+}
+
+impl Field<'_> {
+    pub(crate) fn show(&self, faults: &Faults) -> Markup {
+        let fault = faults.get(self.name);
+        let hint = (!self.hint.is_empty()).then(|| format!("{}-hint", self.name));
+        let parts: Vec<String> = hint.iter().cloned().chain(fault.map(|_| format!("{}-fault", self.name))).collect();
+        let described = (!parts.is_empty()).then(|| parts.join(" "));
+        html! {
+            div class="field" {
+                label for=(self.name) { (self.label) @if !self.required { " " span class="opt" { "optional" } } }
+                @if self.kind == "textarea" {
+                    textarea class="in" id=(self.name) name=(self.name) dir="auto" required[self.required]
+                        aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")] { (self.value) }
+                } @else {
+                    input class="in" id=(self.name) name=(self.name) type=(self.kind) value=(self.value) autocomplete=(self.autocomplete)
+                        required[self.required] aria-describedby=[described.as_deref()] aria-invalid=[fault.map(|_| "true")];
+                }
+                @if let Some(message) = fault { p class="fault" id={ (self.name) "-fault" } { (message) } }
+                @if let Some(id) = hint { p class="hint" id=(id) { (self.hint) } }
+            }
+        }
+    }
+}
+
+/// A choice of one. Options are values and words.
+pub(crate) fn select(name: &str, label: &str, options: &[(&str, &str)], chosen: &str, shown: bool) -> Markup {
+    html! {
+        label class=[(!shown).then_some("sr")] for=(name) { (label) }
+        select class="in" id=(name) name=(name) {
+            @for (value, word) in options { option value=(value) selected[*value == chosen] { (word) } }
+        }
+    }
+}
+
+/// A button that asks once more before it does what cannot be undone. `id` is of this page.
+pub(crate) fn ask_first(id: &str, button: &str, question: &str, text: &str, action: &str, form: Markup) -> Markup {
+    html! {
+        button class="btn bad" type="button" popovertarget=(id) { (button) "…" }
+        div class="dlg" id=(id) popover role="dialog" aria-labelledby={ (id) "-h" } {
+            form method="post" action=(action) {
+                (form)
+                h2 id={ (id) "-h" } { (question) }
+                p { (text) }
+                p class="row" {
+                    button class="btn bad sure" { (button) }
+                    button class="btn" type="button" popovertarget=(id) popovertargetaction="hide" { "Keep it" }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_separators() {
+        assert_eq!([0, 999, 1_000, 48_212, 1_000_000, -1_234].map(count), ["0", "999", "1,000", "48,212", "1,000,000", "-1,234"]);
+    }
+}

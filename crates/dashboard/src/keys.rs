@@ -1,0 +1,179 @@
+//! `/developers/keys`: API keys of both worlds. Owners make and revoke them.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::permission::{Permission, Permissions};
+use nuncio_domain::user::Role;
+use nuncio_domain::{Environment, Error, ErrorCode, Redacted, Result};
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, empty, head, icon, state, value, words};
+use crate::form::Form;
+use crate::shell::{form_key, framed};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+const PLACE: &str = "/developers/keys";
+
+/// What a key may do, in sets that people choose from.
+const SETS: [(&str, &str, &str); 3] = [
+    ("messages", "Send and read messages", "enough for most programs"),
+    ("send", "Only send", "for code that you trust less"),
+    ("all", "Everything", "all that the API offers"),
+];
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
+    page(&app, &who, StatusCode::OK, "", &Faults::default(), None).await
+}
+
+async fn page(app: &App, who: &SignedIn, status: StatusCode, name: &str, faults: &Faults, made: Option<&Redacted<String>>) -> Response {
+    match content(app, who, name, faults, made).await {
+        Ok(content) => framed(status, who, PLACE, "API keys", &content),
+        Err(error) => refuse(who, "/", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: Option<&Redacted<String>>) -> Result<Markup> {
+    let mut keys = Vec::new();
+    for environment in [Environment::Live, Environment::Test] {
+        keys.extend(app.core.keys().list(who.project.tenant(environment)).await?.into_iter().map(|key| (environment, key)));
+    }
+    let owner = who.user.role == Role::Owner;
+    Ok(html! {
+        (head(None, html! { "API keys" }, html! { "Programs sign in with these." }, html! {}))
+        @if let Some(key) = made {
+            section class="panel" {
+                header { h2 { "Your new key" } }
+                div class="body" {
+                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It is shown once and never again: the server keeps only a hash of it." } } }
+                    (value(key.expose()))
+                }
+            }
+        }
+        @if owner { (new_key(who, name, faults)) }
+        section class="panel" {
+            header { h2 { "Keys" } span class="faint" { (keys.len()) } }
+            @if keys.is_empty() { (empty("key", "No keys", "A program needs one to send messages.", html! {})) }
+            @else {
+                table class="fix" {
+                    caption class="sr" { "API keys" }
+                    thead { tr { th scope="col" { "Name" } th scope="col" class="w1" { "World" } th scope="col" class="w" { "May" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                    tbody {
+                        @for (environment, key) in &keys {
+                            tr {
+                                td { b { (words(&key.name)) } }
+                                td { span class={ "tag " (environment.as_str()) } { (environment.as_str()) } }
+                                td class="w" { span class="clip" { (may(key.permissions)) } }
+                                td class="num" {
+                                    @if key.revoked_at.is_some() { (state("stop", "Revoked")) }
+                                    @else if owner {
+                                        (ask_first(&key.id.to_string(), "Revoke", &format!("Revoke {:?}?", key.name), "Whatever uses it is refused within a second. This cannot be undone.",
+                                            &format!("{PLACE}/{}", key.id), html! { (form_key(who)) input type="hidden" name="world" value=(environment.as_str()); }))
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+fn new_key(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
+    let field = Field {
+        name: "name",
+        label: "Name",
+        hint: "Where it will be used.",
+        kind: "text",
+        value: name,
+        autocomplete: "off",
+        required: true,
+    };
+    html! {
+        section class="panel" {
+            header { h2 { "New key" } }
+            form class="body" method="post" action=(PLACE) {
+                (form_key(who))
+                (faults.summary())
+                (field.show(faults))
+                fieldset class="field" {
+                    legend { "World" }
+                    div class="pick" {
+                        label { input type="radio" name="world" value="test" checked; "Test" span { "Nothing leaves this server." } }
+                        label { input type="radio" name="world" value="live"; "Live" span { "Sends for real and costs money." } }
+                    }
+                }
+                fieldset class="field" {
+                    legend { "What it may do" }
+                    div class="pick" {
+                        @for (at, (value, title, text)) in SETS.iter().enumerate() {
+                            label { input type="radio" name="may" value=(value) checked[at == 0]; (title) span { (text) } }
+                        }
+                    }
+                }
+                div class="row" { button class="btn go" { "Create key" } }
+            }
+        }
+    }
+}
+
+fn may(permissions: Permissions) -> String {
+    if permissions == Permissions::ALL {
+        return "Everything".to_owned();
+    }
+    let names: Vec<_> = Permission::ALL.iter().filter(|p| permissions.allows(**p)).map(|p| p.as_str()).collect();
+    names.join(", ")
+}
+
+fn owners_only(who: &SignedIn) -> Result<()> {
+    if who.user.role == Role::Owner { Ok(()) } else { Err(Error::new(ErrorCode::Forbidden, "only owners make and revoke API keys")) }
+}
+
+/// Makes a key and shows it, once.
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let name = form.get("name");
+    match make(&app, &who, &name, &form).await {
+        Ok(secret) => page(&app, &who, StatusCode::CREATED, "", &Faults::default(), Some(&secret)).await,
+        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &name, &Faults::of(&error), None).await,
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+async fn make(app: &App, who: &SignedIn, name: &str, form: &Form) -> Result<Redacted<String>> {
+    owners_only(who)?;
+    let permissions = match form.get("may").as_str() {
+        "all" => Permissions::ALL,
+        "send" => Permissions::NONE.with(Permission::MessagesSend),
+        _ => Permissions::NONE.with(Permission::MessagesSend).with(Permission::MessagesRead),
+    };
+    let environment = world(form);
+    Ok(app.core.keys().create(who.project.tenant(environment), environment, name, permissions).await?.secret)
+}
+
+fn world(form: &Form) -> Environment {
+    if form.get("world") == "live" { Environment::Live } else { Environment::Test }
+}
+
+/// Revokes a key.
+pub(crate) async fn revoke(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let revoked = async {
+        owners_only(&who)?;
+        let id = id.parse().map_err(|_| Error::not_found("API key"))?;
+        app.core.keys().revoke(who.project.tenant(world(&form)), id).await
+    };
+    match revoked.await {
+        Ok(_) => lead_to(PLACE),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}

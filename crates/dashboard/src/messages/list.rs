@@ -1,0 +1,127 @@
+//! `/messages`: all messages, newest first, by filters that stand in the address.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::messages::{ListMessages, MessageView};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Result;
+
+use crate::App;
+use crate::components::{channel, empty, head, icon, message_state, money, pager, select, time, words};
+use crate::shell::shell;
+use crate::signed::{Asked, Signed, lead_to, refuse};
+
+const STATUSES: [(&str, &str); 8] = [
+    ("", "Any status"),
+    ("queued,scheduled", "Waiting"),
+    ("sending,sent", "On its way"),
+    ("delivered,read", "Arrived"),
+    ("failed", "Failed"),
+    ("cancelled", "Cancelled"),
+    ("received", "Received"),
+    ("sent", "Sent, no receipt yet"),
+];
+const CHANNELS: [(&str, &str); 7] = [
+    ("", "Any channel"),
+    ("sms", "SMS"),
+    ("whatsapp", "WhatsApp"),
+    ("telegram", "Telegram"),
+    ("email", "Email"),
+    ("instagram", "Instagram"),
+    ("voice", "Voice"),
+];
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    // An id leads to its page.
+    if let Some(id) = asked.get("q").filter(|q| q.starts_with("msg_")) {
+        return lead_to(&format!("/messages/{id}"));
+    }
+    match content(&app, &who, &asked).await {
+        Ok(content) => shell(&who, "/messages", "Messages", &content),
+        Err(error) => refuse(&who, "/messages", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
+    let sought = asked.get("q");
+    let list = ListMessages {
+        status: asked.get("status"),
+        channel: asked.get("channel"),
+        to: sought.clone(),
+        broadcast_id: asked.get("broadcast"),
+        contact_id: asked.get("contact"),
+        cursor: asked.get("cursor"),
+        ..ListMessages::default()
+    };
+    let filtered =
+        list.status.is_some() || list.channel.is_some() || sought.is_some() || list.broadcast_id.is_some() || list.contact_id.is_some();
+    let (messages, next) = app.core.messages().list(&who.caller, &list).await?;
+    let status = asked.get("status").unwrap_or_default();
+    let on = asked.get("channel").unwrap_or_default();
+    Ok(html! {
+        (head(None, html! { "Messages" }, html! { "Newest first" }, html! { a class="btn go" href="/messages/new" { "New message" } }))
+        section class="panel" aria-label="List" {
+            form class="filters" method="get" action="/messages" {
+                div class="find" {
+                    label class="sr" for="f" { "To: number, address or id" }
+                    (icon("search"))
+                    input class="in" id="f" name="q" type="search" value=(sought.unwrap_or_default()) placeholder="To: number, address or id";
+                }
+                (select("status", "Status", &STATUSES, &status, false))
+                (select("channel", "Channel", &CHANNELS, &on, false))
+                button class="btn" { "Filter" }
+            }
+            @if messages.is_empty() {
+                @if filtered {
+                    (empty("search", "Nothing matches", "No message fits all of these filters.", html! { a class="btn" href="/messages" { "Clear all filters" } }))
+                } @else {
+                    (empty("msg", "No messages yet", "Everything that you send and receive shows here, with what became of it.", html! { a class="btn go" href="/messages/new" { "Send the first one" } }))
+                }
+            } @else {
+                (table(&messages))
+                (pager(asked.older("/messages", next)))
+            }
+        }
+    })
+}
+
+pub(crate) fn table(messages: &[MessageView]) -> Markup {
+    html! {
+        table class="rows fix" {
+            caption class="sr" { "Messages, newest first" }
+            thead {
+                tr {
+                    th scope="col" class="w w2" { "Status" }
+                    th scope="col" class="w5" { "To or from" }
+                    th scope="col" class="w" { "Text" }
+                    th scope="col" class="w w2" { "Channel" }
+                    th scope="col" class="num w w1" { "Cost" }
+                    th scope="col" class="num w2" { "Time" }
+                }
+            }
+            tbody { @for message in messages { (row(message)) } }
+        }
+    }
+}
+
+fn row(message: &MessageView) -> Markup {
+    let inbound = message.direction == "inbound";
+    let person = if inbound { message.from.as_deref().unwrap_or("–") } else { &message.to };
+    let text = message.text.as_deref().or(message.subject.as_deref()).unwrap_or(message.message_type);
+    let state = message_state(message.status, message.held_reason.is_some());
+    html! {
+        tr {
+            td class="w" { (state) }
+            td {
+                a class="to clip" href={ "/messages/" (message.id) } { @if inbound { "from " } (words(person)) }
+                span class="clip soft n" { (words(text)) }
+                span class="n" { (state) " " span class="faint" { "· " (channel(message.channel)) } }
+            }
+            td class="w" { span class="clip soft" { (words(text)) } }
+            td class="w" { (channel(message.channel)) }
+            td class="num w" { (money(message.cost_total)) }
+            td class="num" { (time(message.created_at)) }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `/messages/{id}`: what happened to one message, and what can be done about it.
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::messages::MessageView;
+use nuncio_core::users::SignedIn;
+use nuncio_core::webhooks::ListDeliveries;
+use nuncio_domain::lifecycle::Resolution;
+use nuncio_domain::{Error, Result};
+
+use super::timeline::timeline;
+use crate::App;
+use crate::components::{ask_first, channel, head, icon, message_state, money, time, value, words};
+use crate::shell::{form_key, shell};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+/// Deliveries to webhooks that are shown.
+const DELIVERIES: u32 = 50;
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
+    match content(&app, &who, &id).await {
+        Ok((title, content)) => shell(&who, "/messages", &title, &content),
+        Err(error) => refuse(&who, "/messages", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)> {
+    let message = app.core.messages().get(&who.caller, id, |_| true).await?;
+    let asked = ListDeliveries { resource_id: Some(id.to_owned()), limit: Some(DELIVERIES), ..ListDeliveries::default() };
+    let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
+    let inbound = message.direction == "inbound";
+    let person = if inbound { message.from.clone().unwrap_or_default() } else { message.to.clone() };
+    let title = if inbound { format!("From {person}") } else { format!("To {person}") };
+    let heading = html! { @if inbound { "From " } @else { "To " } (words(&person)) };
+    let content = html! {
+        (head(Some(("/messages", "Messages")), heading, html! { (summary(&message)) }, acts(who, &message)))
+        @if message.held_reason.is_some() { (decision(who, &message)) }
+        div class="aside" {
+            section class="panel" {
+                header { h2 { "What happened" } (message_state(message.status, message.held_reason.is_some())) span class="faint w" { (message.created_at.to_string().get(..10).unwrap_or_default()) ", UTC" } }
+                div class="body" { (timeline(&message, &deliveries)) }
+            }
+            div class="stack" { (seen(&message)) (cost(&message)) (details(&message)) }
+        }
+    };
+    Ok((title, content))
+}
+
+/// What became of it, in a sentence.
+fn summary(message: &MessageView) -> String {
+    let by = channel(message.channel);
+    let tries = message.attempts.len();
+    let after = |at: nuncio_domain::Timestamp| format!("{:.1} seconds after it was accepted", at.since(message.created_at).as_secs_f64());
+    match message.status {
+        "received" => format!("Received by {by}."),
+        "delivered" | "read" => match message.delivered_at.or(message.read_at) {
+            Some(at) if tries > 1 => format!("Delivered by {by}, {}, at attempt {tries}.", after(at)),
+            Some(at) => format!("Delivered by {by}, {}.", after(at)),
+            None => format!("Delivered by {by}."),
+        },
+        "sent" => format!("Handed to the provider of {by}; no receipt has come yet."),
+        "failed" => format!("Failed. {}", message.error_message.as_deref().unwrap_or_default()),
+        "cancelled" => "Cancelled before a provider had it.".to_owned(),
+        "scheduled" => "Waits for its time.".to_owned(),
+        _ if message.held_reason.is_some() => "Held: a person has to decide.".to_owned(),
+        "sending" => format!("On its way by {by}."),
+        _ => "Waits for its turn.".to_owned(),
+    }
+}
+
+fn acts(who: &SignedIn, message: &MessageView) -> Markup {
+    let action = format!("/messages/{}", message.id);
+    html! {
+        @if matches!(message.status, "queued" | "scheduled") {
+            (ask_first("cancel", "Cancel", "Cancel this message?", "No provider has it yet. It will not be sent.", &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
+        }
+        @if let Some(contact) = message.contact_id { a class="btn" href={ "/contacts/" (contact) } { "Contact" } }
+    }
+}
+
+/// What a person decides about a message of which nobody knows whether it went out.
+fn decision(who: &SignedIn, message: &MessageView) -> Markup {
+    html! {
+        section class="panel" aria-label="Decide" {
+            div class="body" {
+                div class="note held" { (icon("alert")) div { b { "This message waits for you." } p { "It may have gone out. Ask the provider if you can; sending it again may double it." } } }
+                form class="row" method="post" action={ "/messages/" (message.id) } {
+                    (form_key(who))
+                    button class="btn" name="do" value="sent" { "It went out" }
+                    button class="btn" name="do" value="failed" { "It did not: give up" }
+                    button class="btn bad" name="do" value="resend" { "Send it again" }
+                }
+            }
+        }
+    }
+}
+
+fn seen(message: &MessageView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "As it was seen" } }
+            div class="body" {
+                div class="phone" {
+                    p class="by" { (message.from.as_deref().unwrap_or("–")) " · " (channel(message.channel)) }
+                    @if let Some(subject) = &message.subject { p class="bub" { b { (words(subject)) } } }
+                    p class="bub" { (words(message.text.as_deref().unwrap_or(message.message_type))) }
+                }
+            }
+        }
+    }
+}
+
+fn cost(message: &MessageView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Cost" } }
+            div class="body" {
+                dl class="facts" {
+                    dt { "Provider" } dd { (money(message.cost_provider)) }
+                    dt { "Platform fee" } dd { (money(message.cost)) }
+                    @if let Some(segments) = message.segments { dt { "Parts" } dd { (segments) } }
+                    dt class="sum" { "Total" } dd class="sum" { (money(message.cost_total)) }
+                }
+            }
+        }
+    }
+}
+
+fn details(message: &MessageView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Details" } }
+            div class="body" {
+                dl class="facts" {
+                    dt { "Sender" } dd { a href={ "/senders/" (message.sender_id) } { (message.sender_id) } }
+                    @if let Some(broadcast) = message.broadcast_id { dt { "Broadcast" } dd { a href={ "/broadcasts/" (broadcast) } { (broadcast) } } }
+                    @if let Some(id) = &message.provider_message_id { dt { "Provider\u{2019}s id" } dd { code { (id) } } }
+                    @if let Some(at) = message.expires_at { dt { "Valid until" } dd { (time(at)) } }
+                    @if let Some(metadata) = &message.metadata { @for (key, value) in metadata { dt { (words(key)) } dd { code { (value.to_string()) } } } }
+                    @if message.possible_duplicate { dt { "Careful" } dd { "The recipient may have it more than once." } }
+                }
+                (value(&message.id.to_string()))
+            }
+        }
+    }
+}
+
+/// Cancels a message, or decides about one that is held.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let page = format!("/messages/{id}");
+    match decide(&app, &who, &id, &form.get("do")).await {
+        Ok(()) => lead_to(&page),
+        Err(error) => refuse(&who, &page, &error),
+    }
+}
+
+async fn decide(app: &App, who: &SignedIn, id: &str, what: &str) -> Result<()> {
+    let messages = app.core.messages();
+    let resolution = match what {
+        "cancel" => return messages.cancel(&who.caller, id).await.map(drop),
+        "sent" => Resolution::Sent,
+        "failed" => Resolution::Failed,
+        "resend" => Resolution::Resend,
+        _ => return Err(Error::field("do", "is not something that can be done with a message")),
+    };
+    messages.resolve(&who.caller, id, resolution).await.map(drop)
+}

@@ -1,0 +1,148 @@
+//! The life of a message, step by step.
+
+use maud::{Markup, html};
+use nuncio_core::messages::{AttemptView, MessageView};
+use nuncio_core::webhooks::DeliveryView;
+use nuncio_domain::Timestamp;
+
+use crate::components::{channel, money, words};
+
+struct Step {
+    at: Timestamp,
+    shape: &'static str,
+    title: String,
+    tag: Option<String>,
+    text: Markup,
+}
+
+/// All steps, in the order in which they happened.
+pub(super) fn timeline(message: &MessageView, deliveries: &[DeliveryView]) -> Markup {
+    let mut steps = vec![accepted(message)];
+    if message.direction == "outbound" {
+        steps.push(routed(message));
+    }
+    message.attempts.iter().enumerate().for_each(|(number, attempt)| steps.extend(attempted(number, attempt)));
+    let moments = [("Delivered", "ok", message.delivered_at), ("Read", "read", message.read_at)];
+    steps.extend(
+        moments
+            .into_iter()
+            .filter_map(|(title, shape, at)| Some(step(at?, shape, title, html! { "The provider\u{2019}s receipt says so." }))),
+    );
+    if matches!(message.status, "failed" | "cancelled") {
+        let shape = if message.status == "failed" { "bad" } else { "stop" };
+        let title = if message.status == "failed" { "Failed" } else { "Cancelled" };
+        steps.push(step(message.updated_at, shape, title, html! { (message.error_message.as_deref().unwrap_or_default()) }));
+    }
+    deliveries.iter().for_each(|delivery| steps.extend(posted(delivery)));
+    steps.sort_by_key(|step| step.at);
+    html! {
+        ol class="tl" {
+            @for step in &steps {
+                li {
+                    time datetime=(step.at) { (clock(step.at)) }
+                    i class={ "dot " (step.shape) } {}
+                    div { h3 { (step.title) @if let Some(tag) = &step.tag { " " span class="tag" { (tag) } } } (step.text) }
+                }
+            }
+        }
+    }
+}
+
+fn step(at: Timestamp, shape: &'static str, title: &str, text: Markup) -> Step {
+    Step { at, shape, title: title.to_owned(), tag: None, text: html! { p { (text) } } }
+}
+
+/// To the millisecond, since steps of one second are told apart.
+fn clock(at: Timestamp) -> String {
+    at.to_string().get(11..23).unwrap_or_default().to_owned()
+}
+
+fn accepted(message: &MessageView) -> Step {
+    if message.direction == "inbound" {
+        return step(message.created_at, "ok", "Received", html! { "By " (channel(message.channel)) "." });
+    }
+    step(
+        message.created_at,
+        "ok",
+        "Accepted",
+        html! {
+            "On disk before your application got its answer."
+            @if let Some(at) = message.scheduled_at { " To be sent at " (at) "." }
+        },
+    )
+}
+
+fn routed(message: &MessageView) -> Step {
+    let routing = &message.routing;
+    let first = message.attempts.first().map_or(message.channel, |attempt| attempt.channel);
+    let text = html! {
+        p { (routing.reason) }
+        @if !routing.considered.is_empty() {
+            details {
+                summary { "Channels that were weighed" }
+                div class="wrap" {
+                    table {
+                        thead { tr { th scope="col" { "Channel" } th scope="col" class="num" { "Likely" } th scope="col" class="num" { "Price" } th scope="col" { "Why" } } }
+                        tbody {
+                            @for considered in &routing.considered {
+                                tr {
+                                    td { (channel(considered.channel)) }
+                                    td class="num" { @match considered.probability { Some(chance) => { (format!("{:.0} %", chance * 100.0)) }, None => { "–" } } }
+                                    td class="num" { (money(considered.price)) }
+                                    td { @if !considered.usable { "no: " } (considered.reason) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @for warning in &routing.warnings { p class="soft" { (warning) } }
+    };
+    Step { at: message.created_at, shape: "ok", title: format!("{} first", channel(first)), tag: None, text }
+}
+
+fn attempted(number: usize, attempt: &AttemptView) -> Vec<Step> {
+    let name = format!("Attempt {}", number + 1);
+    let tag = Some(channel(attempt.channel).to_owned());
+    let said = html! {
+        @if let Some(message) = &attempt.error_message { p { (message) } }
+        @if let Some(code) = &attempt.provider_error_code {
+            details open { summary { "What the provider said" } pre class="said" tabindex="0" { (words(code)) } }
+        }
+    };
+    let begun = Step {
+        at: attempt.started_at,
+        shape: "move",
+        title: format!("{name} began"),
+        tag: tag.clone(),
+        text: html! { p { "By " (attempt.provider) "." } },
+    };
+    let (shape, end) = match attempt.status {
+        "accepted" | "delivered" => ("ok", "accepted"),
+        "unknown" => ("held", "ended without an answer"),
+        "started" => return vec![begun],
+        _ => ("bad", "failed"),
+    };
+    let at = attempt.finished_at.unwrap_or(attempt.started_at);
+    vec![begun, Step { at, shape, title: format!("{name} {end}"), tag, text: said }]
+}
+
+fn posted(delivery: &DeliveryView) -> Vec<Step> {
+    let tried = |attempt: &nuncio_core::webhooks::DeliveryAttemptView| {
+        let good = attempt.response_status.is_some_and(|status| (200..300).contains(&status));
+        let said = match (attempt.response_status, &attempt.error) {
+            (Some(status), _) => format!("It said {status} after {} ms.", attempt.duration_ms),
+            (None, Some(error)) => format!("There was no answer: {error}"),
+            (None, None) => "There was no answer.".to_owned(),
+        };
+        Step {
+            at: attempt.at,
+            shape: if good { "ok" } else { "held" },
+            title: if good { "Webhook answered" } else { "Webhook failed" }.to_owned(),
+            tag: Some(delivery.event_type.to_string()),
+            text: html! { p { (said) } },
+        }
+    };
+    delivery.attempts.iter().map(tried).collect()
+}

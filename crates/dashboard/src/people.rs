@@ -1,0 +1,109 @@
+//! `/settings/people`: who may sign in to this project. Owners add and remove people.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::{NewUser, SignedIn};
+use nuncio_domain::user::Role;
+use nuncio_domain::{Error, ErrorCode, Redacted, Result};
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, head};
+use crate::shell::{form_key, framed};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+const PLACE: &str = "/settings/people";
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
+    page(&app, &who, StatusCode::OK, "", &Faults::default()).await
+}
+
+async fn page(app: &App, who: &SignedIn, status: StatusCode, email: &str, faults: &Faults) -> Response {
+    match content(app, who, email, faults).await {
+        Ok(content) => framed(status, who, PLACE, "People", &content),
+        Err(error) => refuse(who, "/", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, email: &str, faults: &Faults) -> Result<Markup> {
+    let people = app.core.users().list(who.project.id).await?;
+    let owner = who.user.role == Role::Owner;
+    Ok(html! {
+        (head(None, html! { "People" }, html! { "Who may sign in to " (who.project.name) }, html! {}))
+        section class="panel" {
+            table class="fix" {
+                caption class="sr" { "People" }
+                thead { tr { th scope="col" { "Email address" } th scope="col" class="w2" { "Role" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                tbody {
+                    @for person in &people {
+                        tr {
+                            td { (person.email) @if person.id == who.user.id { " " span class="faint" { "you" } } }
+                            td { (person.role.as_str()) }
+                            td class="num" {
+                                @if owner && person.id != who.user.id {
+                                    (ask_first(&person.id.to_string(), "Remove", &format!("Remove {}?", person.email), "They are signed out everywhere at once.", PLACE,
+                                        html! { (form_key(who)) input type="hidden" name="remove" value=(person.email); }))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @if owner { (new_person(who, email, faults)) }
+    })
+}
+
+fn new_person(who: &SignedIn, email: &str, faults: &Faults) -> Markup {
+    let field = |name, label, hint, kind, value| Field { name, label, hint, kind, value, autocomplete: "off", required: true };
+    html! {
+        section class="panel" {
+            header { h2 { "Add somebody" } }
+            form class="body" method="post" action=(PLACE) {
+                (form_key(who))
+                (faults.summary())
+                div class="fields" {
+                    (field("email", "Email address", "", "email", email).show(faults))
+                    (field("password", "First password", "At least 12 characters. Tell them by another way.", "password", "").show(faults))
+                }
+                fieldset class="field" {
+                    legend { "Role" }
+                    div class="pick" {
+                        label { input type="radio" name="role" value="viewer" checked; "Viewer" span { "Looks at everything and changes nothing." } }
+                        label { input type="radio" name="role" value="operator"; "Operator" span { "Sends, changes and decides." } }
+                        label { input type="radio" name="role" value="owner"; "Owner" span { "Also makes API keys and looks after people." } }
+                    }
+                }
+                div class="row" { button class="btn go" { "Add" } }
+            }
+        }
+    }
+}
+
+/// Adds or removes somebody.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let email = form.get("email");
+    let done = async {
+        if who.user.role != Role::Owner {
+            return Err(Error::new(ErrorCode::Forbidden, "only owners look after people"));
+        }
+        let removed = form.get("remove");
+        if !removed.is_empty() {
+            let of_project = app.core.users().list(who.project.id).await?.iter().any(|person| person.email == removed);
+            return if of_project { app.core.users().remove(&removed).await } else { Err(Error::not_found("person")) };
+        }
+        let role = Role::parse(&form.get("role")).ok_or_else(|| Error::field("role", "is viewer, operator or owner"))?;
+        let new = NewUser { email: email.clone(), password: Redacted::new(form.get("password")) };
+        app.core.users().create(&who.project, role, &new).await.map(drop)
+    };
+    match done.await {
+        Ok(()) => lead_to(PLACE),
+        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &email, &Faults::of(&error)).await,
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}

@@ -1,0 +1,139 @@
+//! The frame around every page of somebody who is signed in.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Environment;
+
+use crate::assets::SPRITE;
+use crate::components::{icon, words};
+use crate::page::page;
+
+/// The entries of the navigation: address, icon, name.
+const WORK: [(&str, &str, &str); 5] = [
+    ("/", "home", "Home"),
+    ("/messages", "msg", "Messages"),
+    ("/contacts", "person", "Contacts"),
+    ("/broadcasts", "cast", "Broadcasts"),
+    ("/reviews", "check", "Reviews"),
+];
+const SET_UP: [(&str, &str, &str); 1] = [("/senders", "plug", "Senders")];
+const PROJECT: [(&str, &str, &str); 2] = [("/developers/keys", "key", "Developers"), ("/settings/people", "gear", "People")];
+
+/// The hidden field that every form of a session carries.
+pub(crate) fn form_key(who: &SignedIn) -> Markup {
+    html! { input type="hidden" name="key" value=(who.form_key); }
+}
+
+/// A page. `place`: the address of its entry in the navigation.
+pub(crate) fn shell(who: &SignedIn, place: &str, title: &str, content: &Markup) -> Response {
+    framed(StatusCode::OK, who, place, title, content)
+}
+
+/// The same with a status.
+pub(crate) fn framed(status: StatusCode, who: &SignedIn, place: &str, title: &str, content: &Markup) -> Response {
+    let test = who.session.environment == Environment::Test;
+    let name = &who.project.name;
+    let body = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (document_head(&format!("{title} · {name}")))
+            body class=[test.then_some("test")] {
+                a class="skip" href="#main" { "Skip to content" }
+                (PreEscaped(SPRITE))
+                div class="shell" {
+                    @if test { p class="band" { b { "Test world." } " Nothing that you send here leaves this server." } }
+                    header class="bar" {
+                        a class="project" href="/" { (mark()) span class="name" { (words(name)) } (tag(test)) }
+                        button class="btn" type="button" popovertarget="nav" { "Menu" }
+                    }
+                    (navigation(who, place, test))
+                    main class="main" id="main" { (content) }
+                }
+            }
+        }
+    };
+    page(status, body)
+}
+
+fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
+    html! {
+        nav class="nav" id="nav" popover aria-label="Main" {
+            a class="project" href="/" { (mark()) span class="name" { (words(&who.project.name)) } }
+            form class="plain" method="post" action="/world" {
+                (form_key(who))
+                input type="hidden" name="to" value=(place);
+                div class="worlds" role="group" aria-label="World" {
+                    @for (value, word, current) in [("live", "Live", !test), ("test", "Test", test)] {
+                        button name="world" value=(value) aria-current=[current.then_some("true")] { (word) }
+                    }
+                }
+            }
+            form class="find" role="search" action="/messages" {
+                label class="sr" for="q" { "Find a message by number, address or id" }
+                (icon("search"))
+                input class="in" id="q" name="q" type="search" placeholder="Number, address or id" autocomplete="off";
+                kbd aria-hidden="true" { "/" }
+            }
+            (entries(&WORK, place))
+            div { h2 { "Set up" } (entries(&SET_UP, place)) }
+            div { h2 { "Project" } (entries(&PROJECT, place)) }
+            div class="me" {
+                span title=(who.user.email) { (who.user.email) }
+                form class="plain" method="post" action="/sign-out" { (form_key(who)) button class="btn quiet small" { "Sign out" } }
+            }
+        }
+    }
+}
+
+fn entries(list: &[(&str, &str, &str)], place: &str) -> Markup {
+    html! {
+        ul {
+            @for (href, symbol, name) in list {
+                li { a href=(href) aria-current=[(*href == place).then_some("page")] { (icon(symbol)) (name) } }
+            }
+        }
+    }
+}
+
+fn tag(test: bool) -> Markup {
+    if test {
+        html! { span class="tag test" { "Test" } }
+    } else {
+        html! { span class="tag live" { "Live" } }
+    }
+}
+
+fn mark() -> Markup {
+    html! { svg class="mark" aria-hidden="true" { use href="#mark" {} } }
+}
+
+fn document_head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            link rel="icon" href="/assets/mark.svg" type="image/svg+xml";
+            link rel="stylesheet" href="/assets/nuncio.css";
+            script src="/assets/nuncio.js" defer {}
+        }
+    }
+}
+
+/// A page for somebody who is not signed in.
+pub(crate) fn guest(status: StatusCode, title: &str, content: &Markup) -> Response {
+    let body = html! {
+        (DOCTYPE)
+        html lang="en" {
+            (document_head(&format!("{title} · nuncio")))
+            body {
+                (PreEscaped(SPRITE))
+                main class="guest" { div class="slip" { p class="who" { (mark()) "nuncio" } (content) } }
+            }
+        }
+    };
+    page(status, body)
+}

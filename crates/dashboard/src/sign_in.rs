@@ -1,0 +1,158 @@
+//! `/begin/{token}`, `/sign-in`, `/sign-out` and `/world`: who looks, and at which world.
+
+use axum::extract::{Path, Request, State};
+use axum::http::header::{RETRY_AFTER, SET_COOKIE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::{NewUser, SignIn};
+use nuncio_domain::{Environment, Error, ErrorCode, Redacted};
+
+use crate::components::{Faults, Field, icon};
+use crate::form::Form;
+use crate::page::failed;
+use crate::shell::guest;
+use crate::signed::{Asked, SESSION, Signed, foreign, form, lead_to, own_page, refuse};
+use crate::{App, address};
+
+/// The page where somebody signs in. Whoever opens a server that nobody owns is told how to begin.
+pub(crate) async fn show(State(app): State<App>, asked: Asked) -> Response {
+    match app.core.users().first_run_token().await {
+        Ok(Some(_)) => guest(
+            StatusCode::OK,
+            "Make it yours",
+            &html! {
+                h1 { "Nobody owns this server yet" }
+                p { "Open the link that " code { "nuncio serve" } " printed when it started. It begins with " code { "/begin/" } "." }
+            },
+        ),
+        Ok(None) => guest(StatusCode::OK, "Sign in", &form_to_sign_in("", &asked.get("to").unwrap_or_default(), None)),
+        Err(error) => failed("looking for people", &error),
+    }
+}
+
+fn form_to_sign_in(email: &str, to: &str, wrong: Option<&str>) -> Markup {
+    let field = |name, label, kind, value, autocomplete| Field { name, label, hint: "", kind, value, autocomplete, required: true };
+    html! {
+        h1 { "Sign in" }
+        @if let Some(wrong) = wrong { div class="note bad" role="alert" { (icon("alert")) div { b { (wrong) } } } }
+        form class="stack" method="post" action="/sign-in" {
+            input type="hidden" name="to" value=(own_page(to));
+            (field("email", "Email address", "email", email, "username").show(&Faults::default()))
+            (field("password", "Password", "password", "", "current-password").show(&Faults::default()))
+            button class="btn go wide" { "Sign in" }
+        }
+        p class="hint" { "Forgot it? Whoever runs this server sets a new one with " code { "nuncio people password" } "." }
+    }
+}
+
+/// Signs in. An address of the network may try a few times a minute.
+pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
+    let now = app.core.ids().clock.monotonic();
+    let slow_down = app.tries.take(address(&request), now).and_then(|taken| taken.wait);
+    let form = match Form::read(request).await {
+        Ok(form) => form,
+        Err(status) => return foreign(status),
+    };
+    let (email, to) = (form.get("email"), form.get("to"));
+    if let Some(wait) = slow_down {
+        let content = form_to_sign_in(&email, &to, Some("Too many tries. Wait a minute, then try again."));
+        let mut response = guest(StatusCode::TOO_MANY_REQUESTS, "Sign in", &content);
+        response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
+        return response;
+    }
+    let entered = SignIn { email: email.clone(), password: Redacted::new(form.get("password")) };
+    match app.core.users().sign_in(&entered).await {
+        Ok(cookie) => begin_session(&app, &cookie, own_page(&to)),
+        Err(error) if error.code() == ErrorCode::Unauthorized => {
+            guest(StatusCode::UNAUTHORIZED, "Sign in", &form_to_sign_in(&email, &to, Some("The email address or the password is wrong.")))
+        }
+        Err(error) => failed("signing in", &error),
+    }
+}
+
+fn begin_session(app: &App, cookie: &Redacted<String>, to: &str) -> Response {
+    let secure = if app.core.public_url().starts_with("https:") { "; Secure" } else { "" };
+    let line = format!("{SESSION}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=1209600{secure}", cookie.expose());
+    let mut response = lead_to(to);
+    if let Ok(value) = HeaderValue::try_from(line) {
+        response.headers_mut().insert(SET_COOKIE, value);
+    }
+    response
+}
+
+/// Ends the session.
+pub(crate) async fn sign_out(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    if let Err(refused) = form(&app, request).await {
+        return refused;
+    }
+    if let Err(error) = app.core.users().sign_out(&who).await {
+        return refuse(&who, "/", &error);
+    }
+    let mut response = lead_to("/sign-in");
+    let gone = HeaderValue::from_static("nuncio_session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
+    response.headers_mut().insert(SET_COOKIE, gone);
+    response
+}
+
+/// Has the session look at the other world.
+pub(crate) async fn world(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let environment = if form.get("world") == "live" { Environment::Live } else { Environment::Test };
+    match app.core.users().look_at(&who, environment).await {
+        Ok(()) => lead_to(own_page(&form.get("to"))),
+        Err(error) => refuse(&who, "/", &error),
+    }
+}
+
+/// The page of the first person.
+pub(crate) async fn begin(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
+    match app.core.users().may_begin(&token).await {
+        Ok(true) => guest(StatusCode::OK, "Make it yours", &form_to_begin("", "", &Faults::default())),
+        Ok(false) => used_link(&app, &request),
+        Err(error) => failed("looking at the first link", &error),
+    }
+}
+
+fn used_link(app: &App, request: &Request) -> Response {
+    crate::refused::link(app, request, "beginning", &Error::not_found("link"))
+}
+
+fn form_to_begin(project: &str, email: &str, faults: &Faults) -> Markup {
+    let field = |name, label, hint, kind, value, autocomplete| Field { name, label, hint, kind, value, autocomplete, required: true };
+    html! {
+        div { h1 { "Make it yours" } p class="soft" { "This link works once. You will own this server." } }
+        (faults.summary())
+        form class="stack" method="post" {
+            (field("name", "Project", "What your messages are about. You can rename it.", "text", project, "organization").show(faults))
+            (field("email", "Your email address", "", "email", email, "username").show(faults))
+            (field("password", "Password", "At least 12 characters. A few words that you remember are best.", "password", "", "new-password").show(faults))
+            button class="btn go wide" { "Begin" }
+        }
+    }
+}
+
+/// Makes the first person.
+pub(crate) async fn own(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
+    match app.core.users().may_begin(&token).await {
+        Ok(true) => {}
+        Ok(false) => return used_link(&app, &request),
+        Err(error) => return failed("looking at the first link", &error),
+    }
+    let form = match Form::read(request).await {
+        Ok(form) => form,
+        Err(status) => return foreign(status),
+    };
+    let (project, email) = (form.get("name"), form.get("email"));
+    let new = NewUser { email: email.clone(), password: Redacted::new(form.get("password")) };
+    match app.core.users().begin(&token, &project, &new).await {
+        Ok(cookie) => begin_session(&app, &cookie, "/"),
+        Err(error) if error.code().status() < 500 => {
+            guest(StatusCode::BAD_REQUEST, "Make it yours", &form_to_begin(&project, &email, &Faults::of(&error)))
+        }
+        Err(error) => failed("beginning", &error),
+    }
+}

@@ -1,0 +1,146 @@
+//! Who looks at a page, and whether a form is theirs.
+
+use std::collections::HashMap;
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::{COOKIE, LOCATION};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use maud::html;
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, ErrorCode};
+use url::form_urlencoded;
+
+use crate::App;
+use crate::components::{empty, head};
+use crate::form::Form;
+use crate::page::failed;
+use crate::shell::{framed, guest};
+
+/// The cookie of a session.
+pub(crate) const SESSION: &str = "nuncio_session";
+
+/// Somebody who is signed in. Others are led to the page where they can sign in.
+#[derive(Debug)]
+pub(crate) struct Signed(pub(crate) SignedIn);
+
+impl FromRequestParts<App> for Signed {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Response> {
+        match signed_in(app, &parts.headers).await? {
+            Some(who) => Ok(Self(who)),
+            None if parts.method == Method::GET => {
+                let to = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+                let to: String = form_urlencoded::byte_serialize(to.as_bytes()).collect();
+                Err(lead_to(&format!("/sign-in?to={to}")))
+            }
+            None => Err(lead_to("/sign-in")),
+        }
+    }
+}
+
+pub(crate) async fn signed_in(app: &App, headers: &HeaderMap) -> Result<Option<SignedIn>, Response> {
+    match cookie(headers) {
+        Some(cookie) => app.core.users().signed_in(cookie).await.map_err(|error| failed("looking at a session", &error)),
+        None => Ok(None),
+    }
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == SESSION).map(|(_, value)| value)
+}
+
+/// Reads the form that somebody sent who is signed in. A form of another page is refused.
+pub(crate) async fn form(app: &App, request: Request) -> Result<Form, Response> {
+    let cookie = cookie(request.headers()).unwrap_or_default().to_owned();
+    let form = Form::read(request).await.map_err(foreign)?;
+    if app.core.users().is_form_key(&cookie, &form.get("key")) { Ok(form) } else { Err(foreign(StatusCode::FORBIDDEN)) }
+}
+
+pub(crate) fn foreign(status: StatusCode) -> Response {
+    guest(
+        status,
+        "That form cannot be used",
+        &html! { h1 { "That form cannot be used" } p { "Open the page again and send it from there." } p { a class="btn" href="/" { "Home" } } },
+    )
+}
+
+/// Leads to another page, also after a form: reloading it repeats nothing.
+pub(crate) fn lead_to(path: &str) -> Response {
+    let location = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response()
+}
+
+/// A page of this server, for what comes from outside; `/` otherwise.
+pub(crate) fn own_page(path: &str) -> &str {
+    let inside = path.starts_with('/') && !path.starts_with("//") && !path.contains(['\\', '\r', '\n']);
+    if inside { path } else { "/" }
+}
+
+/// The fields of the query of a page.
+pub(crate) fn query(parts: &Parts) -> HashMap<String, String> {
+    form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect()
+}
+
+/// The query of a page.
+#[derive(Debug)]
+pub(crate) struct Asked(HashMap<String, String>);
+
+impl FromRequestParts<App> for Asked {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Self::Rejection> {
+        Ok(Self(query(parts)))
+    }
+}
+
+impl Asked {
+    /// A field; `None` when it is absent or empty.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+    }
+
+    /// This page with another cursor.
+    pub(crate) fn older(&self, path: &str, cursor: Option<String>) -> Option<String> {
+        let cursor = cursor?;
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        let mut fields: Vec<_> = self.0.iter().filter(|(name, value)| *name != "cursor" && !value.is_empty()).collect();
+        fields.sort();
+        query.extend_pairs(fields).append_pair("cursor", &cursor);
+        Some(format!("{path}?{}", query.finish()))
+    }
+}
+
+/// Why a page cannot be shown, inside the frame.
+pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
+    let (status, symbol, title, text) = match error.code() {
+        ErrorCode::Forbidden => (
+            StatusCode::FORBIDDEN,
+            "key",
+            "You can look, but not change",
+            "You are a viewer of this project. An owner can make you an operator.".to_owned(),
+        ),
+        code if code.status() == 404 => (
+            StatusCode::NOT_FOUND,
+            "search",
+            "There is nothing here",
+            "The address may be wrong, or it belongs to the other world.".to_owned(),
+        ),
+        code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", error.message().to_owned()),
+        _ => {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::error!(code = error.code().as_str(), cause, "a page failed: {error}");
+            let text = "Something is wrong on our side; nothing was changed. Try again in a minute.".to_owned();
+            (StatusCode::SERVICE_UNAVAILABLE, "alert", "That did not work", text)
+        }
+    };
+    let content = html! {
+        (head(None, html! { (title) }, html! {}, html! {}))
+        section class="panel" { (empty(symbol, title, &text, html! { a class="btn" href=(place) { "Back" } })) }
+    };
+    framed(status, who, place, title, &content)
+}

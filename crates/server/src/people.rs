@@ -1,0 +1,68 @@
+//! `nuncio people`: who may sign in to the dashboard.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use nuncio_core::Core;
+use nuncio_core::users::NewUser;
+use nuncio_domain::config::Project;
+use nuncio_domain::user::Role;
+use nuncio_domain::{Error, Redacted, Result};
+use serde_json::json;
+
+use crate::admin::{Answer, lines};
+
+/// Shows everybody who may sign in to the project.
+pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
+    let people = core.users().list(project.id).await?;
+    let json = people.iter().map(|person| json!({"id": person.id, "email": person.email, "role": person.role.as_str()})).collect();
+    let text = people.iter().map(|person| format!("{}  {}", person.email, person.role.as_str()));
+    Ok(Answer::new(json, lines(text, "nobody; nuncio people link shows the link of the first person")))
+}
+
+/// Shows the link by which the first person begins.
+pub(crate) async fn link(core: &Core) -> Result<Answer> {
+    match first_link(core).await? {
+        Some(link) => Ok(Answer::new(json!({"link": link}), link)),
+        None => Err(Error::field("people", "has an owner already; add others with nuncio people add EMAIL")),
+    }
+}
+
+/// The link by which the first person begins; `None` once there is one.
+pub(crate) async fn first_link(core: &Core) -> Result<Option<String>> {
+    Ok(core.users().first_run_token().await?.map(|token| format!("{}/begin/{token}", core.public_url())))
+}
+
+/// Adds a person, with a password that is shown once.
+pub(crate) async fn add(core: &Core, project: &Project, email: &str, role: &str) -> Result<Answer> {
+    let role = Role::parse(role).ok_or_else(|| Error::field("role", format!("is {role:?}; must be viewer, operator or owner")))?;
+    let password = password(core);
+    let user = core.users().create(project, role, &NewUser { email: email.to_owned(), password: password.clone() }).await?;
+    Ok(shown(&user.email, &password))
+}
+
+/// Gives a person a new password, which is shown once, and ends their sessions.
+pub(crate) async fn new_password(core: &Core, email: &str) -> Result<Answer> {
+    let password = password(core);
+    core.users().set_password(email, &password).await?;
+    Ok(shown(email, &password))
+}
+
+/// Removes a person.
+pub(crate) async fn remove(core: &Core, email: &str) -> Result<Answer> {
+    core.users().remove(email).await?;
+    Ok(Answer::new(json!({"removed": email}), format!("{email} can no longer sign in")))
+}
+
+fn password(core: &Core) -> Redacted<String> {
+    let mut bytes = [0; 15];
+    core.ids().entropy.fill(&mut bytes);
+    Redacted::new(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+fn shown(email: &str, password: &Redacted<String>) -> Answer {
+    let password = password.expose();
+    Answer::new(
+        json!({"email": email, "password": password}),
+        format!("{password}\n\nThis is the only time that the password of {email} is shown."),
+    )
+}

@@ -1,0 +1,152 @@
+//! People who sign in to the dashboard, and their sessions.
+
+use async_trait::async_trait;
+use nuncio_domain::id::Id as _;
+use nuncio_domain::user::{Role, Session, User};
+use nuncio_domain::{Environment, ProjectId, Redacted, Timestamp, UserId};
+use nuncio_store::{Result, UserRepo};
+use uuid::Uuid;
+
+use super::SqlTx;
+use super::directory::environment;
+use crate::SqlxResult as _;
+use crate::row::corrupt;
+
+type UserRow = (Uuid, Uuid, String, i16, String);
+
+fn user((id, project, email, role, password): UserRow) -> Result<User> {
+    Ok(User {
+        id: UserId::from_uuid(id),
+        project: ProjectId::from_uuid(project),
+        email,
+        role: Role::from_number(role).ok_or_else(|| corrupt("users", format!("role {role}")))?,
+        password: Redacted::new(password),
+    })
+}
+
+#[async_trait]
+impl UserRepo for SqlTx {
+    async fn insert_user(&mut self, user: &User, now: Timestamp) -> Result<bool> {
+        let done = sqlx::query(
+            r"
+                INSERT INTO users (id, project_id, email, role, password, created_at)
+                VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (email) DO NOTHING",
+        )
+        .bind(user.id.uuid())
+        .bind(user.project.uuid())
+        .bind(&user.email)
+        .bind(user.role.number())
+        .bind(user.password.expose())
+        .bind(now.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn find_user(&mut self, email: &str) -> Result<Option<User>> {
+        let row: Option<UserRow> = sqlx::query_as("SELECT id, project_id, email, role, password FROM users WHERE email = $1")
+            .bind(email)
+            .fetch_optional(self.conn())
+            .await
+            .or_end(self)?;
+        row.map(user).transpose()
+    }
+
+    async fn list_users(&mut self, project: ProjectId) -> Result<Vec<User>> {
+        let rows: Vec<UserRow> =
+            sqlx::query_as("SELECT id, project_id, email, role, password FROM users WHERE project_id = $1 ORDER BY id")
+                .bind(project.uuid())
+                .fetch_all(self.conn())
+                .await
+                .or_end(self)?;
+        rows.into_iter().map(user).collect()
+    }
+
+    async fn has_users(&mut self) -> Result<bool> {
+        let row: Option<(Uuid,)> = sqlx::query_as("SELECT id FROM users LIMIT 1").fetch_optional(self.conn()).await.or_end(self)?;
+        Ok(row.is_some())
+    }
+
+    async fn update_user(&mut self, user: &User) -> Result<bool> {
+        let done = sqlx::query("UPDATE users SET role = $2, password = $3 WHERE id = $1")
+            .bind(user.id.uuid())
+            .bind(user.role.number())
+            .bind(user.password.expose())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        sqlx::query("DELETE FROM sessions WHERE user_id = $1").bind(user.id.uuid()).execute(self.conn()).await.or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_user(&mut self, id: UserId) -> Result<bool> {
+        sqlx::query("DELETE FROM sessions WHERE user_id = $1").bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        let done = sqlx::query("DELETE FROM users WHERE id = $1").bind(id.uuid()).execute(self.conn()).await.or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn insert_session(&mut self, session: &Session, now: Timestamp) -> Result<()> {
+        sqlx::query(
+            r"
+                INSERT INTO sessions (hash, user_id, environment, created_at, expires_at)
+                VALUES ($1, $2, $3, $4, $5)",
+        )
+        .bind(session.hash.as_slice())
+        .bind(session.user.uuid())
+        .bind(session.environment.as_str())
+        .bind(now.millis())
+        .bind(session.expires_at.millis())
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(())
+    }
+
+    async fn find_session(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(Session, User)>> {
+        let row: Option<(String, i64, Uuid, Uuid, String, i16, String)> = sqlx::query_as(
+            r"
+                SELECT s.environment, s.expires_at, u.id, u.project_id, u.email, u.role, u.password
+                FROM sessions s
+                JOIN users u ON u.id = s.user_id
+                WHERE s.hash = $1 AND s.expires_at > $2",
+        )
+        .bind(hash.as_slice())
+        .bind(now.millis())
+        .fetch_optional(self.conn())
+        .await
+        .or_end(self)?;
+        let Some((world, expires_at, id, project, email, role, password)) = row else { return Ok(None) };
+        let user = user((id, project, email, role, password))?;
+        let expires_at = Timestamp::from_millis(expires_at);
+        Ok(Some((Session { hash: *hash, user: user.id, environment: environment(&world)?, expires_at }, user)))
+    }
+
+    async fn update_session(&mut self, hash: &[u8; 32], environment: Environment) -> Result<bool> {
+        let done = sqlx::query("UPDATE sessions SET environment = $2 WHERE hash = $1")
+            .bind(hash.as_slice())
+            .bind(environment.as_str())
+            .execute(self.conn())
+            .await
+            .or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn delete_session(&mut self, hash: &[u8; 32]) -> Result<bool> {
+        let done = sqlx::query("DELETE FROM sessions WHERE hash = $1").bind(hash.as_slice()).execute(self.conn()).await.or_end(self)?;
+        Ok(done.rows_affected() == 1)
+    }
+
+    async fn purge_sessions(&mut self, now: Timestamp, limit: u32) -> Result<u64> {
+        let done = sqlx::query(
+            "DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
+        )
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .execute(self.conn())
+        .await
+        .or_end(self)?;
+        Ok(done.rows_affected())
+    }
+}
