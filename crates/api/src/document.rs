@@ -34,7 +34,14 @@ const BEARER: &str = "bearer";
 const JSON: &str = "application/json";
 
 /// Operations whose body may be left out.
-const OPTIONAL_BODIES: &[&str] = &["create_invitation", "rotate_sender_webhook_secret", "rotate_webhook_secret", "send_broadcast"];
+const OPTIONAL_BODIES: &[&str] = &[
+    "clone_broadcast",
+    "create_invitation",
+    "preview_broadcast",
+    "rotate_sender_webhook_secret",
+    "rotate_webhook_secret",
+    "send_broadcast",
+];
 
 /// The headers of responses: name, type, meaning.
 const HEADERS: &[(&str, Type, &str)] = &[

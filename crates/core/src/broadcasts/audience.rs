@@ -6,7 +6,7 @@ use nuncio_domain::broadcast::{Broadcast, Operation, apply};
 use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Template;
 use nuncio_domain::{
-    AddressKind, BroadcastId, Channel, Error, FieldError, Permission, Recipient, RequestedChannel, Result, Timestamp, address,
+    AddressKind, BroadcastId, Channel, Error, FieldError, Permission, Recipient, RequestedChannel, Result, Timestamp, address, limits,
 };
 use nuncio_store::{ContactFilter, NewBroadcastContact};
 use serde::{Deserialize, Serialize};
@@ -148,6 +148,12 @@ impl SelectContacts {
             if !address::is_country(code) {
                 faults
                     .push(FieldError::new(format!("countries[{at}]"), format!("{code:?} is not a country; write two letters, such as ES")));
+            }
+        }
+        for (path, names) in [("metadata", self.metadata.keys()), ("variables", self.variables.keys())] {
+            let longest = names.map(|name| name.chars().count()).max().unwrap_or_default();
+            if longest > limits::STRING {
+                faults.push(FieldError::new(path, format!("has a name of {longest} characters; must have at most {}", limits::STRING)));
             }
         }
         for (variable, field) in &self.variables {

@@ -14,6 +14,12 @@ use crate::extract::{Auth, Path, Query};
 use crate::reply::{Reply, Result};
 use crate::wire::unread;
 
+/// A file of recipients, as it is.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "describes the body, which is read while it comes")]
+struct RecipientFile(String);
+
 /// Import recipients from a file
 ///
 /// While the broadcast is a draft. The body is the file, of any size: CSV with a head line (`text/csv`; cells parted by comma, semicolon or
@@ -23,7 +29,7 @@ use crate::wire::unread;
 #[utoipa::path(
     post, path = "/v1/broadcasts/{id}/contacts/import", tag = "Broadcasts",
     params(("id" = String, Path, description = "The broadcast.", example = "brd_01hgw2bbg0e9tatjpp9vyrkcyk"), ImportContacts),
-    request_body(description = "The file.", content((String = "text/csv"), (String = "application/x-ndjson"))),
+    request_body(description = "The file.", content((RecipientFile = "text/csv"), (RecipientFile = "application/x-ndjson"))),
     responses((status = 201, description = "What became of the rows.", body = ImportedContacts)),
 )]
 pub(crate) async fn import_broadcast_contacts(
