@@ -9,7 +9,10 @@
     if (Number.isNaN(at.valueOf())) continue;
     const today = at.toDateString() === new Date().toDateString();
     const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
-    time.textContent = at.toLocaleString(undefined, today ? clock : { day: "numeric", month: "short", ...clock });
+    // Steps of one message are told apart by milliseconds.
+    const step = time.closest(".tl") !== null;
+    if (step) clock.fractionalSecondDigits = 3;
+    time.textContent = at.toLocaleString(undefined, today || step ? clock : { day: "numeric", month: "short", ...clock });
   }
 
   document.addEventListener("click", async (event) => {

@@ -50,6 +50,7 @@ pub(crate) fn broadcast_state(status: &str) -> Markup {
 pub(crate) fn channel(name: &str) -> &str {
     match name {
         "sms" => "SMS",
+        "sms_oneway" => "SMS, one way",
         "whatsapp" => "WhatsApp",
         "telegram" => "Telegram",
         "email" => "Email",

@@ -43,10 +43,12 @@ async fn content(app: &App, who: &SignedIn) -> Result<(String, Markup)> {
         1 => "1 thing needs you".to_owned(),
         count => format!("{count} things need you"),
     };
-    let acts = html! { a class="btn go" href="/messages/new" { "New message" } };
+    // A page has one strong button: that of the first step, while it is there.
+    let begins = newest.is_empty() && who.session.environment == Environment::Test;
+    let acts = html! { a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } };
     let content = html! {
         (head(None, html! { (title) }, html! { "Looked at " (time(app.core.ids().clock.now())) }, acts))
-        @if newest.is_empty() && who.session.environment == Environment::Test { (first_steps(app, who)) }
+        @if begins { (first_steps(app, who)) }
         @if needs.is_empty() {
             section class="panel" {
                 (empty("check", "Nothing needs you", "No connection fails, no message and no broadcast waits for a decision, every webhook answers.", html! {}))
