@@ -95,6 +95,9 @@ const NOT_OF_A_TENANT: &[(&str, &str)] = &[
     ("prices", "project_id"),
     ("projects", "id"),
     ("worlds", "project_id"),
+    ("users", "id"),
+    ("users", "email"),
+    ("sessions", "hash"),
 ];
 
 pub(crate) async fn the_tenant_begins_every_key(h: &Harness) {
