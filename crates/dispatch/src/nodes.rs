@@ -235,7 +235,7 @@ impl Shared {
         if held > 0 {
             tracing::warn!(
                 held,
-                "the database was last used more than an hour ago; its unfinished messages are held (nuncio messages held)"
+                "the database was last used more than an hour ago; its unfinished messages are held (nuncio held list)"
             );
         }
         Ok(())

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::table::Table;
 use crate::{money, people};
 
 /// One command.
@@ -81,9 +82,9 @@ pub enum Command {
     /// Enter one number.
     NumbersAdd { env: Environment, number: ImportedNumber },
     /// Show messages that wait for a person.
-    MessagesHeld,
+    HeldList,
     /// Decide about held messages.
-    MessagesResolve { id: Option<String>, all: bool, action: Resolution },
+    HeldResolve { id: Option<String>, all: bool, action: Resolution },
     /// Take over a price file.
     PricesImport { csv: String, own: bool, replace: bool },
     /// Show the price list.
@@ -132,8 +133,11 @@ pub enum Command {
 pub struct Answer {
     /// For programs.
     pub json: Value,
-    /// For people.
+    /// For people, where there is no table.
     pub text: String,
+    /// A list, for people.
+    #[serde(default)]
+    pub table: Option<Table>,
     /// Whether the command found what it was asked about to be wrong.
     #[serde(default)]
     pub bad: bool,
@@ -141,7 +145,13 @@ pub struct Answer {
 
 impl Answer {
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), bad: false }
+        Self { json, text: text.into(), table: None, bad: false }
+    }
+
+    /// A list; `none` is said when it is empty.
+    pub(crate) fn list(json: Value, table: Table, none: &str) -> Self {
+        let table = (!table.rows.is_empty()).then_some(table);
+        Self { table, ..Self::new(json, none) }
     }
 }
 
@@ -159,22 +169,25 @@ macro_rules! listed {
 /// Lists as one. Every item names its environment; for people only where there is a choice.
 fn merged(lists: Vec<(Environment, Answer)>) -> Answer {
     let several = lists.len() > 1;
-    let (mut items, mut rows, mut none) = (Vec::new(), Vec::new(), String::new());
-    for (environment, Answer { json, text, .. }) in lists {
-        let Value::Array(found) = json else { continue };
-        if found.is_empty() {
-            none = text;
-        } else if several {
-            rows.extend(text.lines().map(|row| format!("{:4}  {row}", environment.as_str())));
-        } else {
-            rows.push(text);
+    let (mut items, mut tables, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for (environment, answer) in lists {
+        let world = environment.as_str();
+        if let Value::Array(found) = answer.json {
+            items.extend(found.into_iter().map(|mut item| {
+                item["environment"] = world.into();
+                item
+            }));
         }
-        items.extend(found.into_iter().map(|mut item| {
-            item["environment"] = environment.as_str().into();
-            item
-        }));
+        match answer.table {
+            Some(table) if several => tables.push(table.under("WORLD", world)),
+            Some(table) => tables.push(table),
+            None if several && !items.is_empty() => texts.push(format!("{world}: {}", answer.text)),
+            None => texts.push(answer.text),
+        }
     }
-    Answer::new(items.into(), lines(rows.into_iter(), &none))
+    let table = tables.into_iter().reduce(|all, next| all.with(next.rows));
+    texts.dedup();
+    Answer { table, ..Answer::new(items.into(), texts.join("\n")) }
 }
 
 /// Runs a command.
@@ -243,8 +256,8 @@ pub async fn run(core: &Core, request: Request) -> Result<Answer> {
         Command::NumbersList { env } => listed!(env, each => crate::inventory::list(core, project.tenant(each)).await?),
         Command::NumbersImport { env, numbers } => crate::inventory::import(core, project.tenant(env), &numbers).await,
         Command::NumbersAdd { env, number } => crate::inventory::add(core, project.tenant(env), &number).await,
-        Command::MessagesHeld => crate::doctor::held(core).await,
-        Command::MessagesResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
+        Command::HeldList => crate::doctor::held(core).await,
+        Command::HeldResolve { id, all, action } => crate::doctor::resolve(core, &project, id.as_deref(), all, action).await,
         Command::PricesImport { csv, own, replace } => money::prices_import(core, own.then_some(project.id), &csv, replace).await,
         Command::PricesList { own } => money::prices_list(core, own.then_some(project.id)).await,
         Command::BalanceShow { env } => Ok(money::balance(&core.billing().balance(project.tenant(env)).await?)),
@@ -300,16 +313,11 @@ async fn keys_create(core: &Core, project: &Project, name: &str, env: Environmen
 async fn keys_list(core: &Core, project: &Project, env: Environment) -> Result<Answer> {
     let keys = core.keys().list(project.tenant(env)).await?;
     let json = keys.iter().map(|k| json!({"id": k.id, "name": k.name, "permissions": k.permissions, "revokedAt": k.revoked_at})).collect();
-    let text = keys.iter().map(|k| {
-        format!(
-            "{}  {}  {}{}",
-            k.id,
-            k.name,
-            k.permissions.names().join(","),
-            k.revoked_at.map_or_else(String::new, |at| format!("  revoked {at}"))
-        )
+    let rows = keys.iter().map(|k| {
+        let revoked = k.revoked_at.map_or_else(String::new, |at| at.to_string());
+        vec![k.id.to_string(), k.name.clone(), k.permissions.names().join(","), revoked]
     });
-    Ok(Answer::new(json, lines(text, "no keys")))
+    Ok(Answer::list(json, Table::new(&["ID", "NAME", "PERMISSIONS", "REVOKED"]).with(rows), "no keys; make one with `nuncio keys create`"))
 }
 
 async fn keys_revoke(core: &Core, project: &Project, id: &str) -> Result<Answer> {
@@ -331,9 +339,13 @@ async fn keys_revoke(core: &Core, project: &Project, id: &str) -> Result<Answer>
 
 fn senders(world: &World) -> Answer {
     let json = world.senders.iter().map(sender_json).collect();
-    let text =
-        world.senders.iter().map(|s| format!("{}  {}  {}{}", s.id, s.name, s.phone_number, if s.is_default { "  default" } else { "" }));
-    Answer::new(json, lines(text, "no senders"))
+    let row = |s: &Sender| vec![s.id.to_string(), s.name.clone(), s.phone_number.to_string(), yes(s.is_default)];
+    let table = Table::new(&["ID", "NAME", "PHONE NUMBER", "DEFAULT"]).with(world.senders.iter().map(row));
+    Answer::list(json, table, "no senders; make one with `nuncio senders create`")
+}
+
+fn yes(what: bool) -> String {
+    if what { "yes".to_owned() } else { String::new() }
 }
 
 fn one_sender(sender: &SenderView) -> Result<Answer> {
@@ -359,11 +371,11 @@ fn storage(storage: Option<Storage>) -> Answer {
 async fn db_size(core: &Core) -> Result<Answer> {
     let tables = core.store().read().await?.table_sizes().await?;
     let all: i64 = tables.iter().map(|table| table.bytes).sum();
-    let lines = tables.iter().map(|t| (t.table.as_str(), t.bytes)).chain([("all", all)]);
     let share = |bytes: i64| if all > 0 { bytes * 100 / all } else { 0 };
-    let text = lines.map(|(table, bytes)| format!("{:>11.1} MB {:>4} %  {table}", bytes as f64 / 1e6, share(bytes)));
+    let row = |(name, bytes): (&str, i64)| vec![name.to_owned(), format!("{:.1} MB", bytes as f64 / 1e6), format!("{} %", share(bytes))];
+    let rows = tables.iter().map(|t| (t.table.as_str(), t.bytes)).chain([("all", all)]).map(row);
     let json: Vec<_> = tables.iter().map(|t| json!({"table": t.table, "bytes": t.bytes})).collect();
-    Ok(Answer::new(json!({"tables": json, "bytes": all}), text.collect::<Vec<_>>().join("\n")))
+    Ok(Answer::list(json!({"tables": json, "bytes": all}), Table::new(&["TABLE", "SIZE", "SHARE"]).with(rows), ""))
 }
 
 fn sender_id(text: &str) -> Result<SenderId> {
@@ -376,8 +388,9 @@ fn sender_json(sender: &Sender) -> Value {
 
 fn connections(world: &World) -> Answer {
     let json = world.connections.iter().map(|connection| show(connection)).collect();
-    let text = world.connections.iter().map(|c| format!("{}  {}  {}  sender {}", c.id, c.channel, c.kind, c.sender));
-    Answer::new(json, lines(text, "no connections; set one with `nuncio connections set`"))
+    let row = |c: &Connection| vec![c.id.to_string(), c.channel.to_string(), c.kind.to_string(), c.sender.to_string()];
+    let table = Table::new(&["ID", "CHANNEL", "KIND", "SENDER"]).with(world.connections.iter().map(|connection| row(connection)));
+    Answer::list(json, table, "no connections; set one with `nuncio connections set`")
 }
 
 fn show(connection: &Connection) -> Value {
@@ -399,8 +412,9 @@ async fn domains_list(core: &Core) -> Result<Answer> {
     let (domains, projects) = (core.senders().mail_domains().await?, core.projects().list().await?);
     let json = domains.iter().map(|d| json!({"domain": d.domain, "projectId": d.project, "createdAt": d.created_at})).collect();
     let name = |id| projects.iter().find(|project| project.id == id).map_or("", |project| project.name.as_str());
-    let text = domains.iter().map(|d| format!("{}  {}  {}", d.domain, d.project, name(d.project)));
-    Ok(Answer::new(json, lines(text, "no domains; give one to a project with `nuncio domains add`")))
+    let rows = domains.iter().map(|d| vec![d.domain.to_string(), d.project.to_string(), name(d.project).to_owned()]);
+    let table = Table::new(&["DOMAIN", "PROJECT", "NAME"]).with(rows);
+    Ok(Answer::list(json, table, "no domains; give one to a project with `nuncio domains add`"))
 }
 
 /// A domain as addresses have it: in small letters, in ASCII.
@@ -421,11 +435,6 @@ fn find_sender<'a>(world: &'a World, wanted: Option<&str>) -> Result<&'a Sender>
 fn read_channel(text: &str) -> Result<Channel> {
     let known = Channel::ALL.iter().map(|c| c.as_str()).collect::<Vec<_>>().join(", ");
     Channel::parse(text).ok_or_else(|| Error::field("channel", format!("{text:?} is not one of {known}")))
-}
-
-pub(crate) fn lines(rows: impl Iterator<Item = String>, none: &str) -> String {
-    let rows: Vec<String> = rows.collect();
-    if rows.is_empty() { none.to_owned() } else { rows.join("\n") }
 }
 
 /// The largest command: an inventory of some hundred thousand numbers.

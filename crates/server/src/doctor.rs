@@ -8,6 +8,7 @@ use nuncio_store::{DueMessage, Transition, Transitioned};
 use serde_json::json;
 
 use crate::admin::Answer;
+use crate::table::Table;
 
 const PAGE: u32 = 1_000;
 
@@ -21,7 +22,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
     let mut uneven = false;
     let held = held_messages(core).await?.len();
     if held > 0 {
-        findings.push(format!("{held} messages wait for a person; see `nuncio messages held`, decide with `nuncio messages resolve`"));
+        findings.push(format!("{held} messages wait for a person; see `nuncio held list`, decide with `nuncio held resolve`"));
     }
     for project in core.projects().list().await? {
         for environment in [Environment::Live, Environment::Test] {
@@ -59,7 +60,7 @@ pub(crate) async fn examine(core: &Core) -> Result<Answer> {
     } else {
         findings.iter().map(|f| format!("- {f}")).collect::<Vec<_>>().join("\n")
     };
-    Ok(Answer { json: json!({"findings": findings}), text, bad: unguarded > 0 || uneven })
+    Ok(Answer { bad: unguarded > 0 || uneven, ..Answer::new(json!({"findings": findings}), text) })
 }
 
 /// Messages that wait for a person.
@@ -67,8 +68,8 @@ pub(crate) async fn held(core: &Core) -> Result<Answer> {
     let held = held_messages(core).await?;
     let reason = |m: &DueMessage| if let Some(Wait::Held { reason, .. }) = m.wait { reason.as_str() } else { "" };
     let json = held.iter().map(|m| json!({"id": m.id, "heldReason": reason(m)})).collect();
-    let text = held.iter().map(|m| format!("{}  {}", m.id, reason(m))).collect::<Vec<_>>().join("\n");
-    Ok(Answer { json, text: if held.is_empty() { "no message is held".to_owned() } else { text }, bad: false })
+    let table = Table::new(&["MESSAGE", "REASON"]).with(held.iter().map(|m| vec![m.id.to_string(), reason(m).to_owned()]));
+    Ok(Answer::list(json, table, "no message is held"))
 }
 
 async fn held_messages(core: &Core) -> Result<Vec<DueMessage>> {
@@ -95,5 +96,5 @@ pub(crate) async fn resolve(core: &Core, project: &Project, id: Option<&str>, al
     if resolved == 0 && !all {
         return Err(Error::not_found("held message"));
     }
-    Ok(Answer { json: json!({"resolved": resolved}), text: format!("{resolved} resolved"), bad: false })
+    Ok(Answer::new(json!({"resolved": resolved}), format!("{resolved} resolved")))
 }

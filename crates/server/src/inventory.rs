@@ -7,7 +7,8 @@ use nuncio_domain::number::{Capability, InventoryNumber};
 use nuncio_domain::{PhoneNumberId, Result, TenantId};
 use serde_json::{Value, json};
 
-use crate::admin::{Answer, lines};
+use crate::admin::Answer;
+use crate::table::Table;
 
 /// Reads a CSV file with a header line. What the values mean is checked when they are entered.
 pub(crate) fn read(bytes: &[u8]) -> anyhow::Result<Vec<ImportedNumber>> {
@@ -31,12 +32,13 @@ pub(crate) async fn add(core: &Core, tenant: TenantId, number: &ImportedNumber) 
 pub(crate) async fn list(core: &Core, tenant: TenantId) -> Result<Answer> {
     let inventory = core.numbers().inventory(tenant).await?;
     let json = inventory.iter().map(show).collect();
-    let text = inventory.iter().map(|(number, holder)| {
+    let rows = inventory.iter().map(|(number, holder)| {
         let price = if number.pricing.is_free { "free".to_owned() } else { format!("{} a month", number.pricing.monthly_price) };
         let holder = holder.map_or_else(|| "available".to_owned(), |id| id.to_string());
-        format!("{}  {}  {}  {price}  {holder}", number.phone_number, number.country, names(number).join(","))
+        vec![number.phone_number.to_string(), number.country.to_string(), names(number).join(","), price, holder]
     });
-    Ok(Answer::new(json, lines(text, "no numbers; enter some with `nuncio numbers import FILE.csv`")))
+    let table = Table::new(&["NUMBER", "COUNTRY", "CAPABILITIES", "PRICE", "HELD BY"]).with(rows);
+    Ok(Answer::list(json, table, "no numbers; enter some with `nuncio numbers import FILE.csv`"))
 }
 
 fn names(number: &InventoryNumber) -> Vec<&'static str> {

@@ -2,11 +2,11 @@
 
 pub mod admin;
 pub mod cli;
+pub mod client;
 pub mod config;
 mod data;
 mod doctor;
 pub mod http;
-pub mod import_file;
 mod inventory;
 mod money;
 mod people;
@@ -15,5 +15,6 @@ mod quickstart;
 mod reviews;
 mod serve;
 pub mod system;
+pub mod table;
 mod wire;
 pub mod wiring;

@@ -6,7 +6,8 @@ use nuncio_domain::ledger::Balance;
 use nuncio_domain::{Error, Micros, ProjectId, Result, TenantId};
 use serde_json::json;
 
-use crate::admin::{Answer, lines};
+use crate::admin::Answer;
+use crate::table::Table;
 
 pub(crate) async fn prices_import(core: &Core, project: Option<ProjectId>, csv: &str, replace: bool) -> Result<Answer> {
     let count = core.billing().import_prices(project, csv, replace).await?;
@@ -21,16 +22,11 @@ pub(crate) async fn prices_list(core: &Core, project: Option<ProjectId>) -> Resu
             "effectiveFrom": p.effective_from})
     });
     let rows = prices.iter().map(|p| {
-        let from = p.effective_from;
-        format!("{},{},{},{},{},{from}", p.channel, p.country, p.unit, p.cost.provider, p.cost.fee)
+        let (provider, fee) = (p.cost.provider.to_string(), p.cost.fee.to_string());
+        vec![p.channel.to_string(), p.country.to_string(), p.unit.to_string(), provider, fee, p.effective_from.to_string()]
     });
-    let text = lines(rows, "");
-    let text = if text.is_empty() {
-        "no prices: nothing is charged; import some with `nuncio prices import FILE.csv`".to_owned()
-    } else {
-        format!("channel,country,unit,provider,fee,effective_from\n{text}")
-    };
-    Ok(Answer::new(json.collect(), text))
+    let table = Table::new(&["CHANNEL", "COUNTRY", "UNIT", "PROVIDER", "FEE", "EFFECTIVE FROM"]).with(rows);
+    Ok(Answer::list(json.collect(), table, "no prices: nothing is charged; import some with `nuncio prices import FILE.csv`"))
 }
 
 pub(crate) fn balance(balance: &Balance) -> Answer {

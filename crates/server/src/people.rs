@@ -9,14 +9,15 @@ use nuncio_domain::user::Role;
 use nuncio_domain::{Error, Redacted, Result};
 use serde_json::json;
 
-use crate::admin::{Answer, lines};
+use crate::admin::Answer;
+use crate::table::Table;
 
 /// Shows everybody who may sign in to the project.
 pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
     let people = core.users().list(project.id).await?;
     let json = people.iter().map(|person| json!({"id": person.id, "email": person.email, "role": person.role.as_str()})).collect();
-    let text = people.iter().map(|person| format!("{}  {}", person.email, person.role.as_str()));
-    Ok(Answer::new(json, lines(text, "nobody; nuncio people link shows the link of the first person")))
+    let rows = people.iter().map(|person| vec![person.email.clone(), person.role.as_str().to_owned()]);
+    Ok(Answer::list(json, Table::new(&["EMAIL", "ROLE"]).with(rows), "nobody; nuncio people link shows the link of the first person"))
 }
 
 /// Shows the link by which the first person begins.

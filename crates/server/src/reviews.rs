@@ -7,7 +7,7 @@ use nuncio_domain::config::Project;
 use nuncio_domain::{Environment, Error, ErrorCode, Result, TenantId};
 use serde_json::json;
 
-use crate::admin::{Answer, lines};
+use crate::admin::Answer;
 
 const WORLDS: [Environment; 2] = [Environment::Live, Environment::Test];
 
@@ -20,7 +20,8 @@ pub(crate) async fn list(core: &Core, project: &Project) -> Result<Answer> {
             json.push(json!({"environment": environment, "broadcast": broadcast}));
         }
     }
-    Ok(Answer::new(json.into(), lines(text.into_iter(), "nothing waits for a review")))
+    let text = if text.is_empty() { "nothing waits for a review".to_owned() } else { text.join("\n") };
+    Ok(Answer::new(json.into(), text))
 }
 
 fn describe(broadcast: &BroadcastView, environment: Environment) -> String {

@@ -231,7 +231,7 @@ impl Webhooks<'_> {
     }
 
     fn new_secret(&self) -> String {
-        sign::generate(&*self.ids().entropy).expose().clone()
+        sign::new_secret(&*self.ids().entropy).expose().clone()
     }
 }
 

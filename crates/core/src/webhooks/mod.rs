@@ -10,7 +10,7 @@ pub use config::{ExpireOld, PutWebhook, WebhookView, drop_waiting};
 pub(crate) use config::{WebhookChange, check_events};
 pub(crate) use deliveries::asked_resource;
 pub use deliveries::{DeliveryAttemptView, DeliveryView, ListDeliveries, delivery_id};
-pub use sign::{Signature, sign};
+pub use sign::{Signature, new_secret, sign};
 pub use targets::{Target, Targets, changed};
 
 crate::base::use_cases! {

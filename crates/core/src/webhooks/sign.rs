@@ -21,7 +21,7 @@ pub struct Signature {
 }
 
 /// A new signing secret, in the form that is shown.
-pub(crate) fn generate(entropy: &dyn Entropy) -> Redacted<String> {
+pub fn new_secret(entropy: &dyn Entropy) -> Redacted<String> {
     let mut key = [0; 32];
     entropy.fill(&mut key);
     Redacted::new(format!("{PREFIX}{}", STANDARD.encode(key)))

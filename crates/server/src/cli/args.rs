@@ -9,12 +9,23 @@ use nuncio_domain::lifecycle::Resolution;
 use nuncio_domain::{Environment, address};
 use serde_json::{Map, Value};
 
+use super::remote::RemoteAction;
 use crate::admin::Command;
 
 /// A self-hosted messaging server: one API for SMS, WhatsApp, Telegram, email, Instagram and voice.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, max_term_width = 100)]
-pub(super) struct Args {
+#[command(name = "nuncio", version, propagate_version = true, max_term_width = 100, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(super) action: Action,
+}
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done; 1 it did not work; 2 the command line is wrong; 3 the server cannot be reached; 4 still under way.";
+
+/// Where an installation keeps its things.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Installation {
     /// Configuration file [default: nuncio.toml in the working folder, if there is one].
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
@@ -24,101 +35,168 @@ pub(super) struct Args {
     /// PostgreSQL instead of the embedded database: postgres://user@host:5432/name.
     #[arg(long, global = true, value_name = "URL")]
     pub(super) database: Option<String>,
+}
+
+/// An installation, and where its server listens.
+#[derive(Debug, clap::Args)]
+pub(super) struct Node {
+    #[command(flatten)]
+    pub(super) at: Installation,
     /// Address and port to listen on [default: 127.0.0.1:8025].
     #[arg(long, global = true, value_name = "ADDR")]
     pub(super) listen: Option<String>,
-    /// Identifier or name of the project [default: the oldest].
-    #[arg(long, global = true, value_name = "PROJECT")]
-    pub(super) project: Option<String>,
+}
+
+/// An installation that is asked something. Its server may run or not.
+#[derive(Debug, clap::Args)]
+pub(super) struct Asked {
+    #[command(flatten)]
+    pub(super) at: Installation,
     /// Answer as JSON, for scripts.
     #[arg(long, global = true)]
     pub(super) json: bool,
-    #[command(subcommand)]
-    pub(super) action: Action,
+}
+
+/// A project of an installation.
+#[derive(Debug, clap::Args)]
+pub(super) struct InProject {
+    #[command(flatten)]
+    pub(super) asked: Asked,
+    /// Identifier or name of the project [default: the oldest].
+    #[arg(long, global = true, value_name = "PROJECT")]
+    pub(super) project: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     /// Run the server.
-    Serve,
+    Serve {
+        #[command(flatten)]
+        node: Node,
+    },
     /// Run the server, make keys, and send a first message in the sandbox.
     Quickstart {
+        #[command(flatten)]
+        node: Node,
         /// End when the message was delivered.
         #[arg(long)]
         exit: bool,
     },
+    #[command(flatten)]
+    Remote(RemoteAction),
+    #[command(flatten)]
+    Installed(InstalledAction),
+    /// The configuration.
+    Config {
+        #[command(flatten)]
+        node: Node,
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Print a script that completes commands in a shell, such as: nuncio completions bash > /etc/bash_completion.d/nuncio
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages.
+    Man {
+        /// The folder to write them to.
+        folder: PathBuf,
+    },
+}
+
+/// What is asked of an installation through its data folder or its database, without a key.
+#[derive(Debug, Subcommand)]
+pub(super) enum InstalledAction {
     /// API keys.
     Keys {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: KeysAction,
     },
     /// Sender profiles.
     Senders {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: SendersAction,
     },
     /// Provider accounts that carry a sender's channels.
     Connections {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: ConnectionsAction,
     },
     /// Domains whose email comes in for a project.
     Domains {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: DomainsAction,
     },
     /// The inventory of phone numbers.
     Numbers {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: NumbersAction,
     },
-    /// Messages that wait for a person.
-    Messages {
+    /// Messages that wait for a person, in all projects.
+    Held {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
-        action: MessagesAction,
+        action: HeldAction,
+    },
+    /// Broadcasts that wait for a person's review.
+    Reviews {
+        #[command(flatten)]
+        at: InProject,
+        #[command(subcommand)]
+        action: ReviewsAction,
     },
     /// What messages cost. Without prices nothing is charged.
     Prices {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: PricesAction,
     },
     /// The money of a world.
     Balance {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: BalanceAction,
     },
     /// How many bytes of messages an environment may store.
     Storage {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: StorageAction,
     },
-    /// Recipients of broadcasts.
-    Broadcasts {
-        #[command(subcommand)]
-        action: BroadcastsAction,
-    },
-    /// Broadcasts that wait for a person's review.
-    Reviews {
-        #[command(subcommand)]
-        action: ReviewsAction,
-    },
     /// People who may sign in to the dashboard.
     People {
+        #[command(flatten)]
+        at: InProject,
         #[command(subcommand)]
         action: PeopleAction,
     },
-    /// The configuration.
-    Config {
-        #[command(subcommand)]
-        action: ConfigAction,
-    },
     /// The database.
     Db {
+        #[command(flatten)]
+        at: Asked,
         #[command(subcommand)]
         action: DbAction,
     },
     /// Say what is wrong with this installation, and what to do about it.
-    Doctor,
+    Doctor {
+        #[command(flatten)]
+        at: Asked,
+    },
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -342,9 +420,9 @@ pub(super) enum NumbersAction {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum MessagesAction {
+pub(super) enum HeldAction {
     /// Show messages that wait for a person.
-    Held,
+    List,
     /// Decide about held messages.
     Resolve {
         /// The message.
@@ -355,32 +433,6 @@ pub(super) enum MessagesAction {
         /// What to do.
         #[arg(long)]
         action: Decision,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum BroadcastsAction {
-    /// Add recipients from a file to a draft, through a running server. A file that was cut off goes on when it is sent again.
-    Import {
-        /// The broadcast.
-        id: String,
-        /// CSV with a head line, or NDJSON if it is called .ndjson, .jsonl or .json.
-        file: PathBuf,
-        /// Where the server is [default: http:// and the address that it listens on].
-        #[arg(long, value_name = "URL")]
-        server: Option<String>,
-        /// An API key with broadcasts:write.
-        #[arg(long, env = "NUNCIO_API_KEY", hide_env_values = true)]
-        key: String,
-        /// The column of the recipient [default: the one that is called phone, email, recipient or alike].
-        #[arg(long, value_name = "COLUMN")]
-        recipient: Option<String>,
-        /// Countries whose national numbers are taken, such as ES,PT.
-        #[arg(long)]
-        countries: Option<String>,
-        /// Columns and the variables that they hold, such as nombre:name,notas: (a column without a variable is left out).
-        #[arg(long)]
-        columns: Option<String>,
     },
 }
 
@@ -465,6 +517,17 @@ pub(super) enum Decision {
     Sent,
     /// It did not; give up.
     Failed,
+}
+
+impl Decision {
+    /// Its name in the API.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Resend => "resend",
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -579,60 +642,98 @@ pub(super) enum DbAction {
     Distribute,
 }
 
-impl Action {
+impl InstalledAction {
+    /// Where the installation is, and the project.
+    pub(super) fn at(&self) -> (&Asked, Option<&String>) {
+        match self {
+            Self::Keys { at, .. }
+            | Self::Senders { at, .. }
+            | Self::Connections { at, .. }
+            | Self::Domains { at, .. }
+            | Self::Numbers { at, .. }
+            | Self::Held { at, .. }
+            | Self::Reviews { at, .. }
+            | Self::Prices { at, .. }
+            | Self::Balance { at, .. }
+            | Self::Storage { at, .. }
+            | Self::People { at, .. } => (&at.asked, at.project.as_ref()),
+            Self::Db { at, .. } | Self::Doctor { at } => (at, None),
+        }
+    }
+
     /// What the command asks of the installation.
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
-            Self::Keys { action: KeysAction::Create { name, env, permissions } } => {
-                Command::KeysCreate { name, env: env.into(), permissions }
-            }
-            Self::Keys { action: KeysAction::List { env } } => Command::KeysList { env: env.map(Into::into) },
-            Self::Keys { action: KeysAction::Revoke { id } } => Command::KeysRevoke { id },
-            Self::Senders { action } => action.into(),
-            Self::Connections { action } => action.into_command()?,
-            Self::Domains { action: DomainsAction::List } => Command::DomainsList,
-            Self::Domains { action: DomainsAction::Add { domain } } => Command::DomainsAdd { domain },
-            Self::Domains { action: DomainsAction::Remove { domain } } => Command::DomainsRemove { domain },
-            Self::Numbers { action } => action.into_command()?,
-            Self::Messages { action: MessagesAction::Held } => Command::MessagesHeld,
-            Self::Messages { action: MessagesAction::Resolve { id, all, action } } => {
+            Self::Keys { action, .. } => action.into(),
+            Self::Senders { action, .. } => action.into(),
+            Self::Connections { action, .. } => action.into_command()?,
+            Self::Domains { action: DomainsAction::List, .. } => Command::DomainsList,
+            Self::Domains { action: DomainsAction::Add { domain }, .. } => Command::DomainsAdd { domain },
+            Self::Domains { action: DomainsAction::Remove { domain }, .. } => Command::DomainsRemove { domain },
+            Self::Numbers { action, .. } => action.into_command()?,
+            Self::Held { action: HeldAction::List, .. } => Command::HeldList,
+            Self::Held { action: HeldAction::Resolve { id, all, action }, .. } => {
                 let action = match action {
                     Decision::Resend => Resolution::Resend,
                     Decision::Sent => Resolution::Sent,
                     Decision::Failed => Resolution::Failed,
                 };
-                Command::MessagesResolve { id, all, action }
+                Command::HeldResolve { id, all, action }
             }
-            Self::Prices { action: PricesAction::Import { file, own, replace } } => {
+            Self::Reviews { action, .. } => action.into(),
+            Self::Prices { action: PricesAction::Import { file, own, replace }, .. } => {
                 Command::PricesImport { csv: read(&file)?, own, replace }
             }
-            Self::Prices { action: PricesAction::List { own } } => Command::PricesList { own },
-            Self::Balance { action } => action.into(),
-            Self::Storage { action: StorageAction::Show { env } } => Command::StorageShow { env: env.map(Into::into) },
-            Self::Storage { action: StorageAction::Limit { env, bytes: Quota(max_bytes) } } => {
+            Self::Prices { action: PricesAction::List { own }, .. } => Command::PricesList { own },
+            Self::Balance { action, .. } => action.into(),
+            Self::Storage { action: StorageAction::Show { env }, .. } => Command::StorageShow { env: env.map(Into::into) },
+            Self::Storage { action: StorageAction::Limit { env, bytes: Quota(max_bytes) }, .. } => {
                 Command::StorageLimit { env: env.into(), max_bytes }
             }
-            Self::Db { action: DbAction::Size } => Command::DbSize,
-            Self::People { action: PeopleAction::List } => Command::PeopleList,
-            Self::People { action: PeopleAction::Link } => Command::PeopleLink,
-            Self::People { action: PeopleAction::Add { email, role } } => Command::PeopleAdd { email, role },
-            Self::People { action: PeopleAction::Password { email } } => Command::PeoplePassword { email },
-            Self::People { action: PeopleAction::Remove { email } } => Command::PeopleRemove { email },
-            Self::Reviews { action: ReviewsAction::List } => Command::ReviewsList,
-            Self::Reviews { action: ReviewsAction::Approve { id, reason } } => Command::ReviewsDecide { id, approve: true, reason },
-            Self::Reviews { action: ReviewsAction::Refuse { id, reason } } => Command::ReviewsDecide { id, approve: false, reason },
-            Self::Reviews { action: ReviewsAction::Policy { env, threshold, blocked_words, allowed_domains } } => Command::ReviewsPolicy {
+            Self::People { action, .. } => action.into(),
+            Self::Db { action: DbAction::Size, .. } => Command::DbSize,
+            Self::Db { .. } => bail!("this command works on the database itself"),
+            Self::Doctor { .. } => Command::Doctor,
+        })
+    }
+}
+
+impl From<KeysAction> for Command {
+    fn from(action: KeysAction) -> Self {
+        match action {
+            KeysAction::Create { name, env, permissions } => Self::KeysCreate { name, env: env.into(), permissions },
+            KeysAction::List { env } => Self::KeysList { env: env.map(Into::into) },
+            KeysAction::Revoke { id } => Self::KeysRevoke { id },
+        }
+    }
+}
+
+impl From<PeopleAction> for Command {
+    fn from(action: PeopleAction) -> Self {
+        match action {
+            PeopleAction::List => Self::PeopleList,
+            PeopleAction::Link => Self::PeopleLink,
+            PeopleAction::Add { email, role } => Self::PeopleAdd { email, role },
+            PeopleAction::Password { email } => Self::PeoplePassword { email },
+            PeopleAction::Remove { email } => Self::PeopleRemove { email },
+        }
+    }
+}
+
+impl From<ReviewsAction> for Command {
+    fn from(action: ReviewsAction) -> Self {
+        match action {
+            ReviewsAction::List => Self::ReviewsList,
+            ReviewsAction::Approve { id, reason } => Self::ReviewsDecide { id, approve: true, reason },
+            ReviewsAction::Refuse { id, reason } => Self::ReviewsDecide { id, approve: false, reason },
+            ReviewsAction::Policy { env, threshold, blocked_words, allowed_domains } => Self::ReviewsPolicy {
                 env: env.map(Into::into),
                 threshold,
                 blocked_words: blocked_words.as_deref().map(comma_separated),
                 allowed_domains: allowed_domains.as_deref().map(comma_separated),
             },
-            Self::Reviews { action: ReviewsAction::Export { env } } => Command::ReviewsExport { env: env.map(Into::into) },
-            Self::Doctor => Command::Doctor,
-            Self::Serve | Self::Quickstart { .. } | Self::Config { .. } | Self::Db { .. } | Self::Broadcasts { .. } => {
-                bail!("this command does not go to an installation")
-            }
-        })
+            ReviewsAction::Export { env } => Self::ReviewsExport { env: env.map(Into::into) },
+        }
     }
 }
 
@@ -738,7 +839,8 @@ mod tests {
 
     fn command(line: &[&str]) -> Result<Command, String> {
         let args = Args::try_parse_from(["nuncio"].iter().chain(line)).map_err(|error| error.to_string())?;
-        args.action.into_command().map_err(|error| error.to_string())
+        let Action::Installed(action) = args.action else { return Err("another kind of command".to_owned()) };
+        action.into_command().map_err(|error| error.to_string())
     }
 
     #[test]

@@ -1,110 +1,160 @@
 //! The command line.
 
 mod args;
+mod remote;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use clap::Parser as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use clap::{CommandFactory as _, Parser as _};
 use nuncio_domain::line;
 
 use crate::admin::{self, Answer, Request};
+use crate::client::life::Outcome;
+use crate::client::{CallError, say};
 use crate::config::Config;
 use crate::data::DataDir;
-use crate::import_file::{ImportFile, summary};
+use crate::table::terminal_width;
 use crate::wiring;
 use crate::{quickstart, serve};
-use args::{Action, Args, BroadcastsAction, ConfigAction, DbAction};
+use args::{Action, Args, ConfigAction, DbAction, Installation, InstalledAction, Node};
+
+/// The server cannot be reached.
+const UNREACHABLE: u8 = 3;
+/// What was asked for is still under way.
+const UNDER_WAY: u8 = 4;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
     let args = Args::parse();
     nuncio_net::init_tls();
-    match start(args) {
+    match start(args.action) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("nuncio: {}", line::escaped(&format!("{error:#}")));
-            ExitCode::FAILURE
+            match error.downcast_ref::<CallError>() {
+                Some(CallError::Unreachable { .. }) => UNREACHABLE.into(),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
 
-fn start(args: Args) -> anyhow::Result<ExitCode> {
-    let config = load(&args)?;
-    let serves = matches!(args.action, Action::Serve | Action::Quickstart { .. });
-    log(&config, serves, matches!(args.action, Action::Quickstart { .. }));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run(args, config))
+/// The whole command line, for help, completions and manual pages.
+pub fn command() -> clap::Command {
+    Args::command()
 }
 
-fn load(args: &Args) -> anyhow::Result<Config> {
-    let mut config = Config::load(args.config.as_deref(), std::env::vars())?;
-    if let Some(data) = &args.data {
-        config.storage.data.clone_from(data);
+fn start(action: Action) -> anyhow::Result<ExitCode> {
+    match action {
+        Action::Serve { node } => {
+            let config = node.load()?;
+            log(&config, config.log.level.as_str());
+            in_runtime(serve::run(&config))
+        }
+        Action::Quickstart { node, exit } => {
+            let config = node.load()?;
+            log(&config, QUIET);
+            in_runtime(quickstart::run(config, exit))
+        }
+        Action::Config { node, action } => config_command(&node, &action),
+        Action::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command(), "nuncio", &mut script);
+            say(String::from_utf8_lossy(&script).trim_end());
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Man { folder } => {
+            std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+            clap_mangen::generate_to(command(), &folder).with_context(|| folder.display().to_string())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Action::Remote(action) => {
+            log(&Config::default(), QUIET);
+            Ok(match runtime()?.block_on(action.run())? {
+                Outcome::Sent => ExitCode::SUCCESS,
+                Outcome::Failed => ExitCode::FAILURE,
+                Outcome::UnderWay => UNDER_WAY.into(),
+            })
+        }
+        Action::Installed(action) => {
+            let config = action.at().0.at.load()?;
+            log(&config, QUIET);
+            runtime()?.block_on(installed(&config, action))
+        }
     }
-    if let Some(database) = &args.database {
-        config.storage.database.clone_from(database);
-    }
-    if let Some(listen) = &args.listen {
-        config.server.listen.clone_from(listen);
-    }
-    Ok(config)
 }
 
-fn log(config: &Config, serves: bool, quiet: bool) {
-    let level = if quiet || !serves { "warn" } else { config.log.level.as_str() };
+/// Commands log only what is wrong.
+const QUIET: &str = "warn";
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+}
+
+fn in_runtime(future: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {
+    runtime()?.block_on(future).map(|()| ExitCode::SUCCESS)
+}
+
+impl Installation {
+    fn load(&self) -> anyhow::Result<Config> {
+        let mut config = Config::load(self.config.as_deref(), std::env::vars())?;
+        if let Some(data) = &self.data {
+            config.storage.data.clone_from(data);
+        }
+        if let Some(database) = &self.database {
+            config.storage.database.clone_from(database);
+        }
+        Ok(config)
+    }
+}
+
+impl Node {
+    fn load(&self) -> anyhow::Result<Config> {
+        let mut config = self.at.load()?;
+        if let Some(listen) = &self.listen {
+            config.server.listen.clone_from(listen);
+        }
+        Ok(config)
+    }
+}
+
+fn log(config: &Config, level: &str) {
     let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
     if config.log.format == "json" { builder.json().init() } else { builder.init() }
 }
 
-async fn run(args: Args, config: Config) -> anyhow::Result<ExitCode> {
-    let json = args.json;
-    let request = match args.action {
-        Action::Serve => return serve::run(&config).await.map(|()| ExitCode::SUCCESS),
-        Action::Quickstart { exit } => return quickstart::run(config, exit).await.map(|()| ExitCode::SUCCESS),
-        Action::Config { action: ConfigAction::Check } => {
-            println!("the configuration is good");
-            return Ok(ExitCode::SUCCESS);
-        }
-        Action::Config { action: ConfigAction::Show } => {
-            println!("{}", toml::to_string_pretty(&redacted(&config))?);
-            return Ok(ExitCode::SUCCESS);
-        }
-        Action::Broadcasts { action } => return import(&config, action, json).await.map(|()| ExitCode::SUCCESS),
-        Action::Db { action: DbAction::Migrate } => return migrate(&config).await.map(|()| ExitCode::SUCCESS),
-        Action::Db { action: DbAction::Distribute } => return distribute(&config).await.map(|()| ExitCode::SUCCESS),
-        other => Request { project: args.project, command: other.into_command()? },
-    };
-    let answer = perform(&config, request).await?;
-    print!("{}", shown(&answer, json));
+fn config_command(node: &Node, action: &ConfigAction) -> anyhow::Result<ExitCode> {
+    let config = node.load()?;
+    match action {
+        ConfigAction::Check => say("the configuration is good"),
+        ConfigAction::Show => say(toml::to_string_pretty(&redacted(&config))?.trim_end()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn installed(config: &Config, action: InstalledAction) -> anyhow::Result<ExitCode> {
+    match action {
+        InstalledAction::Db { action: DbAction::Migrate, .. } => return migrate(config).await.map(|()| ExitCode::SUCCESS),
+        InstalledAction::Db { action: DbAction::Distribute, .. } => return distribute(config).await.map(|()| ExitCode::SUCCESS),
+        _ => {}
+    }
+    let (asked, project) = action.at();
+    let (json, project) = (asked.json, project.cloned());
+    let answer = perform(config, Request { project, command: action.into_command()? }).await?;
+    say(shown(&answer, json));
     Ok(if answer.bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// An answer as it is printed. Names and what providers said may hold anything; none of it may control the terminal.
 pub(crate) fn shown(answer: &Answer, json: bool) -> String {
-    let text = if json { line::escaped_json(&answer.json.to_string()).into_owned() } else { line::escaped(&answer.text).into_owned() };
-    text + "\n"
-}
-
-async fn import(config: &Config, action: BroadcastsAction, json: bool) -> anyhow::Result<()> {
-    let BroadcastsAction::Import { id, file, server, key, recipient, countries, columns } = action;
-    let length = std::fs::metadata(&file).with_context(|| file.display().to_string())?.len();
-    let style = ProgressStyle::with_template("{bar:40} {percent}% {bytes}/{total_bytes} {eta}")?;
-    // It is drawn on a terminal only.
-    let bar = ProgressBar::new(length).with_style(style);
-    let query = [("recipient", recipient), ("countries", countries), ("columns", columns)];
-    let query = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-    let server = server.unwrap_or_else(|| format!("http://{}", config.server.listen));
-    let import = ImportFile { server, key, broadcast: id, file, query };
-    let shown = bar.clone();
-    let answer = import.send(move |sent| shown.set_position(sent)).await;
-    bar.finish_and_clear();
-    let answer = answer?;
-    println!("{}", if json { line::escaped_json(&answer.to_string()).into_owned() } else { line::escaped(&summary(&answer)).into_owned() });
-    Ok(())
+    match &answer.table {
+        _ if json => line::escaped_json(&answer.json.to_string()).into_owned(),
+        Some(table) => table.text(terminal_width()),
+        None => line::escaped(&answer.text).into_owned(),
+    }
 }
 
 fn redacted(config: &Config) -> Config {
@@ -144,7 +194,7 @@ async fn migrate(config: &Config) -> anyhow::Result<()> {
         (_, lock) => lock,
     };
     nuncio_store_sql::open(&data.target(&config.storage)).await?.close().await;
-    println!("the schema is up to date");
+    say("the schema is up to date");
     Ok(())
 }
 
@@ -153,7 +203,7 @@ async fn distribute(config: &Config) -> anyhow::Result<()> {
         bail!("storage.database: is empty; must be the postgres:// URL of a Citus coordinator");
     }
     nuncio_store_sql::distribute(&config.storage.database).await?;
-    println!("the tables are spread over the cluster");
+    say("the tables are spread over the cluster");
     Ok(())
 }
 
@@ -167,9 +217,9 @@ mod tests {
         let name = "Shop\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}";
         let answer = Answer::new(serde_json::json!({"name": name}), format!("snd_1  {name}\nsnd_2  Store"));
         let text = shown(&answer, false);
-        assert_eq!(text, "snd_1  Shop\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{202e}\nsnd_2  Store\n");
+        assert_eq!(text, "snd_1  Shop\\u{1b}]0;owned\\u{7}\\u{9b}2J\\u{202e}\nsnd_2  Store");
         let json = shown(&answer, true);
-        assert!(json.trim_end().bytes().all(|b| b.is_ascii_graphic()), "{json}");
+        assert!(json.bytes().all(|b| b.is_ascii_graphic()), "{json}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&json).expect("JSON"), answer.json);
     }
 }

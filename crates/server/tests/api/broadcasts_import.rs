@@ -2,7 +2,8 @@
 
 use axum::body::{Body, Bytes};
 use futures::stream;
-use nuncio::import_file::{ImportFile, summary};
+use nuncio::client::World;
+use nuncio::client::import::{ImportFile, summary};
 use nuncio_testkit::{Answer, Backend, TestApp};
 use serde_json::{Value, json};
 
@@ -210,14 +211,15 @@ async fn results_are_exported_whole() {
 #[tokio::test]
 async fn the_command_line_imports_a_file() {
     let app = TestApp::start().await;
-    let server = format!("http://{}", app.listen().await);
+    let server = format!("http://{}", app.listen().await).parse().expect("a URL");
+    let world = World::new(server, app.test_key.clone()).expect("a key");
     let id = draft(&app, json!({"name": "x", "channel": "sms", "text": "Hello {{name}}"})).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("people.csv");
     let rows: String = phones(5_000).map(|phone| format!("{phone},Ada\n")).collect();
     std::fs::write(&file, format!("phone,nombre\n{rows}nonsense,Bo\n")).expect("a file");
     let query = vec![("columns", "nombre:name".to_owned())];
-    let import = ImportFile { server, key: app.test_key.clone(), broadcast: id.clone(), file, query };
+    let import = ImportFile { world, broadcast: id.clone(), file, query };
     let sent = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
     let seen = std::sync::Arc::clone(&sent);
     let answer = import.send(move |bytes| seen.store(bytes, std::sync::atomic::Ordering::Relaxed)).await.expect("it is taken");

@@ -55,11 +55,11 @@ impl Install {
         command.env("NUNCIO__API__RATE_LIMIT__PER_MINUTE", "0").env("NUNCIO__LOG__LEVEL", "warn");
         // The endpoint of webhooks is this test.
         command.env("NUNCIO__NET__ALLOW_HTTP", "true").env("NUNCIO__NET__ALLOW_LOOPBACK", "true");
-        command.arg("--data").arg(&self.data).args(["--listen", "127.0.0.1:0"]);
+        command.args(arguments).arg("--data").arg(&self.data);
         if !self.database.is_empty() {
             command.arg("--database").arg(&self.database);
         }
-        command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+        command.stdin(Stdio::null()).kill_on_drop(true);
         command
     }
 
@@ -91,7 +91,12 @@ impl Install {
 
     /// Starts the server with these environment variables and waits until it listens.
     pub(crate) async fn start(&self, environment: &[(&str, &Path)]) -> Server {
-        let mut child = self.command(&["serve"]).envs(environment.iter().copied()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut child = self
+            .command(&["serve", "--listen", "127.0.0.1:0"])
+            .envs(environment.iter().copied())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
         let log = Log::default();
         let (found, address) = oneshot::channel();
         let stderr = child.stderr.take().expect("a pipe");

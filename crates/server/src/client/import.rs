@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use futures::stream;
-use reqwest::{Body, Client, StatusCode, header};
+use reqwest::{Body, Method, StatusCode, header};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
-use url::Url;
+
+use super::{CallError, World, refusal};
 
 /// Bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
@@ -23,10 +24,8 @@ const SHOWN: usize = 20;
 /// A file to import.
 #[derive(Clone, Debug)]
 pub struct ImportFile {
-    /// Where the server is, such as `http://127.0.0.1:8025`.
-    pub server: String,
-    /// An API key with `broadcasts:write`.
-    pub key: String,
+    /// The world of the broadcast; its key needs `broadcasts:write`.
+    pub world: World,
     /// The broadcast.
     pub broadcast: String,
     /// The file: `.ndjson`, `.jsonl` or `.json` holds a JSON object a line, any other CSV.
@@ -44,9 +43,8 @@ impl ImportFile {
     pub async fn send(&self, progress: impl Fn(u64) + Clone + Send + Sync + 'static) -> anyhow::Result<Value> {
         // The same file is the same import, whoever sends it again.
         let name = fingerprint(&self.file).await?;
-        let client = Client::builder().no_proxy().build()?;
         for _ in 1..TRIES {
-            match self.send_once(&client, &name, progress.clone()).await {
+            match self.send_once(&name, progress.clone()).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => {}
                 Err(error) if error.downcast_ref::<reqwest::Error>().is_some() => tracing::warn!("{error:#}; going on"),
@@ -54,16 +52,11 @@ impl ImportFile {
             }
             tokio::time::sleep(PAUSE).await;
         }
-        self.send_once(&client, &name, progress).await?.context("the server is not available; the same command goes on with the import")
+        self.send_once(&name, progress).await?.context("the server is not available; the same command goes on with the import")
     }
 
     /// `None` when the server cannot take it just now.
-    async fn send_once(
-        &self,
-        client: &Client,
-        name: &str,
-        progress: impl Fn(u64) + Send + Sync + 'static,
-    ) -> anyhow::Result<Option<Value>> {
+    async fn send_once(&self, name: &str, progress: impl Fn(u64) + Send + Sync + 'static) -> anyhow::Result<Option<Value>> {
         let file = tokio::fs::File::open(&self.file).await.with_context(|| self.file.display().to_string())?;
         let pieces = stream::try_unfold((file, 0), move |(mut file, sent)| {
             progress(sent);
@@ -74,11 +67,9 @@ impl ImportFile {
                 Ok::<_, io::Error>(if piece.is_empty() { None } else { Some((piece, (file, sent))) })
             }
         });
-        let url = format!("{}/v1/broadcasts/{}/contacts/import", self.server.trim_end_matches('/'), self.broadcast);
-        let query = self.query.iter().map(|(name, value)| (*name, value.as_str())).chain([("importId", name)]);
-        let url =
-            Url::parse_with_params(&url, query).with_context(|| format!("{:?} is not a URL such as http://127.0.0.1:8025", self.server))?;
-        let request = client.post(url).bearer_auth(&self.key);
+        let query: Vec<(&str, &str)> = self.query.iter().map(|(name, value)| (*name, value.as_str())).chain([("importId", name)]).collect();
+        let request =
+            self.world.request(Method::POST, self.world.url(&format!("/v1/broadcasts/{}/contacts/import", self.broadcast), &query));
         let request = request.header(header::CONTENT_TYPE, self.content_type()).body(Body::wrap_stream(pieces));
         let response = request.send().await.context("the server cannot be reached")?;
         let status = response.status();
@@ -86,7 +77,7 @@ impl ImportFile {
         match status {
             StatusCode::CREATED => Ok(Some(serde_json::from_str(&text)?)),
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Ok(None),
-            _ => bail!("the server answered {status}: {}", refusal(&text)),
+            _ => Err(CallError::Refused { status, message: refusal(status, &text) }.into()),
         }
     }
 
@@ -97,17 +88,6 @@ impl ImportFile {
             _ => "text/csv",
         }
     }
-}
-
-/// What a refusal says: its fields, or its message.
-fn refusal(text: &str) -> String {
-    let body: Value = serde_json::from_str(text).unwrap_or_default();
-    let faults: Vec<String> = body["details"]["errors"].as_array().into_iter().flatten().map(fault).collect();
-    if faults.is_empty() { body["error"]["message"].as_str().unwrap_or(text).to_owned() } else { faults.join("; ") }
-}
-
-fn fault(fault: &Value) -> String {
-    format!("{}: {}", fault["path"].as_str().unwrap_or_default(), fault["message"].as_str().unwrap_or_default())
 }
 
 /// What became of the rows, for people.

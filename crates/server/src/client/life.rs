@@ -1,0 +1,146 @@
+//! The life of a message, line by line, as its own fields tell it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use nuncio_domain::line;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{World, say};
+
+/// Between two looks at a message: short at first, for most are delivered at once.
+const LOOKS: [Duration; 4] = [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(250), Duration::from_secs(1)];
+
+/// How a message stood when it was no longer watched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// It arrived, or a provider has it and may say no more.
+    Sent,
+    /// It will not arrive.
+    Failed,
+    /// Nobody knows yet.
+    UnderWay,
+}
+
+/// Shows the life of a message until it is final or the time is up: line by line, or at the end as JSON.
+pub(crate) async fn watch(world: &World, message: &Value, patience: Duration, json: bool) -> anyhow::Result<Outcome> {
+    let id = message["id"].as_str().context("the answer has no message id")?;
+    if json {
+        let (seen, outcome) = look(world, id, patience, |_| ()).await?;
+        say(line::escaped_json(&seen.to_string()));
+        return Ok(outcome);
+    }
+    say(line::escaped(&headline(message)));
+    let (seen, outcome) = look(world, id, patience, |line| say(line)).await?;
+    if let Some(reason) = seen["routing"]["reason"].as_str() {
+        say(format!("  why there: {}", line::escaped(reason)));
+    }
+    if outcome == Outcome::UnderWay && !patience.is_zero() {
+        say(format!("  still {}; `nuncio messages follow {id}` goes on watching", text(&seen, "status")));
+    }
+    Ok(outcome)
+}
+
+/// Looks at a message until it is final or the time is up, and tells `tell` each new line of its life. Answers it as it was last seen.
+async fn look(world: &World, id: &str, patience: Duration, mut tell: impl FnMut(&str)) -> anyhow::Result<(Value, Outcome)> {
+    let (started, mut told) = (Instant::now(), HashSet::new());
+    for times in 0.. {
+        let message = world.get(&format!("/v1/messages/{id}"), &[]).await?["message"].take();
+        for line in lines(&message) {
+            if told.insert(line.clone()) {
+                tell(&line);
+            }
+        }
+        let status = message["status"].as_str().unwrap_or_default();
+        let outcome = match status {
+            "delivered" | "read" | "received" => Outcome::Sent,
+            "failed" => Outcome::Failed,
+            _ if started.elapsed() < patience => {
+                tokio::time::sleep(LOOKS.get(times / 4).copied().unwrap_or(Duration::from_secs(1))).await;
+                continue;
+            }
+            "sent" => Outcome::Sent,
+            _ => Outcome::UnderWay,
+        };
+        return Ok((message, outcome));
+    }
+    unreachable!("it is looked at for ever")
+}
+
+/// What happened to a message so far, the oldest first, each with its time of day (UTC).
+pub(crate) fn lines(message: &Value) -> Vec<String> {
+    let mut steps: Vec<(String, String)> = Vec::new();
+    let mut step = |at: &Value, what: String| {
+        if let Some(at) = at.as_str() {
+            steps.push((at.to_owned(), what));
+        }
+    };
+    let inbound = message["direction"] == "inbound";
+    step(&message["createdAt"], if inbound { "came in".to_owned() } else { "accepted: it is on disk".to_owned() });
+    for attempt in message["attempts"].as_array().into_iter().flatten() {
+        let by = format!("{} by {}", text(attempt, "channel"), text(attempt, "provider"));
+        step(&attempt["startedAt"], format!("attempt: {by}"));
+        let why = [text(attempt, "errorCode"), text(attempt, "providerErrorCode"), text(attempt, "errorMessage")];
+        let why = why.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+        if text(attempt, "status") == "failed" || !why.is_empty() {
+            step(&attempt["finishedAt"], format!("attempt {}: {by}: {why}", text(attempt, "status")));
+        }
+    }
+    step(&message["sentAt"], "sent: the provider has it".to_owned());
+    step(&message["deliveredAt"], "delivered".to_owned());
+    step(&message["readAt"], "read".to_owned());
+    match text(message, "status") {
+        "failed" => step(&message["updatedAt"], format!("failed: {}: {}", text(message, "errorCode"), text(message, "errorMessage"))),
+        _ if message["heldReason"].is_string() => {
+            step(&message["updatedAt"], format!("held: {}; decide with `nuncio messages resolve`", text(message, "heldReason")));
+        }
+        _ => {}
+    }
+    steps.sort_by(|a, b| a.0.cmp(&b.0));
+    steps.into_iter().map(|(at, what)| line::escaped(&format!("  {}  {what}", clock(&at))).into_owned()).collect()
+}
+
+/// The time of day of a timestamp.
+fn clock(at: &str) -> &str {
+    at.get(11..23).unwrap_or(at)
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn headline(message: &Value) -> String {
+    let text = |name| text(message, name);
+    format!("{}  {}  {} to {}  ({})", text("id"), text("status"), text("channel"), text("to"), text("environment"))
+}
+
+/// A message for people: what it is, why it took its way, what happened, and what it cost.
+pub(crate) fn describe(message: &Value) -> String {
+    let mut out = vec![headline(message)];
+    for (name, value) in [
+        ("from", &message["from"]),
+        ("subject", &message["subject"]),
+        ("text", &message["text"]),
+        ("why there", &message["routing"]["reason"]),
+        ("broadcast", &message["broadcastId"]),
+        ("contact", &message["contactId"]),
+        ("provider's id", &message["providerMessageId"]),
+    ] {
+        if let Some(value) = value.as_str().filter(|value| !value.is_empty()) {
+            out.push(format!("  {name:14}{value}"));
+        }
+    }
+    if let Some(cost) = message["costTotal"].as_f64() {
+        let segments = message["segments"].as_u64().map_or_else(String::new, |segments| format!(" ({segments} segments)"));
+        out.push(format!("  {:14}${cost}{segments}", "cost"));
+    }
+    if message["possibleDuplicate"] == true {
+        out.push("  it may have reached the recipient twice".to_owned());
+    }
+    let mut out: Vec<String> = out.iter().map(|text| line::escaped(text).into_owned()).collect();
+    out.push(String::new());
+    out.extend(lines(message));
+    out.join("\n")
+}

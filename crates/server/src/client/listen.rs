@@ -1,0 +1,146 @@
+//! Events as they happen: shown, or handed to a local program as its webhook would be.
+
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::{StreamExt as _, stream};
+use nuncio_core::webhooks::{new_secret, sign};
+use nuncio_domain::{Ids, Redacted, line};
+use reqwest::{Client, Url};
+use serde_json::Value;
+
+use super::{CallError, World, say};
+
+/// How long the local program may take, as any receiver of webhooks.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Which events are followed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// Events of these types alone, separated by commas, such as message.delivered,message.failed.
+    #[arg(long = "type", value_name = "TYPES")]
+    pub(crate) types: Option<String>,
+    /// Events of this resource alone.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resource: Option<String>,
+}
+
+impl Which {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let types = self.types.iter().flat_map(|types| types.split(',')).map(|each| ("type", each.trim().to_owned()));
+        types.chain(self.resource.iter().map(|id| ("resourceId", id.clone()))).collect()
+    }
+}
+
+/// The events of all worlds, as they happen.
+fn events(worlds: &[World], which: &Which) -> impl futures::Stream<Item = Result<Value, CallError>> + Unpin {
+    stream::select_all(worlds.iter().map(|world| world.follow(which.query()).boxed()))
+}
+
+/// Shows each event, until the program is ended.
+pub(crate) async fn follow(worlds: &[World], which: &Which, json: bool) -> anyhow::Result<()> {
+    let mut events = events(worlds, which);
+    while let Some(event) = events.next().await {
+        let event = event?;
+        say(if json { line::escaped_json(&event.to_string()).into_owned() } else { summary(&event) });
+    }
+    Ok(())
+}
+
+/// An event in one line.
+fn summary(event: &Value) -> String {
+    let text = |name: &str| event[name].as_str().unwrap_or_default();
+    let data = &event["data"];
+    let resource = data.as_object().and_then(|map| map.values().find(|value| value["id"].is_string())).unwrap_or(&Value::Null);
+    let about = |name: &str| resource[name].as_str().map(|value| format!("  {value}")).unwrap_or_default();
+    let line = format!(
+        "{}  {:4}  {:24}{}{}{}{}",
+        text("timestamp").get(11..23).unwrap_or_default(),
+        text("environment"),
+        text("type"),
+        about("id"),
+        about("channel"),
+        about("to"),
+        about("errorMessage")
+    );
+    line::escaped(line.trim_end()).into_owned()
+}
+
+/// Where events are handed to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Forward {
+    /// The local program, such as http://127.0.0.1:3000/hooks.
+    #[arg(long, value_name = "URL")]
+    pub(crate) forward: Url,
+    /// The secret that events are signed with [default: a new one, which is shown].
+    #[arg(long, value_name = "SECRET", env = "NUNCIO_WEBHOOK_SECRET", hide_env_values = true)]
+    pub(crate) secret: Option<String>,
+    /// Hand over this many of the newest events first.
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=100))]
+    pub(crate) replay: u8,
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
+
+/// Hands each event to a local program, signed as a webhook is (Standard Webhooks), and shows what it answered.
+pub(crate) async fn listen(worlds: &[World], forward: &Forward) -> anyhow::Result<()> {
+    let ids = crate::system::ids();
+    let secret = match &forward.secret {
+        Some(secret) => checked(secret)?,
+        None => new_secret(&*ids.entropy),
+    };
+    say(format!("events of {} go to {}, signed with\n\n  {}\n", names(worlds), forward.forward, secret.expose()));
+    let hand = Hand { http: Client::builder().no_proxy().timeout(PATIENCE).build()?, url: forward.forward.clone(), secret, ids };
+    for world in worlds.iter().filter(|_| forward.replay > 0) {
+        let (limit, query) = (forward.replay.to_string(), forward.which.query());
+        let query: Vec<(&str, &str)> =
+            query.iter().map(|(name, value)| (*name, value.as_str())).chain([("limit", limit.as_str())]).collect();
+        let mut newest = world.get("/v1/events", &query).await?;
+        for event in newest["items"].as_array_mut().into_iter().flatten().rev() {
+            hand.over(event).await;
+        }
+    }
+    let mut events = events(worlds, &forward.which);
+    while let Some(event) = events.next().await {
+        hand.over(&event?).await;
+    }
+    Ok(())
+}
+
+fn names(worlds: &[World]) -> String {
+    worlds.iter().map(|world| world.environment.as_str()).collect::<Vec<_>>().join(" and ")
+}
+
+fn checked(secret: &str) -> anyhow::Result<Redacted<String>> {
+    if secret.strip_prefix("whsec_").is_none_or(|key| STANDARD.decode(key).map_or(true, |key| key.is_empty())) {
+        bail!("--secret: must be whsec_ and a key in base64, as the webhook's own secret is");
+    }
+    Ok(Redacted::new(secret.to_owned()))
+}
+
+struct Hand {
+    http: Client,
+    url: Url,
+    secret: Redacted<String>,
+    ids: Ids,
+}
+
+impl Hand {
+    /// Posts one event. What went wrong is shown; nothing is tried again, the developer sees it.
+    async fn over(&self, event: &Value) {
+        let Some(id) = event["id"].as_str().and_then(|id| id.parse().ok()) else { return };
+        let body = event.to_string();
+        let signature = sign(std::slice::from_ref(&self.secret), id, self.ids.clock.now(), body.as_bytes());
+        let request = self.http.post(self.url.clone()).header("content-type", "application/json");
+        let request = request.header("webhook-id", signature.id).header("webhook-timestamp", signature.timestamp);
+        let started = Instant::now();
+        let answered = match request.header("webhook-signature", signature.signature).body(body).send().await {
+            Ok(response) => format!("{} in {} ms", response.status(), started.elapsed().as_millis()),
+            Err(error) if error.is_timeout() => format!("no answer within {} seconds", PATIENCE.as_secs()),
+            Err(_) => format!("nobody answers at {}", self.url),
+        };
+        say(format!("{}  →  {answered}", summary(event)));
+    }
+}

@@ -1,0 +1,163 @@
+//! The HTTP API of a node, as the commands that speak to one use it. They need no data folder, only a key.
+
+pub(crate) mod broadcasts;
+pub mod import;
+pub(crate) mod life;
+pub(crate) mod listen;
+pub(crate) mod lists;
+pub(crate) mod profile;
+pub(crate) mod send;
+mod stream;
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures::StreamExt as _;
+use nuncio_domain::{Environment, Redacted, key};
+use reqwest::{Client, Method, StatusCode, Url};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+
+/// How long a node may take to answer. A body of an email with attachments is on its way for a while.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request that came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nobody answered.
+    #[error("{server} cannot be reached: {why}; is the server running there?")]
+    Unreachable {
+        /// Where the node should be.
+        server: Url,
+        /// What happened.
+        why: String,
+    },
+    /// The node refused it.
+    #[error("{message}")]
+    Refused {
+        /// The answer's status.
+        status: StatusCode,
+        /// What is wrong, a line a fault.
+        message: String,
+    },
+}
+
+impl CallError {
+    /// Whether the node says that there is no such thing.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { status: StatusCode::NOT_FOUND, .. })
+    }
+}
+
+/// One world of a node, opened by a key.
+#[derive(Clone, Debug)]
+pub struct World {
+    http: Client,
+    server: Url,
+    key: Redacted<String>,
+    /// Which world the key opens.
+    pub environment: Environment,
+}
+
+impl World {
+    /// The world that `key` opens on the node at `server`.
+    ///
+    /// # Errors
+    ///
+    /// Says that the key is no API key.
+    pub fn new(server: Url, key: String) -> anyhow::Result<Self> {
+        let environment = key::parse(&key).context("that is no API key: one begins with svc_live_ or svc_test_, and was copied whole")?;
+        let http = Client::builder().no_proxy().build()?;
+        Ok(Self { http, server, key: Redacted::new(key), environment })
+    }
+
+    /// Where a path of the API is on this node.
+    pub(crate) fn url(&self, path: &str, query: &[(&str, &str)]) -> Url {
+        let mut url = self.server.clone();
+        url.set_path(&format!("{}{path}", self.server.path().trim_end_matches('/')));
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        url
+    }
+
+    /// Makes a request with this world's key.
+    pub(crate) fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
+        self.http.request(method, url).bearer_auth(self.key.expose())
+    }
+
+    /// What a request without a body answers.
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, CallError> {
+        self.answer(self.request(Method::GET, self.url(path, query)).timeout(PATIENCE)).await
+    }
+
+    /// What a request with a JSON body, or none, answers; `null` for an empty answer.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, CallError> {
+        let request = self.request(method, self.url(path, &[])).timeout(PATIENCE);
+        self.answer(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+    }
+
+    /// Sends a request and reads its answer.
+    pub(crate) async fn answer(&self, request: reqwest::RequestBuilder) -> Result<Value, CallError> {
+        let text = self.text(request).await?;
+        Ok(if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap_or(Value::String(text)) })
+    }
+
+    /// Prints what a request answers as it comes.
+    pub(crate) async fn copy_to_output(&self, request: reqwest::RequestBuilder) -> anyhow::Result<()> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(CallError::Refused { status, message: refusal(status, &response.text().await?) }.into());
+        }
+        let (mut pieces, mut output) = (response.bytes_stream(), tokio::io::stdout());
+        while let Some(piece) = pieces.next().await {
+            output.write_all(&piece.context("the answer broke off")?).await?;
+        }
+        Ok(output.flush().await?)
+    }
+
+    async fn text(&self, request: reqwest::RequestBuilder) -> Result<String, CallError> {
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        if status.is_success() { Ok(text) } else { Err(CallError::Refused { status, message: refusal(status, &text) }) }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> CallError {
+        // The chain's end is what the system said, such as "Connection refused".
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        CallError::Unreachable { server: self.server.clone(), why: cause.to_string() }
+    }
+}
+
+/// Prints a line. A reader that went away, such as `head`, ends the program in peace.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    if writeln!(std::io::stdout().lock(), "{line}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// What a refusal says: a line for each fault, or its message.
+pub(crate) fn refusal(status: StatusCode, text: &str) -> String {
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let faults: Vec<String> = body["details"]["errors"].as_array().into_iter().flatten().map(fault).collect();
+    if !faults.is_empty() {
+        return faults.join("\n");
+    }
+    let message = body["error"]["message"].as_str().or(body["message"].as_str()).unwrap_or(text.trim());
+    format!("{message} ({status})")
+}
+
+fn fault(fault: &Value) -> String {
+    let (path, message) = (fault["path"].as_str().unwrap_or_default(), fault["message"].as_str().unwrap_or_default());
+    if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") }
+}

@@ -1,0 +1,199 @@
+//! Profiles: nodes and the keys to them, as `nuncio login` keeps them in a file that only its owner reads.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use nuncio_domain::Environment;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::World;
+use crate::data::write_private;
+
+/// Where a node is when nobody says.
+const SERVER: &str = "http://127.0.0.1:8025";
+
+/// Which node a command speaks to, and with which keys.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Remote {
+    /// Profile of `nuncio login` [default: the last one that was logged in].
+    #[arg(long, global = true, value_name = "NAME", env = "NUNCIO_PROFILE")]
+    pub(crate) profile: Option<String>,
+    /// Where the node is [default: that of the profile, or http://127.0.0.1:8025].
+    #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER")]
+    pub(crate) server: Option<Url>,
+    /// One world alone [default: those that there are keys of].
+    #[arg(long, global = true, value_name = "live|test", value_parser = world)]
+    pub(crate) env: Option<Environment>,
+    /// An API key instead of a profile's. Better in the environment than on the command line.
+    #[arg(long, global = true, value_name = "KEY", env = "NUNCIO_API_KEY", hide_env_values = true)]
+    pub(crate) key: Option<String>,
+    /// Answer as JSON, for scripts.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+fn world(text: &str) -> Result<Environment, String> {
+    [Environment::Live, Environment::Test].into_iter().find(|e| e.as_str() == text).ok_or_else(|| "must be live or test".to_owned())
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Profiles {
+    /// The profile of the newest login.
+    default: String,
+    profiles: BTreeMap<String, Profile>,
+}
+
+/// A node and the keys to its worlds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Profile {
+    server: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    live: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<String>,
+}
+
+impl Remote {
+    /// The worlds that the command is about, live first: those that there are keys of and that were not left out.
+    ///
+    /// # Errors
+    ///
+    /// Says where a key can come from, when there is none.
+    pub(crate) fn worlds(&self) -> anyhow::Result<Vec<World>> {
+        let (server, keys) = self.keys()?;
+        let mut worlds = keys.into_iter().map(|key| World::new(server.clone(), key)).collect::<Result<Vec<_>, _>>()?;
+        worlds.retain(|world| self.env.is_none_or(|env| env == world.environment));
+        if worlds.is_empty() {
+            bail!("there is no key to the {} world; `nuncio login` adds one", self.env.unwrap_or(Environment::Live).as_str());
+        }
+        Ok(worlds)
+    }
+
+    /// The one world that a command changes.
+    ///
+    /// # Errors
+    ///
+    /// Asks for `--env` when there are keys to both worlds.
+    pub(crate) fn world(&self) -> anyhow::Result<World> {
+        let mut worlds = self.worlds()?;
+        match (worlds.pop(), worlds.is_empty()) {
+            (Some(world), true) => Ok(world),
+            _ => bail!("there are keys to both worlds; say --env live or --env test"),
+        }
+    }
+
+    fn keys(&self) -> anyhow::Result<(Url, Vec<String>)> {
+        let server = || self.server.clone().map_or_else(|| Url::parse(SERVER), Ok);
+        if let Some(key) = &self.key {
+            return Ok((server()?, vec![key.clone()]));
+        }
+        let mut known = load()?;
+        let name = self.profile.as_ref().unwrap_or(&known.default);
+        match known.profiles.remove(name) {
+            Some(profile) => {
+                let server = self.server.clone().map_or_else(|| Url::parse(&profile.server), Ok)?;
+                Ok((server, [profile.live, profile.test].into_iter().flatten().collect()))
+            }
+            None if self.profile.is_some() => bail!("there is no profile {name:?} in {}", path()?.display()),
+            None => Ok((server()?, quickstart()?)),
+        }
+    }
+}
+
+/// The keys that `nuncio quickstart` keeps, if it was run in this folder.
+fn quickstart() -> anyhow::Result<Vec<String>> {
+    let path = Path::new("nuncio-data/quickstart.json");
+    let text = std::fs::read_to_string(path).map_err(|_| {
+        anyhow::anyhow!("there is no API key; give one to `nuncio login`, or in NUNCIO_API_KEY. `nuncio keys create` makes one")
+    })?;
+    let keys: BTreeMap<String, String> = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(keys.into_values().collect())
+}
+
+/// Keeps a key under its world in a profile, after trying it. Answers what it opens.
+///
+/// # Errors
+///
+/// Says that the node cannot be reached, or that it does not know the key.
+pub(crate) async fn login(remote: &Remote) -> anyhow::Result<serde_json::Value> {
+    let name = remote.profile.clone().unwrap_or_else(|| "default".to_owned());
+    let key = match &remote.key {
+        Some(key) if key != "-" => key.clone(),
+        _ => ask_for_key()?,
+    };
+    let mut known = load()?;
+    let before = known.profiles.get(&name).map_or(SERVER, |profile| profile.server.as_str());
+    let server = remote.server.clone().map_or_else(|| Url::parse(before), Ok)?;
+    let world = World::new(server.clone(), key.clone())?;
+    let mut me = world.get("/v1/me", &[]).await?;
+    // Keys of another node are of no use on this one.
+    let fresh = || Profile { server: server.to_string(), live: None, test: None };
+    let mut profile = known.profiles.remove(&name).filter(|profile| profile.server == server.as_str()).unwrap_or_else(fresh);
+    match world.environment {
+        Environment::Live => profile.live = Some(key),
+        Environment::Test => profile.test = Some(key),
+    }
+    known.profiles.insert(name.clone(), profile);
+    known.default.clone_from(&name);
+    save(&known)?;
+    me["profile"] = name.into();
+    me["server"] = server.as_str().into();
+    me["environment"] = world.environment.as_str().into();
+    Ok(me)
+}
+
+/// Forgets a profile and its keys. The keys stay good: revoke them with `nuncio keys revoke`.
+///
+/// # Errors
+///
+/// Says that there is no such profile.
+pub(crate) fn logout(remote: &Remote) -> anyhow::Result<String> {
+    let mut known = load()?;
+    let name = remote.profile.clone().unwrap_or_else(|| known.default.clone());
+    if known.profiles.remove(&name).is_none() {
+        bail!("there is no profile {name:?} in {}", path()?.display());
+    }
+    if known.default == name {
+        known.default = known.profiles.keys().next().cloned().unwrap_or_default();
+    }
+    save(&known)?;
+    Ok(name)
+}
+
+fn ask_for_key() -> anyhow::Result<String> {
+    let key = if std::io::stdin().is_terminal() {
+        console::Term::stderr().write_str("API key: ")?;
+        console::Term::stderr().read_secure_line()?
+    } else {
+        std::io::read_to_string(std::io::stdin())?
+    };
+    Ok(key.trim().to_owned())
+}
+
+fn path() -> anyhow::Result<PathBuf> {
+    let folder = match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(std::env::var_os("HOME").context("neither XDG_CONFIG_HOME nor HOME says where profiles are kept")?)
+            .join(".config"),
+    };
+    Ok(folder.join("nuncio/profiles.toml"))
+}
+
+fn load() -> anyhow::Result<Profiles> {
+    let Ok(path) = path() else { return Ok(Profiles::default()) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => toml::from_str(&text).with_context(|| path.display().to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Profiles::default()),
+        Err(error) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+fn save(profiles: &Profiles) -> anyhow::Result<()> {
+    let path = path()?;
+    let folder = path.parent().context("a file lies in a folder")?;
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    write_private(&path, &toml::to_string(profiles)?)
+}

@@ -1,0 +1,184 @@
+//! `nuncio send`: one message on any channel, and its life.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nuncio_domain::line;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::life::{self, Outcome};
+use super::{CallError, World, say};
+
+/// A message, as it is given on the command line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewMessage {
+    /// Phone number with its country code, email address, or chat id.
+    pub(crate) to: String,
+    /// The text; - for standard input.
+    pub(crate) text: Option<String>,
+    /// How to reach the recipient [default: what the sender has connected and the recipient can be reached by].
+    #[arg(long)]
+    pub(crate) channel: Option<String>,
+    /// The id of the sender [default: the default sender].
+    #[arg(long, value_name = "ID")]
+    pub(crate) sender: Option<String>,
+    /// Subject of an email.
+    #[arg(long)]
+    pub(crate) subject: Option<String>,
+    /// A file with the HTML body of an email.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// A file to attach to an email. Repeatable.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) attach: Vec<PathBuf>,
+    /// The id of a template.
+    #[arg(long, value_name = "ID")]
+    pub(crate) template: Option<String>,
+    /// A variable of the template, as name=value. Repeatable.
+    #[arg(long = "var", value_name = "NAME=VALUE", requires = "template")]
+    pub(crate) variables: Vec<String>,
+    /// When to send it, such as 2027-01-31T09:30:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// Your own data, as name=value. Repeatable.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) metadata: Vec<String>,
+    /// Sends at most one message per key, however often the command is repeated [default: a new one].
+    #[arg(long, value_name = "KEY")]
+    pub(crate) idempotency_key: Option<String>,
+    /// Further fields of the request as a JSON object, such as '{"validitySeconds": 300}'.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) fields: Option<String>,
+    /// Show what would happen and what it would cost; send nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds to wait for the message to be final; 0 does not wait.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) wait: u64,
+}
+
+impl NewMessage {
+    /// The body of the request.
+    fn body(&self) -> anyhow::Result<Value> {
+        let mut body = match &self.fields {
+            None => Map::new(),
+            Some(text) => serde_json::from_str(text).context("--fields must be a JSON object")?,
+        };
+        let mut set = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                body.insert(name.to_owned(), value);
+            }
+        };
+        set("to", Some(json!(self.to)));
+        set("channel", self.channel.as_ref().map(|channel| json!(channel)));
+        set("subject", self.subject.as_ref().map(|subject| json!(subject)));
+        set("scheduledAt", self.at.as_ref().map(|at| json!(at)));
+        set("text", self.text()?.map(Value::from));
+        set("htmlBody", self.html.as_deref().map(read).transpose()?.map(Value::from));
+        set("metadata", (!self.metadata.is_empty()).then(|| pairs(&self.metadata)).transpose()?);
+        let files = self.attach.iter().map(|file| attachment(file)).collect::<anyhow::Result<Vec<_>>>()?;
+        set("attachments", (!files.is_empty()).then(|| files.into()));
+        if let Some(template) = &self.template {
+            set("messageType", Some(json!("template")));
+            set("content", Some(json!({"templateId": template, "templateVariables": pairs(&self.variables)?})));
+        }
+        Ok(body.into())
+    }
+
+    fn text(&self) -> anyhow::Result<Option<String>> {
+        match self.text.as_deref() {
+            Some("-") => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text)?;
+                Ok(Some(text.trim_end_matches('\n').to_owned()))
+            }
+            text => Ok(text.map(str::to_owned)),
+        }
+    }
+}
+
+/// Sends a message and shows its life, or what would become of it.
+///
+/// # Errors
+///
+/// Says what the node refused, or that it cannot be reached.
+pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> anyhow::Result<Outcome> {
+    let body = message.body()?;
+    if message.dry_run {
+        let request = world.request(Method::POST, world.url("/v1/messages", &[("dryRun", "true")])).json(&body);
+        let plan = world.answer(with_sender(request, message)).await?["plan"].take();
+        say(if json { line::escaped_json(&plan.to_string()).into_owned() } else { line::escaped(&verdict(&plan)).into_owned() });
+        return Ok(Outcome::Sent);
+    }
+    let key = match &message.idempotency_key {
+        Some(key) => key.clone(),
+        None => random_key(),
+    };
+    let request = world.request(Method::POST, world.url("/v1/messages", &[])).json(&body).header("Idempotency-Key", &key);
+    let sent = world.answer(with_sender(request, message)).await;
+    let again = || format!("to try again without sending twice, add --idempotency-key {key}");
+    let sent = if matches!(sent, Err(CallError::Unreachable { .. })) { sent.with_context(again)? } else { sent? }["message"].take();
+    let outcome = life::watch(world, &sent, Duration::from_secs(message.wait), json).await?;
+    Ok(if message.wait == 0 && outcome == Outcome::UnderWay { Outcome::Sent } else { outcome })
+}
+
+fn with_sender(request: reqwest::RequestBuilder, message: &NewMessage) -> reqwest::RequestBuilder {
+    match &message.sender {
+        Some(sender) => request.header("Service-Sender", sender),
+        None => request,
+    }
+}
+
+/// What a dry run found, in words.
+fn verdict(plan: &Value) -> String {
+    let text = |name: &str| plan[name].as_str().unwrap_or_default();
+    let from = if text("from").is_empty() { String::new() } else { format!(" from {}", text("from")) };
+    let mut out = vec![format!("would go by {} to {}{from}", text("channel"), text("to"))];
+    out.push(format!("  why there: {}", plan["routing"]["reason"].as_str().unwrap_or_default()));
+    if let Some(segments) = plan["segments"].as_u64() {
+        let forced = plan["forcedBy"]["character"].as_str().map_or_else(String::new, |c| format!(", because of {c:?}"));
+        out.push(format!("  segments:  {segments} ({}{forced})", text("encoding")));
+    }
+    if let Some(cost) = plan["estimatedCost"]["costTotal"].as_f64() {
+        let affordable = if plan["affordable"] == false { ", more than there is" } else { "" };
+        out.push(format!("  cost:      ${cost}{affordable}"));
+    }
+    if plan["suppressed"] == true {
+        out.push("  it would fail: the recipient is suppressed".to_owned());
+    }
+    for warning in plan["routing"]["warnings"].as_array().into_iter().flatten() {
+        out.push(format!("  warning:   {}", warning.as_str().unwrap_or_default()));
+    }
+    out.join("\n")
+}
+
+fn attachment(path: &Path) -> anyhow::Result<Value> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let name = path.file_name().and_then(|name| name.to_str()).context("the name of an attachment must be text")?;
+    Ok(json!({"filename": name, "content": STANDARD.encode(bytes)}))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+/// An object of what was given as name=value.
+pub(crate) fn pairs(given: &[String]) -> anyhow::Result<Value> {
+    let mut map = Map::new();
+    for text in given {
+        let Some((name, value)) = text.split_once('=') else { bail!("{text:?} must be written name=value") };
+        map.insert(name.to_owned(), value.into());
+    }
+    Ok(map.into())
+}
+
+fn random_key() -> String {
+    let mut bytes = [0; 16];
+    crate::system::ids().entropy.fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
