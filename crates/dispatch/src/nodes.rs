@@ -233,10 +233,7 @@ impl Shared {
             held += self.work_off(Batch::WaitingIn(shard), hold).await?;
         }
         if held > 0 {
-            tracing::warn!(
-                held,
-                "the database was last used more than an hour ago; its unfinished messages are held (nuncio held list)"
-            );
+            tracing::warn!(held, "the database was last used more than an hour ago; its unfinished messages are held (nuncio held list)");
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! `nuncio quickstart`: from nothing to a delivered message in one command.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use nuncio_domain::{Environment, Permissions};
+use reqwest::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use serde_json::json;
 
 use crate::admin;
+use crate::client::World;
+use crate::client::life::{self, Outcome};
 use crate::config::Config;
 use crate::data::write_private;
 use crate::serve::{Server, asked_to_end};
@@ -44,42 +44,21 @@ async fn show(server: &Server) -> anyhow::Result<()> {
     if let Some(link) = crate::people::first_link(&server.node.core).await? {
         println!("Open this link to own it and see everything in the browser:\n\n  {link}\n");
     }
-    println!("A first message in the sandbox:");
+    println!("A first message in the sandbox:\n");
+    let world = World::new(base.parse()?, keys.test.clone())?;
     let body = json!({"to": "+34600111222", "text": "Hello from nuncio"});
-    let sent = call(server, &keys.test, "POST", "/v1/messages", Some(&body)).await?;
-    let id = sent["message"]["id"].as_str().context("the answer has no message id")?.to_owned();
-    println!("  {id}");
-    watch(server, &id).await?;
-    let message = call(server, &keys.test, "GET", &format!("/v1/messages/{id}"), None).await?;
-    println!("  why there: {}\n", message["message"]["routing"]["reason"].as_str().unwrap_or_default());
-    println!("Send the next one yourself:\n");
+    let sent = world.call(Method::POST, "/v1/messages", Some(&body)).await?;
+    if life::watch(&world, &sent["message"], PATIENCE, false).await? != Outcome::Sent {
+        bail!("the sandbox message was not delivered within {} seconds", PATIENCE.as_secs());
+    }
+    println!(
+        "\nSend the next one yourself, from this folder:\n\n  nuncio send +34600111222 'Hello again' --env test\n\nor from anywhere:\n"
+    );
     println!(
         "  curl {base}/v1/messages -H 'Authorization: Bearer {}' \\\n    -H 'Content-Type: application/json' \\\n    -d '{body}'\n",
         keys.test
     );
     Ok(())
-}
-
-/// Prints each change of the message as it is written, until it is delivered.
-async fn watch(server: &Server, id: &str) -> anyhow::Result<()> {
-    let id = id.parse()?;
-    let tenant = admin::project(&server.node.core, None).await?.test;
-    let started = std::time::Instant::now();
-    let mut shown = 0;
-    while started.elapsed() < PATIENCE {
-        let events = server.node.core.store().read().await?.list_message_events(tenant, id).await?;
-        let changes: Vec<_> = events.iter().flat_map(|e| &e.changes).collect();
-        for change in changes.iter().skip(shown) {
-            println!("  {}  {}", change.at, change.status);
-        }
-        shown = changes.len();
-        match changes.last().map(|c| c.status.as_str()) {
-            Some("delivered") => return Ok(()),
-            Some("failed") => bail!("the sandbox message failed"),
-            _ => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
-    }
-    bail!("the sandbox message was not delivered within {} seconds", PATIENCE.as_secs())
 }
 
 async fn keys(server: &Server) -> anyhow::Result<Keys> {
@@ -99,27 +78,4 @@ async fn keys(server: &Server) -> anyhow::Result<Keys> {
     let keys = Keys { live, test };
     write_private(&path, &serde_json::to_string_pretty(&keys)?)?;
     Ok(keys)
-}
-
-/// One request to our own HTTP API, the way any client makes it.
-async fn call(server: &Server, key: &str, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-    let body = body.map(Value::to_string).unwrap_or_default();
-    let mut request =
-        format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n", server.address);
-    if !body.is_empty() {
-        write!(request, "Content-Type: application/json\r\nContent-Length: {}\r\n", body.len())?;
-    }
-    request.push_str("\r\n");
-    request.push_str(&body);
-    let mut stream = TcpStream::connect(server.address).await?;
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    let answer = String::from_utf8(answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("the answer is cut short")?;
-    let status: u16 = head.split(' ').nth(1).and_then(|s| s.parse().ok()).context("the answer has no status")?;
-    if !(200..300).contains(&status) {
-        bail!("{method} {path} answered {status}: {body}");
-    }
-    Ok(serde_json::from_str(body)?)
 }

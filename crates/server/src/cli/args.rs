@@ -14,7 +14,7 @@ use crate::admin::Command;
 
 /// A self-hosted messaging server: one API for SMS, WhatsApp, Telegram, email, Instagram and voice.
 #[derive(Debug, Parser)]
-#[command(name = "nuncio", version, propagate_version = true, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "nuncio", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) action: Action,
@@ -82,6 +82,8 @@ pub(super) enum Action {
         #[arg(long)]
         exit: bool,
     },
+    /// Ask a few questions, write nuncio.toml, and set and try a first connection.
+    Init,
     #[command(flatten)]
     Remote(RemoteAction),
     #[command(flatten)]

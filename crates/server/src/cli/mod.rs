@@ -1,6 +1,7 @@
 //! The command line.
 
 mod args;
+mod init;
 mod remote;
 
 use std::io::IsTerminal as _;
@@ -57,6 +58,10 @@ fn start(action: Action) -> anyhow::Result<ExitCode> {
             let config = node.load()?;
             log(&config, QUIET);
             in_runtime(quickstart::run(config, exit))
+        }
+        Action::Init => {
+            log(&Config::default(), QUIET);
+            in_runtime(init::run())
         }
         Action::Config { node, action } => config_command(&node, &action),
         Action::Completions { shell } => {

@@ -12,9 +12,9 @@ use crate::client::broadcasts::{self, BroadcastsAction};
 use crate::client::life::{self, Outcome};
 use crate::client::listen::{self, Forward, Which};
 use crate::client::lists::{self, Act, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, MESSAGES, SUPPRESSIONS, TEMPLATES};
-use crate::client::profile::{self, Remote};
-use crate::client::say;
+use crate::client::profile::{self, Access, Remote};
 use crate::client::send::{self, NewMessage};
+use crate::client::{say, say_json};
 
 /// What is asked of a running node, with a key.
 #[derive(Debug, Subcommand)]
@@ -22,12 +22,13 @@ pub(super) enum RemoteAction {
     /// Keep where a node is and an API key to it, after trying the key. Asks for the key if none is given.
     Login {
         #[command(flatten)]
-        at: Remote,
+        at: Access,
     },
     /// Forget a profile. Its keys stay good: see `nuncio keys revoke`.
     Logout {
-        #[command(flatten)]
-        at: Remote,
+        /// The profile [default: the last one that was logged in].
+        #[arg(long, value_name = "NAME", env = "NUNCIO_PROFILE")]
+        profile: Option<String>,
     },
     /// Send a message on any channel, and watch it until it is delivered.
     Send {
@@ -370,8 +371,8 @@ impl RemoteAction {
     pub(super) async fn run(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Login { at } => login(&at).await?,
-            Self::Logout { at } => say(format!("profile {:?} is forgotten", profile::logout(&at)?)),
-            Self::Send { at, message } => return send::send(&at.world()?, &message, at.json).await,
+            Self::Logout { profile } => say(format!("profile {:?} is forgotten", profile::logout(profile)?)),
+            Self::Send { at, message } => return send::send(&at.world()?, &message, at.json()).await,
             Self::Messages { at, action } => return action.run(&at).await,
             Self::Events { at, action } => action.run(&at).await?,
             Self::Listen { at, forward } => listen::listen(&at.worlds()?, &forward).await?,
@@ -387,7 +388,7 @@ impl RemoteAction {
     }
 }
 
-async fn login(at: &Remote) -> anyhow::Result<()> {
+async fn login(at: &Access) -> anyhow::Result<()> {
     let me = profile::login(at).await?;
     if at.json {
         lists::print(&me, true);
@@ -422,7 +423,7 @@ async fn any(at: &Remote, method: Method, path: &str, body: Option<&str>) -> any
         }),
         None => request,
     };
-    lists::print(&world.answer(request).await?, true);
+    say_json(&world.answer(request).await?);
     Ok(())
 }
 
@@ -435,7 +436,7 @@ fn read(file: &str) -> anyhow::Result<String> {
 
 impl MessagesAction {
     async fn run(self, at: &Remote) -> anyhow::Result<Outcome> {
-        let (worlds, json) = (at.worlds()?, at.json);
+        let (worlds, json) = (at.worlds()?, at.json());
         match self {
             Self::List { status, channel, to, from, broadcast, direction, since, limit } => {
                 let query = [
@@ -476,16 +477,16 @@ impl EventsAction {
                 let types: Vec<&str> = which.types.iter().flat_map(|types| types.split(',')).collect();
                 let mut query: Vec<(&str, Option<&str>)> = types.into_iter().map(|each| ("type", Some(each))).collect();
                 query.push(("resourceId", which.resource.as_deref()));
-                lists::list(&at.worlds()?, &EVENTS, &query, limit, at.json).await
+                lists::list(&at.worlds()?, &EVENTS, &query, limit, at.json()).await
             }
-            Self::Follow { which } => listen::follow(&at.worlds()?, &which, at.json).await,
+            Self::Follow { which } => listen::follow(&at.worlds()?, &which, at.json()).await,
         }
     }
 }
 
 impl ContactsAction {
     async fn run(self, at: &Remote) -> anyhow::Result<()> {
-        let (worlds, json) = (at.worlds()?, at.json);
+        let (worlds, json) = (at.worlds()?, at.json());
         match self {
             Self::List { phone, email, name, limit } => {
                 let query = [("phoneNumber", phone.as_deref()), ("email", email.as_deref()), ("name", name.as_deref())];
@@ -498,7 +499,7 @@ impl ContactsAction {
                 if let Some(name) = name {
                     body["displayName"] = name.into();
                 }
-                lists::print(&at.world()?.call(Method::POST, "/v1/contacts", Some(&body)).await?["contact"], json);
+                lists::print(&at.world()?.call(Method::POST, "/v1/contacts", Some(&body)).await?, json);
                 Ok(())
             }
             Self::Delete { id } => lists::act(&worlds, &CONTACTS, &id, Act::delete(), json).await,
@@ -516,13 +517,13 @@ fn channel(text: &str) -> anyhow::Result<Value> {
 
 impl TemplatesAction {
     async fn run(self, at: &Remote) -> anyhow::Result<()> {
-        let (worlds, json) = (at.worlds()?, at.json);
+        let (worlds, json) = (at.worlds()?, at.json());
         match self {
             Self::List { limit } => lists::list(&worlds, &TEMPLATES, &[], limit, json).await,
             Self::Show { id } => lists::show(&worlds, &TEMPLATES, &id, json).await,
             Self::Create { file } => {
                 let body: Value = serde_json::from_str(&read(&file)?).with_context(|| format!("{file} is not JSON"))?;
-                lists::print(&at.world()?.call(Method::POST, "/v1/templates", Some(&body)).await?["template"], json);
+                lists::print(&at.world()?.call(Method::POST, "/v1/templates", Some(&body)).await?, json);
                 Ok(())
             }
             Self::Submit { id } => lists::act(&worlds, &TEMPLATES, &id, Act::post("/submit", None), json).await,
@@ -533,13 +534,13 @@ impl TemplatesAction {
 
 impl InvitationsAction {
     async fn run(self, at: &Remote) -> anyhow::Result<()> {
-        let (worlds, json) = (at.worlds()?, at.json);
+        let (worlds, json) = (at.worlds()?, at.json());
         match self {
             Self::List { status, limit } => lists::list(&worlds, &INVITATIONS, &[("status", status.as_deref())], limit, json).await,
             Self::Show { id } => lists::show(&worlds, &INVITATIONS, &id, json).await,
             Self::Create { client, email, countries, days } => {
                 let body = json!({"clientName": client, "clientEmail": email, "allowedPhoneCountries": countries, "expiresInDays": days});
-                lists::print(&at.world()?.call(Method::POST, "/v1/invitations", Some(&body)).await?["invitation"], json);
+                lists::print(&at.world()?.call(Method::POST, "/v1/invitations", Some(&body)).await?, json);
                 Ok(())
             }
             Self::Cancel { id } => lists::act(&worlds, &INVITATIONS, &id, Act::post("/cancel", None), json).await,
@@ -549,7 +550,7 @@ impl InvitationsAction {
 
 impl SuppressionsAction {
     async fn run(self, at: &Remote) -> anyhow::Result<()> {
-        let json = at.json;
+        let json = at.json();
         match self {
             Self::List { to, limit } => lists::list(&at.worlds()?, &SUPPRESSIONS, &[("identifier", to.as_deref())], limit, json).await,
             Self::Add { to, channel } => {
@@ -557,7 +558,7 @@ impl SuppressionsAction {
                 if let Some(channel) = channel {
                     body["channel"] = channel.into();
                 }
-                lists::print(&at.world()?.call(Method::POST, "/v1/suppressions", Some(&body)).await?["suppression"], json);
+                lists::print(&at.world()?.call(Method::POST, "/v1/suppressions", Some(&body)).await?, json);
                 Ok(())
             }
             Self::Remove { id } => lists::remove(&at.worlds()?, &format!("/v1/suppressions/{id}"), json).await,
@@ -567,15 +568,15 @@ impl SuppressionsAction {
 
 impl WebhooksAction {
     async fn run(self, at: &Remote) -> anyhow::Result<()> {
-        let json = at.json;
+        let json = at.json();
         match self {
-            Self::Show => lists::print_each(&at.worlds()?, "/v1/webhook", "webhook", json).await,
+            Self::Show => lists::print_each(&at.worlds()?, "/v1/webhook", json).await,
             Self::Set { url, events } => {
                 let mut body = json!({"url": url});
                 if !events.is_empty() {
                     body["events"] = events.into();
                 }
-                lists::print(&at.world()?.call(Method::PUT, "/v1/webhook", Some(&body)).await?["webhook"], json);
+                lists::print(&at.world()?.call(Method::PUT, "/v1/webhook", Some(&body)).await?, json);
                 Ok(())
             }
             Self::Test => {

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::import::{ImportFile, summary};
 use super::life::{Outcome, watch};
-use super::lists::{Act, BROADCASTS, act, find, list, print, show};
+use super::lists::{Act, BROADCASTS, act, find, list, print, show, unwrapped};
 use super::profile::Remote;
-use super::say;
 use super::send::pairs;
+use super::{say, say_json};
 
 /// Between two looks at the progress of a broadcast.
 const LOOK: Duration = Duration::from_secs(1);
@@ -155,7 +155,7 @@ pub(crate) enum BroadcastsAction {
 /// Runs a command about broadcasts.
 pub(crate) async fn run(at: &Remote, action: BroadcastsAction) -> anyhow::Result<Outcome> {
     use BroadcastsAction as A;
-    let (worlds, json) = (at.worlds()?, at.json);
+    let (worlds, json) = (at.worlds()?, at.json());
     match action {
         A::List { status, limit } => list(&worlds, &BROADCASTS, &[("status", status.as_deref())], limit, json).await?,
         A::Show { id } => show(&worlds, &BROADCASTS, &id, json).await?,
@@ -168,7 +168,7 @@ pub(crate) async fn run(at: &Remote, action: BroadcastsAction) -> anyhow::Result
             for (name, value) in given.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
                 body[name] = value.clone();
             }
-            print(&at.world()?.call(Method::POST, "/v1/broadcasts", Some(&body)).await?["broadcast"], json);
+            print(&at.world()?.call(Method::POST, "/v1/broadcasts", Some(&body)).await?, json);
         }
         A::Import { id, file, recipient, countries, columns } => {
             let (world, _) = find(&worlds, &BROADCASTS, &id).await?;
@@ -208,12 +208,7 @@ pub(crate) async fn run(at: &Remote, action: BroadcastsAction) -> anyhow::Result
 async fn of(at: &Remote, id: &str, path: &str) -> anyhow::Result<Value> {
     let worlds = at.worlds()?;
     let (world, _) = find(&worlds, &BROADCASTS, id).await?;
-    let mut answer = world.get(&format!("/v1/broadcasts/{id}{path}"), &[]).await?;
-    Ok(match answer.as_object_mut() {
-        // An answer that wraps one thing is that thing.
-        Some(map) if map.len() == 1 => map.values_mut().next().map(Value::take).unwrap_or_default(),
-        _ => answer,
-    })
+    Ok(unwrapped(world.get(&format!("/v1/broadcasts/{id}{path}"), &[]).await?))
 }
 
 async fn import(import: ImportFile, json: bool) -> anyhow::Result<()> {
@@ -225,7 +220,11 @@ async fn import(import: ImportFile, json: bool) -> anyhow::Result<()> {
     let answer = import.send(move |sent| shown.set_position(sent)).await;
     bar.finish_and_clear();
     let answer = answer?;
-    say(if json { line::escaped_json(&answer.to_string()).into_owned() } else { line::escaped(&summary(&answer)).into_owned() });
+    if json {
+        say_json(&answer)
+    } else {
+        say(line::escaped(&summary(&answer)))
+    };
     Ok(())
 }
 
@@ -252,7 +251,7 @@ async fn follow(at: &Remote, id: &str) -> anyhow::Result<Outcome> {
         };
         if let Some(outcome) = ended {
             bar.finish_and_clear();
-            print(&progress, at.json);
+            print(&progress, at.json());
             return Ok(outcome);
         }
         tokio::time::sleep(LOOK).await;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use super::{CallError, World, refusal};
+use super::{CallError, World};
 
 /// Bytes that are sent at once.
 const PIECE: usize = 64 * 1024;
@@ -77,7 +77,7 @@ impl ImportFile {
         match status {
             StatusCode::CREATED => Ok(Some(serde_json::from_str(&text)?)),
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => Ok(None),
-            _ => Err(CallError::Refused { status, message: refusal(status, &text) }.into()),
+            _ => Err(CallError::refused(status, &text).into()),
         }
     }
 

@@ -8,7 +8,7 @@ use nuncio_domain::line;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{World, say};
+use super::{World, say, say_json};
 
 /// Between two looks at a message: short at first, for most are delivered at once.
 const LOOKS: [Duration; 4] = [Duration::from_millis(50), Duration::from_millis(100), Duration::from_millis(250), Duration::from_secs(1)];
@@ -29,7 +29,7 @@ pub(crate) async fn watch(world: &World, message: &Value, patience: Duration, js
     let id = message["id"].as_str().context("the answer has no message id")?;
     if json {
         let (seen, outcome) = look(world, id, patience, |_| ()).await?;
-        say(line::escaped_json(&seen.to_string()));
+        say_json(&seen);
         return Ok(outcome);
     }
     say(line::escaped(&headline(message)));
@@ -37,7 +37,7 @@ pub(crate) async fn watch(world: &World, message: &Value, patience: Duration, js
     if let Some(reason) = seen["routing"]["reason"].as_str() {
         say(format!("  why there: {}", line::escaped(reason)));
     }
-    if outcome == Outcome::UnderWay && !patience.is_zero() {
+    if outcome == Outcome::UnderWay {
         say(format!("  still {}; `nuncio messages follow {id}` goes on watching", text(&seen, "status")));
     }
     Ok(outcome)
@@ -111,7 +111,8 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-fn headline(message: &Value) -> String {
+/// A message in one line.
+pub(crate) fn headline(message: &Value) -> String {
     let text = |name| text(message, name);
     format!("{}  {}  {} to {}  ({})", text("id"), text("status"), text("channel"), text("to"), text("environment"))
 }
@@ -129,7 +130,7 @@ pub(crate) fn describe(message: &Value) -> String {
         ("provider's id", &message["providerMessageId"]),
     ] {
         if let Some(value) = value.as_str().filter(|value| !value.is_empty()) {
-            out.push(format!("  {name:14}{value}"));
+            out.push(format!("  {name:14}{}", value.replace('\n', "\n                ")));
         }
     }
     if let Some(cost) = message["costTotal"].as_f64() {

@@ -11,7 +11,7 @@ use nuncio_domain::{Ids, Redacted, line};
 use reqwest::{Client, Url};
 use serde_json::Value;
 
-use super::{CallError, World, say};
+use super::{CallError, World, say, say_json};
 
 /// How long the local program may take, as any receiver of webhooks.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -44,7 +44,7 @@ pub(crate) async fn follow(worlds: &[World], which: &Which, json: bool) -> anyho
     let mut events = events(worlds, which);
     while let Some(event) = events.next().await {
         let event = event?;
-        say(if json { line::escaped_json(&event.to_string()).into_owned() } else { summary(&event) });
+        if json { say_json(&event) } else { say(summary(&event)) }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use nuncio_domain::line;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{CallError, World, say};
+use super::{CallError, World, say, say_json};
 use crate::table::{Table, terminal_width};
 
 /// How a column shows what its field holds.
@@ -26,8 +26,6 @@ type Column = (&'static str, &'static str, Form);
 pub(crate) struct Listed {
     /// Its path.
     pub(crate) path: &'static str,
-    /// What wraps a single one in an answer.
-    pub(crate) wrapper: &'static str,
     columns: &'static [Column],
     /// What to say when there is none.
     none: &'static str,
@@ -38,7 +36,6 @@ use Form::{Money, Text, Time};
 /// Messages.
 pub(crate) const MESSAGES: Listed = Listed {
     path: "/v1/messages",
-    wrapper: "message",
     columns: &[
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
@@ -53,7 +50,6 @@ pub(crate) const MESSAGES: Listed = Listed {
 /// Contacts.
 pub(crate) const CONTACTS: Listed = Listed {
     path: "/v1/contacts",
-    wrapper: "contact",
     columns: &[
         ("ID", "/id", Text),
         ("NAME", "/displayName", Text),
@@ -66,7 +62,6 @@ pub(crate) const CONTACTS: Listed = Listed {
 /// Broadcasts.
 pub(crate) const BROADCASTS: Listed = Listed {
     path: "/v1/broadcasts",
-    wrapper: "broadcast",
     columns: &[
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
@@ -82,7 +77,6 @@ pub(crate) const BROADCASTS: Listed = Listed {
 /// Templates.
 pub(crate) const TEMPLATES: Listed = Listed {
     path: "/v1/templates",
-    wrapper: "template",
     columns: &[
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
@@ -95,7 +89,6 @@ pub(crate) const TEMPLATES: Listed = Listed {
 /// Invitations.
 pub(crate) const INVITATIONS: Listed = Listed {
     path: "/v1/invitations",
-    wrapper: "invitation",
     columns: &[
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
@@ -108,7 +101,6 @@ pub(crate) const INVITATIONS: Listed = Listed {
 /// Suppressions.
 pub(crate) const SUPPRESSIONS: Listed = Listed {
     path: "/v1/suppressions",
-    wrapper: "suppression",
     columns: &[
         ("ID", "/id", Text),
         ("RECIPIENT", "/identifier", Text),
@@ -121,7 +113,6 @@ pub(crate) const SUPPRESSIONS: Listed = Listed {
 /// Deliveries of webhooks.
 pub(crate) const DELIVERIES: Listed = Listed {
     path: "/v1/webhooks/deliveries",
-    wrapper: "delivery",
     columns: &[
         ("ID", "/id", Text),
         ("STATUS", "/status", Text),
@@ -135,7 +126,6 @@ pub(crate) const DELIVERIES: Listed = Listed {
 /// Events.
 pub(crate) const EVENTS: Listed = Listed {
     path: "/v1/events",
-    wrapper: "event",
     columns: &[("ID", "/id", Text), ("TYPE", "/type", Text), ("TIME (UTC)", "/timestamp", Time), ("SENDER", "/senderId", Text)],
     none: "no events yet",
 };
@@ -161,7 +151,7 @@ pub(crate) async fn list(
         }));
     }
     if json {
-        say(line::escaped_json(&Value::Array(items).to_string()));
+        say_json(&Value::Array(items));
     } else if items.is_empty() {
         say(listed.none);
     } else {
@@ -218,7 +208,7 @@ pub(crate) async fn find<'a>(worlds: &'a [World], listed: &Listed, id: &str) -> 
     let mut refused = None;
     for world in worlds {
         match world.get(&format!("{}/{id}", listed.path), &[]).await {
-            Ok(mut answer) => return Ok((world, answer[listed.wrapper].take())),
+            Ok(answer) => return Ok((world, unwrapped(answer))),
             Err(error) if error.is_not_found() => refused = Some(error),
             Err(error) => return Err(error.into()),
         }
@@ -242,14 +232,14 @@ pub(crate) async fn remove(worlds: &[World], path: &str, json: bool) -> anyhow::
 }
 
 /// Shows what is at `path` in each world that has something there.
-pub(crate) async fn print_each(worlds: &[World], path: &str, wrapper: &str, json: bool) -> anyhow::Result<()> {
+pub(crate) async fn print_each(worlds: &[World], path: &str, json: bool) -> anyhow::Result<()> {
     let mut refused = None;
     let mut found = Vec::new();
     for world in worlds {
         match world.get(path, &[]).await {
             Err(error) if error.is_not_found() => refused = Some(error),
             answer => {
-                let mut item = answer?[wrapper].take();
+                let mut item = unwrapped(answer?);
                 item["environment"] = world.environment.as_str().into();
                 found.push(item);
             }
@@ -272,9 +262,7 @@ pub(crate) async fn show(worlds: &[World], listed: &Listed, id: &str, json: bool
 /// Makes a request about the resource with this id, in the world that has it, and shows what it answers.
 pub(crate) async fn act(worlds: &[World], listed: &Listed, id: &str, act: Act<'_>, json: bool) -> anyhow::Result<()> {
     let (world, _) = find(worlds, listed, id).await?;
-    let mut answer = world.call(act.method, &format!("{}/{id}{}", listed.path, act.path), act.body).await?;
-    let answer = if answer[listed.wrapper].is_object() { answer[listed.wrapper].take() } else { answer };
-    print(&answer, json);
+    print(&world.call(act.method, &format!("{}/{id}{}", listed.path, act.path), act.body).await?, json);
     Ok(())
 }
 
@@ -297,10 +285,19 @@ impl<'a> Act<'a> {
     }
 }
 
-/// Prints an answer: as JSON, or a line a field.
+/// What an answer is about: an answer that wraps one resource is that resource.
+pub(crate) fn unwrapped(mut answer: Value) -> Value {
+    match answer.as_object_mut().map(|map| (map.len(), map.values_mut().next())) {
+        Some((1, Some(only))) if only.is_object() => only.take(),
+        _ => answer,
+    }
+}
+
+/// Prints what an answer is about: as JSON, or a line a field.
 pub(crate) fn print(answer: &Value, json: bool) {
+    let answer = &unwrapped(answer.clone());
     if json {
-        say(line::escaped_json(&answer.to_string()));
+        say_json(answer);
     } else if answer.is_null() {
         say("done");
     } else {

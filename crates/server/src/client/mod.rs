@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use nuncio_domain::{Environment, Redacted, key};
+use nuncio_domain::{Environment, Redacted, key, line};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
@@ -40,10 +40,23 @@ pub enum CallError {
         status: StatusCode,
         /// What is wrong, a line a fault.
         message: String,
+        /// The whole answer.
+        body: Value,
     },
 }
 
 impl CallError {
+    /// An answer that is no success: a line for each fault, or its message.
+    pub(crate) fn refused(status: StatusCode, text: &str) -> Self {
+        let body: Value = serde_json::from_str(text).unwrap_or_default();
+        let faults: Vec<String> = body["details"]["errors"].as_array().into_iter().flatten().map(fault).collect();
+        let message = match body["error"]["message"].as_str().or(body["message"].as_str()) {
+            _ if !faults.is_empty() => faults.join("\n"),
+            message => format!("{} ({status})", message.unwrap_or(text.trim())),
+        };
+        Self::Refused { status, message, body }
+    }
+
     /// Whether the node says that there is no such thing.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: StatusCode::NOT_FOUND, .. })
@@ -113,7 +126,7 @@ impl World {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         if !status.is_success() {
-            return Err(CallError::Refused { status, message: refusal(status, &response.text().await?) }.into());
+            return Err(CallError::refused(status, &response.text().await?).into());
         }
         let (mut pieces, mut output) = (response.bytes_stream(), tokio::io::stdout());
         while let Some(piece) = pieces.next().await {
@@ -126,7 +139,7 @@ impl World {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status();
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        if status.is_success() { Ok(text) } else { Err(CallError::Refused { status, message: refusal(status, &text) }) }
+        if status.is_success() { Ok(text) } else { Err(CallError::refused(status, &text)) }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> CallError {
@@ -139,22 +152,16 @@ impl World {
     }
 }
 
+/// Prints a line of JSON.
+pub(crate) fn say_json(value: &Value) {
+    say(line::escaped_json(&value.to_string()));
+}
+
 /// Prints a line. A reader that went away, such as `head`, ends the program in peace.
 pub(crate) fn say(line: impl std::fmt::Display) {
     if writeln!(std::io::stdout().lock(), "{line}").is_err() {
         std::process::exit(0);
     }
-}
-
-/// What a refusal says: a line for each fault, or its message.
-pub(crate) fn refusal(status: StatusCode, text: &str) -> String {
-    let body: Value = serde_json::from_str(text).unwrap_or_default();
-    let faults: Vec<String> = body["details"]["errors"].as_array().into_iter().flatten().map(fault).collect();
-    if !faults.is_empty() {
-        return faults.join("\n");
-    }
-    let message = body["error"]["message"].as_str().or(body["message"].as_str()).unwrap_or(text.trim());
-    format!("{message} ({status})")
 }
 
 fn fault(fault: &Value) -> String {

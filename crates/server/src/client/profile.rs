@@ -15,24 +15,31 @@ use crate::data::write_private;
 /// Where a node is when nobody says.
 const SERVER: &str = "http://127.0.0.1:8025";
 
-/// Which node a command speaks to, and with which keys.
+/// A node, and a key to it.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Remote {
+pub(crate) struct Access {
     /// Profile of `nuncio login` [default: the last one that was logged in].
     #[arg(long, global = true, value_name = "NAME", env = "NUNCIO_PROFILE")]
-    pub(crate) profile: Option<String>,
+    profile: Option<String>,
     /// Where the node is [default: that of the profile, or http://127.0.0.1:8025].
     #[arg(long, global = true, value_name = "URL", env = "NUNCIO_SERVER")]
-    pub(crate) server: Option<Url>,
-    /// One world alone [default: those that there are keys of].
-    #[arg(long, global = true, value_name = "live|test", value_parser = world)]
-    pub(crate) env: Option<Environment>,
+    server: Option<Url>,
     /// An API key instead of a profile's. Better in the environment than on the command line.
     #[arg(long, global = true, value_name = "KEY", env = "NUNCIO_API_KEY", hide_env_values = true)]
-    pub(crate) key: Option<String>,
+    key: Option<String>,
     /// Answer as JSON, for scripts.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+}
+
+/// Which worlds of a node a command is about.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Remote {
+    #[command(flatten)]
+    access: Access,
+    /// One world alone [default: those that there are keys of].
+    #[arg(long, global = true, value_name = "live|test", value_parser = world)]
+    env: Option<Environment>,
 }
 
 fn world(text: &str) -> Result<Environment, String> {
@@ -57,13 +64,18 @@ struct Profile {
 }
 
 impl Remote {
+    /// Whether to answer as JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.access.json
+    }
+
     /// The worlds that the command is about, live first: those that there are keys of and that were not left out.
     ///
     /// # Errors
     ///
     /// Says where a key can come from, when there is none.
     pub(crate) fn worlds(&self) -> anyhow::Result<Vec<World>> {
-        let (server, keys) = self.keys()?;
+        let (server, keys) = self.access.keys()?;
         let mut worlds = keys.into_iter().map(|key| World::new(server.clone(), key)).collect::<Result<Vec<_>, _>>()?;
         worlds.retain(|world| self.env.is_none_or(|env| env == world.environment));
         if worlds.is_empty() {
@@ -84,7 +96,9 @@ impl Remote {
             _ => bail!("there are keys to both worlds; say --env live or --env test"),
         }
     }
+}
 
+impl Access {
     fn keys(&self) -> anyhow::Result<(Url, Vec<String>)> {
         let server = || self.server.clone().map_or_else(|| Url::parse(SERVER), Ok);
         if let Some(key) = &self.key {
@@ -118,15 +132,15 @@ fn quickstart() -> anyhow::Result<Vec<String>> {
 /// # Errors
 ///
 /// Says that the node cannot be reached, or that it does not know the key.
-pub(crate) async fn login(remote: &Remote) -> anyhow::Result<serde_json::Value> {
-    let name = remote.profile.clone().unwrap_or_else(|| "default".to_owned());
-    let key = match &remote.key {
+pub(crate) async fn login(access: &Access) -> anyhow::Result<serde_json::Value> {
+    let name = access.profile.clone().unwrap_or_else(|| "default".to_owned());
+    let key = match &access.key {
         Some(key) if key != "-" => key.clone(),
         _ => ask_for_key()?,
     };
     let mut known = load()?;
     let before = known.profiles.get(&name).map_or(SERVER, |profile| profile.server.as_str());
-    let server = remote.server.clone().map_or_else(|| Url::parse(before), Ok)?;
+    let server = access.server.clone().map_or_else(|| Url::parse(before), Ok)?;
     let world = World::new(server.clone(), key.clone())?;
     let mut me = world.get("/v1/me", &[]).await?;
     // Keys of another node are of no use on this one.
@@ -150,9 +164,9 @@ pub(crate) async fn login(remote: &Remote) -> anyhow::Result<serde_json::Value> 
 /// # Errors
 ///
 /// Says that there is no such profile.
-pub(crate) fn logout(remote: &Remote) -> anyhow::Result<String> {
+pub(crate) fn logout(profile: Option<String>) -> anyhow::Result<String> {
     let mut known = load()?;
-    let name = remote.profile.clone().unwrap_or_else(|| known.default.clone());
+    let name = profile.unwrap_or_else(|| known.default.clone());
     if known.profiles.remove(&name).is_none() {
         bail!("there is no profile {name:?} in {}", path()?.display());
     }

@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::life::{self, Outcome};
-use super::{CallError, World, say};
+use super::{CallError, World, say, say_json};
 
 /// A message, as it is given on the command line.
 #[derive(Debug, clap::Args)]
@@ -112,7 +112,11 @@ pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> any
     if message.dry_run {
         let request = world.request(Method::POST, world.url("/v1/messages", &[("dryRun", "true")])).json(&body);
         let plan = world.answer(with_sender(request, message)).await?["plan"].take();
-        say(if json { line::escaped_json(&plan.to_string()).into_owned() } else { line::escaped(&verdict(&plan)).into_owned() });
+        if json {
+            say_json(&plan)
+        } else {
+            say(line::escaped(&verdict(&plan)))
+        };
         return Ok(Outcome::Sent);
     }
     let key = match &message.idempotency_key {
@@ -121,10 +125,24 @@ pub(crate) async fn send(world: &World, message: &NewMessage, json: bool) -> any
     };
     let request = world.request(Method::POST, world.url("/v1/messages", &[])).json(&body).header("Idempotency-Key", &key);
     let sent = world.answer(with_sender(request, message)).await;
-    let again = || format!("to try again without sending twice, add --idempotency-key {key}");
-    let sent = if matches!(sent, Err(CallError::Unreachable { .. })) { sent.with_context(again)? } else { sent? }["message"].take();
-    let outcome = life::watch(world, &sent, Duration::from_secs(message.wait), json).await?;
-    Ok(if message.wait == 0 && outcome == Outcome::UnderWay { Outcome::Sent } else { outcome })
+    let sent = match sent {
+        Ok(mut answer) => answer["message"].take(),
+        // This key sent it before; that is what a repeated command is for.
+        Err(CallError::Refused { mut body, .. }) if body["code"] == "idempotency_conflict" => body["message"].take(),
+        Err(error @ CallError::Unreachable { .. }) => {
+            return Err(error).with_context(|| format!("to try again without sending twice, add --idempotency-key {key}"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if message.wait > 0 {
+        return life::watch(world, &sent, Duration::from_secs(message.wait), json).await;
+    }
+    if json {
+        say_json(&sent)
+    } else {
+        say(line::escaped(&life::headline(&sent)))
+    }
+    Ok(Outcome::Sent)
 }
 
 fn with_sender(request: reqwest::RequestBuilder, message: &NewMessage) -> reqwest::RequestBuilder {

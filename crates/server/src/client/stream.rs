@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{CallError, World, refusal};
+use super::{CallError, World};
 
 /// How soon a stream that broke off is opened again.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -121,8 +121,7 @@ impl Following {
                     return Ok(());
                 }
                 Ok(response) if self.last.is_none() || response.status().is_client_error() => {
-                    let (status, text) = (response.status(), response.text().await.unwrap_or_default());
-                    return Err(CallError::Refused { status, message: refusal(status, &text) });
+                    return Err(CallError::refused(response.status(), &response.text().await.unwrap_or_default()));
                 }
                 Err(error) if self.last.is_none() => return Err(self.world.unreachable(&error)),
                 _ => tokio::time::sleep(PAUSE).await,

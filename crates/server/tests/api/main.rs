@@ -15,6 +15,7 @@ mod broadcasts_pause;
 mod broadcasts_review;
 mod broadcasts_safety;
 mod channels;
+mod cli;
 mod contacts;
 mod contacts_fields;
 mod contacts_merge;

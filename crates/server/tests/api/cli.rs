@@ -1,0 +1,305 @@
+//! The command line, against a node.
+
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use nuncio_domain::Environment;
+use nuncio_testkit::{Receiver, TestApp};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
+
+/// What a command did.
+#[derive(Debug)]
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// The same, if the command ended with this code.
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+}
+
+/// Somebody at a terminal, with a home folder of their own and a node that listens.
+struct Terminal {
+    home: tempfile::TempDir,
+    server: SocketAddr,
+}
+
+impl Terminal {
+    async fn beside(app: &TestApp) -> Self {
+        Self { home: tempfile::tempdir().expect("a folder"), server: app.listen().await }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nuncio"));
+        command.args(arguments).current_dir(self.home.path()).env_clear().env("HOME", self.home.path());
+        command.env("NUNCIO_SERVER", format!("http://{}", self.server)).stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    async fn run(&self, arguments: &[&str], input: &str) -> Ran {
+        let mut child =
+            self.command(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // A command that does not read its input may have ended.
+        let _ = stdin.write_all(input.as_bytes()).await;
+        drop(stdin);
+        let output = child.wait_with_output().await.expect("it ends");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Ran { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    async fn type_in(&self, arguments: &[&str]) -> Ran {
+        self.run(arguments, "").await
+    }
+
+    async fn login(&self, key: &str) {
+        self.run(&["login"], key).await.expect(0);
+    }
+}
+
+// holds: cli.login
+#[tokio::test]
+async fn keys_are_kept_for_their_owner_alone() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let refused = terminal.type_in(&["messages", "list"]).await.expect(1);
+    assert!(refused.err.contains("there is no API key"), "{refused:?}");
+    let refused = terminal.run(&["login"], "svc_test_nonsense").await.expect(1);
+    assert!(refused.err.contains("is no API key"), "{refused:?}");
+    let said = terminal.run(&["login"], &format!("{}\n", app.test_key)).await.expect(0);
+    assert!(said.out.starts_with("profile default: the test world of project "), "{said:?}");
+
+    let file = terminal.home.path().join(".config/nuncio/profiles.toml");
+    assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    terminal.type_in(&["send", "+34600111222", "hi", "--wait", "0"]).await.expect(0);
+
+    // With keys to both worlds, lists show both and a message needs to be told its world.
+    let live = app.key(Environment::Live, &["*"]).await;
+    terminal.login(&live).await;
+    let refused = terminal.type_in(&["send", "+34600111222", "hi"]).await.expect(1);
+    assert!(refused.err.contains("say --env live or --env test"), "{refused:?}");
+    let listed = terminal.type_in(&["messages", "list"]).await.expect(0);
+    assert!(listed.out.starts_with("WORLD  ID "), "{listed:?}");
+
+    app.request("DELETE", "/v1/webhook", None).await.expect(404);
+    let gone = terminal.type_in(&["logout"]).await.expect(0);
+    assert_eq!(gone.out, "profile \"default\" is forgotten\n");
+    assert!(!std::fs::read_to_string(&file).expect("a file").contains("svc_"), "the keys are gone with it");
+}
+
+// holds: cli.send
+#[tokio::test]
+async fn a_message_is_sent_watched_and_shown() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+
+    let plan = terminal.type_in(&["send", "+34600111222", "Zürich ąę", "--dry-run"]).await.expect(0);
+    assert!(plan.out.contains("segments:  1 (ucs2, because of \"ą\")"), "{plan:?}");
+    assert_eq!(terminal.type_in(&["messages", "list", "--json"]).await.expect(0).json(), json!([]), "a dry run sends nothing");
+
+    let send = ["send", "+34600111222", "-", "--wait", "0", "--json", "--idempotency-key", "k-1", "--metadata", "order=17"];
+    let sent = terminal.run(&send, "Hello\nyou\n").await.expect(0).json();
+    assert_eq!((&sent["text"], &sent["metadata"]), (&json!("Hello\nyou"), &json!({"order": "17"})), "{sent}");
+    let again = terminal.run(&send, "Hello\nyou\n").await.expect(0).json();
+    assert_eq!(again["id"], sent["id"], "the same key is the same message");
+    app.drain().await;
+
+    let id = sent["id"].as_str().expect("an id");
+    let followed = terminal.type_in(&["messages", "follow", id]).await.expect(0);
+    assert!(followed.out.contains("attempt: sms by sim") && followed.out.contains("  delivered\n"), "{followed:?}");
+    let shown = terminal.type_in(&["messages", "show", id]).await.expect(0);
+    assert!(shown.out.starts_with(&format!("{id}  delivered  sms to +34600111222  (test)\n")), "{shown:?}");
+    assert!(shown.out.contains("  text          Hello\n                you\n"), "{shown:?}");
+
+    let failing = terminal.type_in(&["send", "+15005550001", "hi", "--wait", "0", "--json"]).await.expect(0).json();
+    app.drain().await;
+    let failed = terminal.type_in(&["messages", "follow", failing["id"].as_str().expect("an id")]).await.expect(1);
+    assert!(failed.out.contains("failed: invalid_recipient"), "{failed:?}");
+
+    let refused = terminal.type_in(&["send", "nonsense", "hi"]).await.expect(1);
+    assert!(refused.err.starts_with("nuncio: to: "), "{refused:?}");
+    let refused = terminal.type_in(&["messages", "show", "msg_x"]).await.expect(1);
+    assert!(refused.err.contains("not found"), "{refused:?}");
+    terminal.type_in(&["messages", "list", "--server", "http://127.0.0.1:1"]).await.expect(3);
+    let typo = terminal.type_in(&["mesages", "list"]).await.expect(2);
+    assert!(typo.err.contains("similar subcommands exist") && typo.err.contains("'messages'"), "{typo:?}");
+}
+
+// holds: cli.send
+#[tokio::test]
+async fn a_message_under_way_has_an_exit_code_of_its_own() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let scheduled = terminal.type_in(&["send", "+34600111222", "later", "--at", "2026-01-20T00:00:00Z", "--wait", "1"]).await;
+    assert!(scheduled.code == 4 && scheduled.out.contains("still "), "{scheduled:?}");
+}
+
+// holds: cli.listen
+#[tokio::test]
+async fn a_program_on_this_machine_gets_events_as_its_webhook_would() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    terminal.type_in(&["send", "+34600111222", "hi", "--wait", "0"]).await.expect(0);
+    app.drain().await;
+    let receiver = Receiver::start().await;
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let arguments = ["listen", "--forward", &receiver.url, "--replay", "1", "--type", "message.delivered", "--secret", secret];
+    let mut child = terminal.command(&arguments).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let told = loop {
+        let line = lines.next_line().await.expect("a line").expect("it goes on");
+        if line.contains("message.delivered") {
+            break line;
+        }
+    };
+    child.kill().await.expect("it ends");
+    assert!(told.contains("→  2"), "{told}");
+    let request = &receiver.got()[0];
+    assert_eq!(request.json()["data"]["message"]["status"], "delivered");
+    let verifier = standardwebhooks::Webhook::new(secret).expect("a secret");
+    verifier.verify(&request.bytes, &request.headers).expect("it is signed");
+    let refused = terminal.type_in(&["listen", "--forward", &receiver.url, "--secret", "x"]).await.expect(1);
+    assert!(refused.err.contains("--secret: must be whsec_"), "{refused:?}");
+}
+
+// holds: cli.broadcasts
+#[tokio::test]
+async fn a_broadcast_goes_from_a_file_to_its_results() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let create = ["broadcasts", "create", "--name", "spring", "--channel", "sms", "--text", "Hello {{name}}, it is Acme", "--json"];
+    let draft = terminal.type_in(&create).await.expect(0).json();
+    let id = draft["id"].as_str().expect("an id");
+    std::fs::write(terminal.home.path().join("people.csv"), "phone,name\n600 111 222,Ana\n+34600111223,Bo\nnonsense,Cy\n").expect("a file");
+    let said = terminal.type_in(&["broadcasts", "import", id, "people.csv", "--countries", "ES"]).await.expect(0);
+    assert!(said.out.starts_with("3 rows: 2 added, 0 there already, 1 wrong."), "{said:?}");
+    let preview = terminal.type_in(&["broadcasts", "preview", id, "--json"]).await.expect(0).json();
+    assert_eq!(preview["text"], "Hello Ana, it is Acme");
+    let estimate = terminal.type_in(&["broadcasts", "estimate", id]).await.expect(0);
+    assert!(estimate.out.contains("recipients: 2"), "{estimate:?}");
+    terminal.type_in(&["broadcasts", "send", id]).await.expect(0);
+    app.drain().await;
+    terminal.type_in(&["broadcasts", "follow", id]).await.expect(0);
+    let results = terminal.type_in(&["broadcasts", "results", id]).await.expect(0);
+    assert_eq!(results.out.matches(",delivered,").count(), 2, "{results:?}");
+    let listed = terminal.type_in(&["broadcasts", "list"]).await.expect(0);
+    assert!(listed.out.contains("completed"), "{listed:?}");
+}
+
+// holds: cli.resources
+#[tokio::test]
+async fn the_other_resources_are_made_shown_and_removed() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    terminal.login(&app.test_key).await;
+    let run = async |line: &str| terminal.type_in(&line.split(' ').collect::<Vec<_>>()).await.expect(0);
+    let id = |answer: &Ran| answer.json()["id"].as_str().expect("an id").to_owned();
+
+    let ana = id(&run("contacts create --channel sms=+34600111222 --name Ana --json").await);
+    let bo = id(&run("contacts create --channel email=bo@example.com --json").await);
+    run(&format!("contacts merge {ana} {bo}")).await;
+    assert!(run(&format!("contacts show {ana}")).await.out.contains("displayName: Ana"));
+    assert!(run("contacts list --phone +34600111222").await.out.contains(&ana));
+    run(&format!("contacts delete {ana}")).await;
+
+    let suppressed = id(&run("suppressions add +34600111229 --json").await);
+    assert!(run("suppressions list").await.out.contains("+34600111229"));
+    run(&format!("suppressions remove {suppressed}")).await;
+    assert_eq!(run("suppressions list").await.out, "nobody is suppressed\n");
+
+    let invitation = id(&run("invitations create --client Acme --countries ES,MX --days 3 --json").await);
+    assert!(run(&format!("invitations show {invitation}")).await.out.contains("allowedPhoneCountries: ES,MX"));
+    run(&format!("invitations cancel {invitation}")).await;
+    assert!(run("invitations list --status cancelled").await.out.contains("Acme"));
+
+    std::fs::write(terminal.home.path().join("t.json"), r#"{"name": "hello", "language": "en", "body": "Hello {{1}}"}"#).expect("a file");
+    let template = id(&run("templates create t.json --json").await);
+    assert!(run("templates list").await.out.contains("hello"));
+    run(&format!("templates delete {template}")).await;
+
+    assert!(run("webhooks set https://example.com/hooks").await.out.contains("secret: whsec_"));
+    assert!(run("webhooks show").await.out.contains("url: https://example.com/hooks"));
+    run("webhooks remove").await;
+    assert!(run("events list --json").await.out.starts_with('['));
+    assert_eq!(run("api GET /v1/me").await.json()["isTestMode"], true);
+    let made = terminal.run(&["api", "POST", "/v1/messages", "-"], r#"{"to": "+34600111222", "text": "hi"}"#).await.expect(0).json();
+    assert_eq!(made["message"]["to"], "+34600111222", "as it was answered: {made}");
+}
+
+// holds: cli.init
+#[tokio::test]
+async fn a_few_questions_lead_to_a_connection_that_was_tried() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    let wrong = terminal.run(&["init"], "nowhere\n\n\n\n").await.expect(1);
+    assert!(wrong.err.contains("server.listen: \"nowhere\" is not address:port"), "{wrong:?}");
+    let file = terminal.home.path().join("nuncio.toml");
+    assert!(!file.exists(), "nothing is half-done");
+
+    // The first answer for the connection lacks what a gateway's address begins with; port 1 is one where nobody listens.
+    let secrets = "secret\na-secret-of-20-letters\n";
+    let answers = format!(
+        "127.0.0.1:8026\n\nmy-data\n\npigeon\nkannel\nsms\nnonsense\nme\n{secrets}\n\
+         kannel\nsms\nhttp://127.0.0.1:1/sendsms\nme\n{secrets}timeout_seconds=1\n\n"
+    );
+    let done = terminal.run(&["init"], &answers).await.expect(0);
+    for said in ["\"pigeon\" is not one of instagram, kannel", "That was not saved", "kannel now carries sms", "trying it: failed: "] {
+        assert!(done.out.contains(said), "{said}: {}", done.out);
+    }
+    let written = std::fs::read_to_string(&file).expect("a file");
+    assert_eq!(written, "[server]\nlisten = \"127.0.0.1:8026\"\n\n[storage]\ndata = \"my-data\"\n");
+    let connections = terminal.type_in(&["connections", "list", "--json"]).await.expect(0).json();
+    assert_eq!((&connections[0]["kind"], &connections[0]["settings"]["url"]), (&json!("kannel"), &json!("http://127.0.0.1:1/sendsms")));
+    let again = terminal.run(&["init"], &answers).await.expect(1);
+    assert!(again.err.contains("nuncio.toml is there already"), "{again:?}");
+}
+
+// holds: cli.help
+#[tokio::test]
+async fn every_command_says_what_it_takes() {
+    let mut pages = Vec::new();
+    help(&nuncio::cli::command(), "nuncio", &mut pages);
+    insta::assert_snapshot!(pages.join("\n\n"));
+}
+
+/// The help of a command and of those below it.
+fn help(command: &clap::Command, name: &str, pages: &mut Vec<String>) {
+    let mut command = command.clone().bin_name(name).term_width(100);
+    command.build();
+    let page = command.render_help().to_string();
+    pages.push(format!("## {name}\n\n{}", page.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")));
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        help(below, &format!("{name} {}", below.get_name()), pages);
+    }
+}
+
+// holds: cli.help
+#[tokio::test]
+async fn completions_and_manual_pages_are_made() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(terminal.type_in(&["completions", shell]).await.expect(0).out.contains("broadcasts"), "{shell}");
+    }
+    terminal.type_in(&["man", "pages"]).await.expect(0);
+    let page = |name: &str| std::fs::read_to_string(Path::new(terminal.home.path()).join("pages").join(name)).expect("a page");
+    assert!(page("nuncio-send.1").contains("idempotency"));
+    assert!(page("nuncio.1").contains("Exit codes"));
+}
