@@ -51,6 +51,9 @@ pub(crate) struct Options {
     /// Text messages of an end-to-end run over SMPP
     #[arg(long, global = true, default_value_t = 40_000)]
     pub(crate) texts: u64,
+    /// Recipients of a broadcast
+    #[arg(long, global = true, default_value_t = 100_000)]
+    pub(crate) recipients: u64,
     /// Sessions with the SMSC, of either gateway
     #[arg(long, global = true, default_value_t = 2)]
     pub(crate) binds: usize,
@@ -168,10 +171,10 @@ impl Lab {
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     options: &'a Options,
-    backend: Backend,
+    pub(crate) backend: Backend,
     pub(crate) subject: Subject<'a>,
     finals: &'static [&'static str],
-    idle_mb: f64,
+    pub(crate) idle_mb: f64,
     promised: Vec<Box<str>>,
     ambiguous: u64,
     errors: u64,

@@ -69,6 +69,8 @@ enum What {
     SlowDisk,
     /// Three events a message, posted to a counting endpoint
     Webhooks,
+    /// A broadcast to many: import, sending, memory, and a neighbour's one-time passwords meanwhile
+    Broadcast,
     /// The same work before and after a million messages to a million contacts
     Stored,
     /// The baseline: serve bare axum until killed
@@ -144,6 +146,10 @@ async fn run(what: &What, lab: &Lab) -> Book {
     if wants(What::Webhooks) {
         let result = scenarios::webhooks::run(lab, &mut book).await;
         note(&mut book, "webhooks", result);
+    }
+    if wants(What::Broadcast) {
+        let result = scenarios::broadcast::run(lab, &mut book).await;
+        note(&mut book, "broadcast", result);
     }
     if wants(What::Stored) {
         let result = scenarios::stored::run(lab, &mut book).await;

@@ -48,11 +48,16 @@ impl Cluster {
     /// A new, empty database; its URL.
     pub(crate) fn create(&self, name: &str) -> Result<String> {
         self.query(&format!("CREATE DATABASE {name}"))?;
+        Ok(self.url(name))
+    }
+
+    /// The URL of a database.
+    pub(crate) fn url(&self, name: &str) -> String {
         let (server, options) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let authority = server.find("://").map_or(0, |at| at + 3);
         let end = server[authority..].find('/').map_or(server.len(), |at| authority + at);
         let question = if options.is_empty() { "" } else { "?" };
-        Ok(format!("{}/{name}{question}{options}", &server[..end]))
+        format!("{}/{name}{question}{options}", &server[..end])
     }
 
     pub(crate) fn drop_database(&self, name: &str) -> Result<()> {

@@ -62,6 +62,9 @@ pub(crate) enum World {
     },
 }
 
+/// The name of a second project.
+const NEIGHBOUR: &str = "neighbour";
+
 /// How to start a server.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
@@ -124,6 +127,15 @@ impl<'a> Subject<'a> {
         };
         subject.ready().await?;
         Ok(subject)
+    }
+
+    /// A second project with an SMSC of its own, and a key to its live world.
+    pub(crate) async fn neighbour(&self, program: &Path, addr: SocketAddr) -> Result<String> {
+        let url = self.database.as_ref().map(|(cluster, name)| cluster.url(name));
+        let cli = Cli { program, data: self.data.path(), database: url.as_deref() };
+        cli.run(&["projects", "create"], &[NEIGHBOUR]).await?;
+        cli.connect_smpp(Some(NEIGHBOUR), addr, 1, 10, false).await?;
+        cli.key(Some(NEIGHBOUR), "live").await
     }
 
     async fn ready(&self) -> Result<()> {
@@ -252,39 +264,57 @@ impl Cli<'_> {
         Ok(output.stdout)
     }
 
+    /// An API key for a world of a project; of the first one without a name.
+    async fn key(&self, project: Option<&str>, env: &str) -> Result<String> {
+        let mut args = vec!["--name", "bench", "--env", env, "--json"];
+        args.extend(project.into_iter().flat_map(|project| ["--project", project]));
+        let output = self.run(&["keys", "create"], &args).await?;
+        let created: Value = serde_json::from_slice(&output).context("the JSON of a key")?;
+        Ok(created["key"].as_str().context("no key in the JSON of a key")?.to_owned())
+    }
+
     /// Sets the world up; an API key for it.
     async fn prepare(&self, world: World) -> Result<String> {
         let env = match world {
             World::Test => "test",
             World::Smtp(addr) => {
                 let settings = ["from=bench@example.org".to_owned(), "tls=none".to_owned()];
-                self.connect(["email", "smtp"], addr, &settings, &[]).await?;
+                self.connect(None, ["email", "smtp"], addr, &settings, &[]).await?;
                 "live"
             }
             World::Smpp { addr, binds, window, receipts } => {
-                let receipts = if receipts { "final" } else { "none" };
-                let settings = [
-                    format!("system_id={LOGIN}"),
-                    format!("from={FROM}"),
-                    format!("binds={binds}"),
-                    format!("window={window}"),
-                    format!("registered_delivery={receipts}"),
-                ];
-                self.connect(["sms", "smpp"], addr, &settings, &[format!("password={LOGIN}")]).await?;
+                self.connect_smpp(None, addr, binds, window, receipts).await?;
                 "live"
             }
         };
-        let args = ["--name", "bench", "--env", env, "--json"];
-        let output = self.run(&["keys", "create"], &args).await?;
-        let created: Value = serde_json::from_slice(&output).context("the JSON of a key")?;
-        Ok(created["key"].as_str().context("no key in the JSON of a key")?.to_owned())
+        self.key(None, env).await
     }
 
-    async fn connect(&self, [channel, kind]: [&str; 2], addr: SocketAddr, settings: &[String], secrets: &[String]) -> Result<()> {
+    async fn connect_smpp(&self, project: Option<&str>, addr: SocketAddr, binds: usize, window: usize, receipts: bool) -> Result<()> {
+        let receipts = if receipts { "final" } else { "none" };
+        let settings = [
+            format!("system_id={LOGIN}"),
+            format!("from={FROM}"),
+            format!("binds={binds}"),
+            format!("window={window}"),
+            format!("registered_delivery={receipts}"),
+        ];
+        self.connect(project, ["sms", "smpp"], addr, &settings, &[format!("password={LOGIN}")]).await
+    }
+
+    async fn connect(
+        &self,
+        project: Option<&str>,
+        [channel, kind]: [&str; 2],
+        addr: SocketAddr,
+        settings: &[String],
+        secrets: &[String],
+    ) -> Result<()> {
         let place = [format!("host={}", addr.ip()), format!("port={}", addr.port())];
         let mut args = vec!["--env", "live", "--channel", channel, "--kind", kind];
         args.extend(place.iter().chain(settings).flat_map(|setting| ["--setting", setting]));
         args.extend(secrets.iter().flat_map(|secret| ["--secret", secret]));
+        args.extend(project.into_iter().flat_map(|project| ["--project", project]));
         self.run(&["connections", "set"], &args).await.map(drop)
     }
 }

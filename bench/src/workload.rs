@@ -9,7 +9,7 @@ use crate::kannel::LOGIN;
 
 /// First number of the pool, and of those outside it. Spanish mobile numbers:
 /// every one of them can be parsed, and nothing here is ever sent for real.
-const POOL: u64 = 34_610_000_000;
+pub(crate) const POOL: u64 = 34_610_000_000;
 const OUTSIDE: u64 = 34_620_000_000;
 /// How many different numbers a pool can have.
 pub(crate) const POOL_MAX: u64 = OUTSIDE - POOL;

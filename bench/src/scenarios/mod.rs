@@ -1,6 +1,7 @@
 //! The scenarios. Each adds its runs and its lines to the book.
 
 pub(crate) mod accept;
+pub(crate) mod broadcast;
 pub(crate) mod end_to_end;
 pub(crate) mod latency;
 pub(crate) mod slow_disk;

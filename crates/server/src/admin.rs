@@ -36,6 +36,12 @@ pub struct Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
+    /// Show all projects.
+    ProjectsList,
+    /// Make a project.
+    ProjectsCreate { name: String },
+    /// Give the project another name.
+    ProjectsRename { name: String },
     /// Make an API key.
     KeysCreate { name: String, env: Environment, permissions: Vec<String> },
     /// Show all keys of a world.
@@ -194,6 +200,15 @@ fn merged(lists: Vec<(Environment, Answer)>) -> Answer {
 pub async fn run(core: &Core, request: Request) -> Result<Answer> {
     let project = project(core, request.project.as_deref()).await?;
     match request.command {
+        Command::ProjectsList => projects_list(core).await,
+        Command::ProjectsCreate { name } => {
+            let made = core.projects().create(&name).await?;
+            Ok(Answer::new(json!({"id": made.id, "name": made.name}), format!("{}  {}", made.id, made.name)))
+        }
+        Command::ProjectsRename { name } => {
+            core.projects().rename(&project, &name).await?;
+            Ok(Answer::new(json!({"id": project.id, "name": name}), format!("{}  {name}", project.id)))
+        }
         Command::KeysCreate { name, env, permissions } => keys_create(core, &project, &name, env, &permissions).await,
         Command::KeysList { env } => listed!(env, each => keys_list(core, &project, each).await?),
         Command::KeysRevoke { id } => keys_revoke(core, &project, &id).await,
@@ -300,6 +315,13 @@ pub async fn project(core: &Core, wanted: Option<&str>) -> Result<Project> {
             None => core.projects().create("default").await,
         },
     }
+}
+
+async fn projects_list(core: &Core) -> Result<Answer> {
+    let projects = core.projects().list().await?;
+    let json = projects.iter().map(|p| json!({"id": p.id, "name": p.name})).collect();
+    let rows = projects.iter().map(|p| vec![p.id.to_string(), p.name.clone()]);
+    Ok(Answer::list(json, Table::new(&["ID", "NAME"]).with(rows), "no projects"))
 }
 
 async fn keys_create(core: &Core, project: &Project, name: &str, env: Environment, permissions: &[String]) -> Result<Answer> {

@@ -22,6 +22,16 @@ impl Projects<'_> {
         Ok(self.inner.store.read().await?.list_projects().await?)
     }
 
+    /// Gives a project another name.
+    pub async fn rename(&self, project: &Project, name: &str) -> Result<()> {
+        if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {
+            return Err(Error::invalid(vec![fault]));
+        }
+        let mut tx = self.inner.store.begin().await?;
+        tx.rename_project(project.id, name).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Makes a project with a default sender in each of its worlds; in the test world the sender's every channel is simulated.
     pub async fn create(&self, name: &str) -> Result<Project> {
         if let Some(fault) = line::check("name", name, 1, limits::PROJECT_NAME) {

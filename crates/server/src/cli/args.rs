@@ -110,6 +110,13 @@ pub(super) enum Action {
 /// What is asked of an installation through its data folder or its database, without a key.
 #[derive(Debug, Subcommand)]
 pub(super) enum InstalledAction {
+    /// Projects: each with senders, keys, contacts and messages of its own.
+    Projects {
+        #[command(flatten)]
+        at: InProject,
+        #[command(subcommand)]
+        action: ProjectsAction,
+    },
     /// API keys.
     Keys {
         #[command(flatten)]
@@ -214,6 +221,22 @@ impl From<Env> for Environment {
             Env::Test => Self::Test,
         }
     }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ProjectsAction {
+    /// Show all projects, the oldest first.
+    List,
+    /// Make a project.
+    Create {
+        /// Its name.
+        name: String,
+    },
+    /// Give the project (see --project) another name.
+    Rename {
+        /// The new name.
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -648,7 +671,8 @@ impl InstalledAction {
     /// Where the installation is, and the project.
     pub(super) fn at(&self) -> (&Asked, Option<&String>) {
         match self {
-            Self::Keys { at, .. }
+            Self::Projects { at, .. }
+            | Self::Keys { at, .. }
             | Self::Senders { at, .. }
             | Self::Connections { at, .. }
             | Self::Domains { at, .. }
@@ -666,6 +690,9 @@ impl InstalledAction {
     /// What the command asks of the installation.
     pub(super) fn into_command(self) -> anyhow::Result<Command> {
         Ok(match self {
+            Self::Projects { action: ProjectsAction::List, .. } => Command::ProjectsList,
+            Self::Projects { action: ProjectsAction::Create { name }, .. } => Command::ProjectsCreate { name },
+            Self::Projects { action: ProjectsAction::Rename { name }, .. } => Command::ProjectsRename { name },
             Self::Keys { action, .. } => action.into(),
             Self::Senders { action, .. } => action.into(),
             Self::Connections { action, .. } => action.into_command()?,

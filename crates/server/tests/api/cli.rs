@@ -271,6 +271,20 @@ async fn a_few_questions_lead_to_a_connection_that_was_tried() {
     assert!(again.err.contains("nuncio.toml is there already"), "{again:?}");
 }
 
+// holds: cli.projects
+#[tokio::test]
+async fn projects_are_made_and_named() {
+    let app = TestApp::start().await;
+    let terminal = Terminal::beside(&app).await;
+    assert_eq!(terminal.type_in(&["projects", "create", "acme"]).await.expect(0).out.split("  ").nth(1), Some("acme\n"));
+    terminal.type_in(&["projects", "rename", "Acme Ltd", "--project", "acme"]).await.expect(0);
+    let listed = terminal.type_in(&["projects", "list", "--json"]).await.expect(0).json();
+    let names: Vec<_> = listed.as_array().expect("a list").iter().map(|project| &project["name"]).collect();
+    assert_eq!(names, ["default", "Acme Ltd"], "the first command made the first one");
+    let refused = terminal.type_in(&["projects", "create", "a\nb"]).await.expect(1);
+    assert!(refused.err.contains("name: "), "{refused:?}");
+}
+
 // holds: cli.help
 #[tokio::test]
 async fn every_command_says_what_it_takes() {
