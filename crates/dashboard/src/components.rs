@@ -137,6 +137,16 @@ impl Faults {
         if found.is_empty() { Self(vec![(String::new(), error.message().to_owned())]) } else { Self(found) }
     }
 
+    /// The same with other names.
+    pub(crate) fn renamed(self, name: impl Fn(&str) -> String) -> Self {
+        Self(self.0.into_iter().map(|(path, message)| (name(&path), message)).collect())
+    }
+
+    /// Whether a field has a fault.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(path, _)| path == name).map(|(_, message)| message.as_str())
     }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use axum::body::HttpBody as _;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
 use url::form_urlencoded;
 
 /// The largest form, in bytes.
@@ -21,8 +21,7 @@ impl Form {
     pub(crate) async fn read(request: Request) -> Result<Self, StatusCode> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        // Browsers say who sends a form. Those that do not are held by the key in the form alone.
-        if matches!(text("sec-fetch-site"), "cross-site" | "same-site") {
+        if of_another_site(headers) {
             return Err(StatusCode::FORBIDDEN);
         }
         let kind = text(CONTENT_TYPE.as_str()).split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -41,4 +40,9 @@ impl Form {
     pub(crate) fn get(&self, name: &str) -> String {
         self.0.get(name).map_or_else(String::new, |value| value.replace('\0', ""))
     }
+}
+
+/// Whether the browser says that a page of another site sent this form. Browsers that do not are held by the key in the form alone.
+pub(crate) fn of_another_site(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site" || site == "same-site")
 }

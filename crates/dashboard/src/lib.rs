@@ -9,10 +9,13 @@ mod contacts;
 mod form;
 mod headers;
 mod home;
+mod invitations;
 mod invite;
 mod keys;
 mod link;
 mod messages;
+mod money;
+mod numbers;
 mod page;
 mod people;
 mod refused;
@@ -20,6 +23,8 @@ mod senders;
 mod shell;
 mod sign_in;
 mod signed;
+mod suppressions;
+mod templates;
 mod unsubscribe;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -75,11 +80,26 @@ fn people_pages() -> axum::Router<App> {
         .route("/contacts", get(contacts::list))
         .route("/contacts/{id}", get(contacts::show))
         .route("/broadcasts", get(broadcasts::list))
+        .route("/broadcasts/new", get(broadcasts::new).post(broadcasts::create))
+        .route("/broadcasts/{id}/recipients", post(broadcasts::upload).layer(axum::extract::DefaultBodyLimit::disable()))
+        .route("/broadcasts/{id}/results.csv", get(broadcasts::results))
         .route("/broadcasts/{id}", get(broadcasts::show).post(broadcasts::act))
         .route("/reviews", get(broadcasts::reviews))
         .route("/reviews/{id}", post(broadcasts::decide))
         .route("/senders", get(senders::list))
-        .route("/senders/{id}", get(senders::show))
+        .route("/senders/new", get(senders::new).post(senders::create))
+        .route("/senders/{id}", get(senders::show).post(senders::act))
+        .route("/senders/{id}/channels/{channel}", get(senders::connection).post(senders::connect))
+        .route("/templates", get(templates::list))
+        .route("/templates/new", get(templates::new).post(templates::create))
+        .route("/templates/{id}", get(templates::show).post(templates::act))
+        .route("/numbers", get(numbers::show).post(numbers::acquire))
+        .route("/numbers/{id}", post(numbers::release))
+        .route("/invitations", get(invitations::show).post(invitations::create))
+        .route("/invitations/{id}", post(invitations::cancel))
+        .route("/suppressions", get(suppressions::show).post(suppressions::add))
+        .route("/suppressions/{id}", post(suppressions::remove))
+        .route("/money", get(money::show))
         .route("/developers/keys", get(keys::show).post(keys::create))
         .route("/developers/keys/{id}", post(keys::revoke))
         .route("/settings/people", get(people::show).post(people::act))

@@ -18,8 +18,15 @@ const WORK: [(&str, &str, &str); 5] = [
     ("/broadcasts", "cast", "Broadcasts"),
     ("/reviews", "check", "Reviews"),
 ];
-const SET_UP: [(&str, &str, &str); 1] = [("/senders", "plug", "Senders")];
-const PROJECT: [(&str, &str, &str); 2] = [("/developers/keys", "key", "Developers"), ("/settings/people", "gear", "People")];
+const SET_UP: [(&str, &str, &str); 5] = [
+    ("/senders", "plug", "Senders"),
+    ("/templates", "doc", "Templates"),
+    ("/numbers", "hash", "Numbers"),
+    ("/invitations", "link", "Invitations"),
+    ("/suppressions", "alert", "Suppressions"),
+];
+const PROJECT: [(&str, &str, &str); 3] =
+    [("/developers/keys", "key", "Developers"), ("/money", "coin", "Money"), ("/settings/people", "gear", "People")];
 
 /// The hidden field that every form of a session carries.
 pub(crate) fn form_key(who: &SignedIn) -> Markup {

@@ -56,9 +56,14 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// Reads the form that somebody sent who is signed in. A form of another page is refused.
 pub(crate) async fn form(app: &App, request: Request) -> Result<Form, Response> {
-    let cookie = cookie(request.headers()).unwrap_or_default().to_owned();
+    let headers = request.headers().clone();
     let form = Form::read(request).await.map_err(foreign)?;
-    if app.core.users().is_form_key(&cookie, &form.get("key")) { Ok(form) } else { Err(foreign(StatusCode::FORBIDDEN)) }
+    if is_form_key(app, &headers, &form.get("key")) { Ok(form) } else { Err(foreign(StatusCode::FORBIDDEN)) }
+}
+
+/// Whether a form carries the key of the session that sends it.
+pub(crate) fn is_form_key(app: &App, headers: &HeaderMap, key: &str) -> bool {
+    app.core.users().is_form_key(cookie(headers).unwrap_or_default(), key)
 }
 
 pub(crate) fn foreign(status: StatusCode) -> Response {

@@ -103,6 +103,17 @@ impl Senders<'_> {
         Ok(())
     }
 
+    /// The same for a caller, who may change senders.
+    pub async fn check_channel(&self, caller: &Caller, sender: &str, channel: &str) -> Result<Result<String, String>> {
+        caller.require(Permission::SendersWrite)?;
+        let (sender, channel) = place(sender, channel)?;
+        let found = {
+            let mut tx = self.inner.store.read().await?;
+            connection_of(&mut *tx, caller.tenant, sender, channel).await?.ok_or_else(|| Error::not_found("connection"))?
+        };
+        self.check_connection(caller.tenant, &found).await
+    }
+
     /// Reaches for the provider and logs in, without sending anything. The text says what was found, or what is wrong.
     pub async fn check_connection(&self, tenant: TenantId, connection: &Connection) -> Result<Result<String, String>> {
         match self.open_adapter(tenant, connection)? {

@@ -8,6 +8,7 @@ mod connections;
 mod copy;
 mod create;
 mod delete;
+mod kinds;
 mod list;
 mod mail_codes;
 mod mailboxes;
@@ -19,8 +20,10 @@ pub use business::{ProfileView, SetPicture, UpdateProfile};
 pub use claims::InboundAddressView;
 pub use command::{CreateSender, UpdateSender};
 pub use connections::PutConnection;
+pub use kinds::Kind;
 pub use list::ListSenders;
 pub use mail_codes::{EnterCode, SentCodeView};
+pub use nuncio_channel::{Field, FieldKind};
 pub use view::{ConnectionView, SenderView};
 
 crate::base::use_cases! {

@@ -14,9 +14,9 @@ const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded")
 const PASSWORD: &str = "correct horse battery";
 
 /// A browser: keeps its cookie, and sends the key of forms.
-struct Browser<'a> {
-    app: &'a TestApp,
-    cookie: String,
+pub(crate) struct Browser<'a> {
+    pub(crate) app: &'a TestApp,
+    pub(crate) cookie: String,
 }
 
 impl<'a> Browser<'a> {
@@ -24,11 +24,11 @@ impl<'a> Browser<'a> {
         Self { app, cookie: String::new() }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.app.raw("GET", path, &[("cookie", &self.cookie)], Vec::new()).await
     }
 
-    async fn page(&self, path: &str) -> String {
+    pub(crate) async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await.expect(200);
         assert!(answer.header("content-security-policy").starts_with("default-src 'none'"), "{path}");
         assert!(!answer.header("content-security-policy").contains("unsafe"), "{path}");
@@ -44,10 +44,15 @@ impl<'a> Browser<'a> {
         self.app.raw("POST", path, &[("cookie", &self.cookie), FORM], body.finish().into_bytes()).await
     }
 
-    /// Sends a form of a page.
-    async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    /// The key that forms of this session carry.
+    pub(crate) async fn form_key(&self) -> String {
         let page = self.get("/settings/people").await.text;
-        let key = page.split("name=\"key\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a form key").to_owned();
+        page.split("name=\"key\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a form key").to_owned()
+    }
+
+    /// Sends a form of a page.
+    pub(crate) async fn submit(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let key = self.form_key().await;
         let fields: Vec<_> = fields.iter().copied().chain([("key", key.as_str())]).collect();
         self.send(path, &fields).await
     }
@@ -68,7 +73,7 @@ impl<'a> Browser<'a> {
 }
 
 /// Makes somebody with this role, and signs them in.
-async fn person<'a>(app: &'a TestApp, email: &str, role: Role) -> Browser<'a> {
+pub(crate) async fn person<'a>(app: &'a TestApp, email: &str, role: Role) -> Browser<'a> {
     let new = NewUser { email: email.to_owned(), password: Redacted::new(PASSWORD.to_owned()) };
     app.node.core.users().create(&app.project, role, &new).await.expect("a person");
     let mut browser = Browser::new(app);
@@ -217,6 +222,9 @@ async fn hostile_words_stay_words() {
         .await
         .expect(201);
     let broadcast = draft(&app, json!({"name": evil, "channel": "sms", "text": evil})).await;
+    app.post("/v1/invitations", json!({"clientName": evil})).await.expect(201);
+    app.post("/v1/templates", json!({"name": "x", "language": "en", "body": evil})).await.expect(201);
+    add(&app, &broadcast, ["+34600111222".to_owned()]).await;
     app.drain().await;
     let contacts = app.get("/v1/contacts").await.expect(200).json();
     let contact = contacts["items"][0]["id"].as_str().expect("a contact").to_owned();
@@ -230,6 +238,9 @@ async fn hostile_words_stay_words() {
         format!("/broadcasts/{broadcast}"),
         "/senders".to_owned(),
         "/reviews".to_owned(),
+        "/templates".to_owned(),
+        "/invitations".to_owned(),
+        "/suppressions".to_owned(),
         format!("/messages?q={}", url::form_urlencoded::byte_serialize(evil.as_bytes()).collect::<String>()),
     ];
     for path in pages {

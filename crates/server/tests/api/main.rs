@@ -21,6 +21,7 @@ mod contacts_fields;
 mod contacts_merge;
 mod contract;
 mod dashboard;
+mod dashboard_pages;
 mod dispatch;
 mod edge;
 mod email;

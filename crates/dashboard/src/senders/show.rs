@@ -1,17 +1,19 @@
 //! `/senders` and `/senders/{id}`: what is connected, and how it is doing.
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::senders::{ListSenders, SenderView};
 use nuncio_core::users::SignedIn;
 use nuncio_core::webhooks::{DeliveryView, ListDeliveries};
-use nuncio_domain::Result;
 use nuncio_domain::health::{Health, HealthState};
+use nuncio_domain::{Channel, Result};
 
+use super::edit::Said;
 use crate::App;
-use crate::components::{channel, empty, head, pager, state, time, value, words};
-use crate::shell::shell;
+use crate::components::{ask_first, channel, empty, head, icon, pager, state, time, value, words};
+use crate::shell::{form_key, framed, shell};
 use crate::signed::{Asked, Signed, refuse};
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
@@ -25,7 +27,7 @@ async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let list = ListSenders { cursor: asked.get("cursor"), ..ListSenders::default() };
     let (senders, next) = app.core.senders().list(&who.caller, &list).await?;
     Ok(html! {
-        (head(None, html! { "Senders" }, html! { "Who messages come from, and what carries them" }, html! {}))
+        (head(None, html! { "Senders" }, html! { "Who messages come from, and what carries them" }, html! { a class="btn go" href="/senders/new" { "New sender" } }))
         section class="panel" aria-label="List" {
             @if senders.is_empty() { (empty("plug", "No senders", "A sender holds the connections to carriers, one for each channel.", html! {})) }
             @else {
@@ -47,7 +49,7 @@ async fn senders(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     })
 }
 
-fn health(health: &Health) -> Markup {
+pub(super) fn health(health: &Health) -> Markup {
     match health.state {
         HealthState::Ok => state("ok", "Works"),
         HealthState::Resting => state("held", "Rests"),
@@ -57,28 +59,52 @@ fn health(health: &Health) -> Markup {
 }
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    match sender(&app, &who, &id).await {
-        Ok((title, content)) => shell(&who, "/senders", &title, &content),
-        Err(error) => refuse(&who, "/senders", &error),
+    page(&app, &who, &id, StatusCode::OK, &Said::default()).await
+}
+
+/// The page, with what was just done on it.
+pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
+    match sender(app, who, id, said).await {
+        Ok((title, content)) => framed(status, who, "/senders", &title, &content),
+        Err(error) => refuse(who, "/senders", &error),
     }
 }
 
-async fn sender(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)> {
+async fn sender(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
     let sender = app.core.senders().get(&who.caller, id).await?;
     let asked = ListDeliveries { sender_id: Some(id.to_owned()), limit: Some(20), ..ListDeliveries::default() };
     let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
+    let own = format!("/senders/{id}");
     let content = html! {
-        (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {}))
-        (connections(&sender))
-        section class="panel" id="webhook" {
-            header { h2 { "Webhook" } }
-            div class="body" {
-                @match &sender.webhook {
-                    Some(webhook) => { p { "Events go to " code { (webhook.url) } "." } }
-                    None => { p class="soft" { "No webhook of its own. Set one with " code { "PATCH /v1/senders/{id}" } "; events go to the webhook of the world otherwise." } }
+        (head(Some(("/senders", "Senders")), words(&sender.name), html! { @if sender.is_default { "The default sender" } }, html! {
+            @if !sender.is_default {
+                form class="plain" method="post" action=(own) { (form_key(who)) button class="btn" name="do" value="default" { "Make it the default" } }
+                (ask_first("delete", "Delete", "Delete this sender?", "Its messages stay readable. It must have nothing to send.", &own,
+                    html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
+            }
+        }))
+        (said.faults.summary())
+        @if let Some(secret) = &said.secret {
+            section class="panel" {
+                header { h2 { "The webhook's secret" } }
+                div class="body" {
+                    div class="note ok" { (icon("key")) div { b { "Copy it now." } p { "It verifies that events come from here, and is shown once." } } }
+                    (value(secret.expose()))
                 }
             }
-            @if !deliveries.is_empty() { (posted(&deliveries)) }
+        }
+        (connections(&sender))
+        (webhook(who, &sender, said, &deliveries))
+        section class="panel" {
+            header { h2 { "Name" } }
+            form class="body" method="post" action=(own) {
+                (form_key(who))
+                div class="row" {
+                    label class="sr" for="name" { "Name" }
+                    input class="in" id="name" name="name" value=(sender.name) required;
+                    button class="btn" name="do" value="rename" { "Rename" }
+                }
+            }
         }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&sender.id.to_string())) } }
     };
@@ -90,7 +116,7 @@ fn connections(sender: &SenderView) -> Markup {
         section class="panel" {
             header { h2 { "Connections" } }
             @if sender.connections.is_empty() {
-                (empty("plug", "Nothing is connected", "Connect a carrier with PUT /v1/senders/{id}/channels/{channel}, or with nuncio connections.", html! {}))
+                (empty("plug", "Nothing is connected", "Choose a channel and connect the provider that carries it.", html! {}))
             } @else {
                 table class="fix" {
                     caption class="sr" { "Connections" }
@@ -98,7 +124,7 @@ fn connections(sender: &SenderView) -> Markup {
                     tbody {
                         @for own in &sender.connections {
                             tr {
-                                td { (channel(own.channel)) }
+                                td { a class="to" href={ "/senders/" (sender.id) "/channels/" (own.channel) } { (channel(own.channel)) } }
                                 td { (own.kind) }
                                 td { (health(&own.health)) }
                                 td { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } }
@@ -107,11 +133,43 @@ fn connections(sender: &SenderView) -> Markup {
                     }
                 }
             }
+            footer {
+                span class="faint" { "Connect" }
+                @for name in unconnected(sender) { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (name) } { (channel(name)) } }
+            }
         }
     }
 }
 
-fn posted(deliveries: &[DeliveryView]) -> Markup {
+/// The channels that have no connection yet.
+fn unconnected(sender: &SenderView) -> Vec<&'static str> {
+    let connected = |name: &str| sender.connections.iter().any(|own| own.channel == name);
+    Channel::ALL.iter().map(|channel| channel.as_str()).filter(|name| !connected(name)).collect()
+}
+
+fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[DeliveryView]) -> Markup {
+    let own = format!("/senders/{}", sender.id);
+    let now = sender.webhook.as_ref().map(|webhook| webhook.url.as_str()).unwrap_or_default();
+    let url = if said.url.is_empty() { now } else { &said.url };
+    html! {
+        section class="panel" id="webhook" {
+            header { h2 { "Webhook" } }
+            form class="body" method="post" action=(own) {
+                (form_key(who))
+                p class="soft" { "Events of this sender are posted there, signed. Without one they go to the webhook of the world." }
+                div class="row" {
+                    label class="sr" for="webhookUrl" { "Address" }
+                    input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";
+                    button class="btn" name="do" value="webhook" { "Save" }
+                    @if !now.is_empty() { button class="btn" name="do" value="try" { "Send a test event" } }
+                }
+            }
+            @if !deliveries.is_empty() { (posted(who, &own, deliveries)) }
+        }
+    }
+}
+
+fn posted(who: &SignedIn, own: &str, deliveries: &[DeliveryView]) -> Markup {
     html! {
         table class="fix" {
             caption { "Newest events" }
@@ -126,7 +184,11 @@ fn posted(deliveries: &[DeliveryView]) -> Markup {
                                 @match (newest.response_status, &newest.error) { (Some(status), _) => { (status) }, (None, Some(error)) => (words(error)), _ => { "–" } }
                             }
                         }
-                        td class="num" { (time(delivery.created_at)) }
+                        td class="num" {
+                            @if delivery.status == "dead" {
+                                form class="plain" method="post" action=(own) { (form_key(who)) input type="hidden" name="delivery" value=(delivery.id); button class="btn small" name="do" value="replay" { "Send again" } }
+                            } @else { (time(delivery.created_at)) }
+                        }
                     }
                 }
             }

@@ -1,0 +1,97 @@
+//! What is done with a broadcast on its page.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use nuncio_core::broadcasts::{CloneBroadcast, ScheduleBroadcast, SelectContacts, SendBroadcast, TestBroadcast};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Channel, Error, Result, Timestamp};
+
+use super::draft::Said;
+use super::show::page;
+use crate::App;
+use crate::components::Faults;
+use crate::form::Form;
+use crate::signed::{Signed, form, lead_to, refuse};
+
+/// Where a person goes afterwards.
+enum Then {
+    /// Another page.
+    Page(String),
+    /// The same, with what was found out.
+    Here(Box<Said>),
+}
+
+/// Does something with a broadcast.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    match perform(&app, &who, &id, &form).await {
+        Ok(Then::Page(path)) => lead_to(&path),
+        Ok(Then::Here(said)) => page(&app, &who, &id, StatusCode::OK, &said).await,
+        Err(error) if error.code().status() == 400 => {
+            let said = Said { faults: Faults::of(&error), to: form.get("to"), at: form.get("at"), ..Said::default() };
+            page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
+        }
+        Err(error) => refuse(&who, &format!("/broadcasts/{id}"), &error),
+    }
+}
+
+async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<Then> {
+    let (broadcasts, caller) = (app.core.broadcasts(), &who.caller);
+    let mut path = format!("/broadcasts/{id}");
+    match form.get("do").as_str() {
+        "send" => drop(broadcasts.send(caller, id, SendBroadcast { scheduled_at: moment(&form.get("at"))? }).await?),
+        "schedule" => {
+            let scheduled_at = moment(&form.get("at"))?.ok_or_else(|| Error::field("at", "is empty; must be when to send"))?;
+            broadcasts.schedule(caller, id, ScheduleBroadcast { scheduled_at }).await?;
+        }
+        "pause" => drop(broadcasts.pause(caller, id).await?),
+        "resume" => drop(broadcasts.resume(caller, id).await?),
+        "cancel" => drop(broadcasts.cancel(caller, id).await?),
+        "escalate" => drop(broadcasts.escalate(caller, id).await?),
+        "clone" => path = format!("/broadcasts/{}", broadcasts.clone(caller, id, CloneBroadcast::default()).await?.id),
+        "delete" => {
+            broadcasts.delete(caller, id).await?;
+            "/broadcasts".clone_into(&mut path);
+        }
+        "test" => {
+            let message = broadcasts.test(caller, id, TestBroadcast { to: form.get("to").trim().to_owned(), contact_id: None }).await?;
+            path = format!("/messages/{}", message.id);
+        }
+        "select" => {
+            let selected = broadcasts.select_contacts(caller, id, selection(form)?).await?;
+            return Ok(Then::Here(Box::new(Said { selected: Some(selected), ..Said::default() })));
+        }
+        _ => return Err(Error::field("do", "is not something that can be done with a broadcast")),
+    }
+    Ok(Then::Page(path))
+}
+
+fn selection(form: &Form) -> Result<SelectContacts> {
+    let countries = form.get("countries");
+    let countries = countries.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
+    let channel = match form.get("channel").as_str() {
+        "" => None,
+        name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?),
+    };
+    Ok(SelectContacts { countries, channel, ..SelectContacts::default() })
+}
+
+/// What a field for date and time holds, which browsers send without a zone: it is UTC, as its label says.
+fn moment(text: &str) -> Result<Option<Timestamp>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let whole = match text.len() {
+        16 => format!("{text}:00Z"),
+        19 => format!("{text}Z"),
+        _ => text.to_owned(),
+    };
+    Timestamp::parse(&whole)
+        .map(Some)
+        .map_err(|_| Error::field("at", format!("is {text:?}; must be a date and a time such as 2027-01-31T09:30")))
+}

@@ -1,0 +1,230 @@
+//! What a draft needs before it is sent: recipients, a look at what they get, and what it costs.
+
+use maud::{Markup, html};
+use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, BroadcastView, ImportedContacts, PreviewBroadcast, SelectedContacts};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, channel, count, icon, money, select, words};
+use crate::shell::form_key;
+
+/// Rows of a file that are shown with what is wrong.
+const SHOWN: usize = 20;
+
+/// What was just done on the page.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(super) faults: Faults,
+    pub(super) imported: Option<ImportedContacts>,
+    pub(super) selected: Option<SelectedContacts>,
+    pub(super) to: String,
+    pub(super) at: String,
+}
+
+/// The panels of a draft.
+pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Result<Markup> {
+    let id = broadcast.id.to_string();
+    let (mut preview, mut estimate) = (None, None);
+    if broadcast.total_contacts > 0 {
+        let broadcasts = app.core.broadcasts();
+        // What is missing before it can be sent is said where it would be shown.
+        preview = Some(broadcasts.preview(&who.caller, &id, PreviewBroadcast::default()).await);
+        estimate = Some(broadcasts.forecast(&who.caller, &id).await?);
+    }
+    Ok(html! {
+        (said.faults.summary())
+        @if let Some(imported) = &said.imported { (rows(imported)) }
+        @if let Some(selected) = &said.selected { (matched(selected)) }
+        div class="cols" {
+            (from_file(who, broadcast))
+            (from_contacts(who, broadcast))
+        }
+        @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(estimate.as_ref())) (try_out(who, &id, said)) } }
+        @if broadcast.total_contacts > 0 { (send(who, broadcast, said)) }
+    })
+}
+
+fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Recipients from a file" } span class="faint" { (count(broadcast.total_contacts)) " so far" } }
+            form class="body" method="post" enctype="multipart/form-data" action={ "/broadcasts/" (broadcast.id) "/recipients" } {
+                (form_key(who))
+                div class="field" {
+                    label for="file" { "File" }
+                    input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt,.ndjson,.jsonl" required aria-describedby="file-hint";
+                    p class="hint" id="file-hint" { "CSV with a head line. A column named phone, email or recipient says who; other columns fill the {{variables}} of their name." }
+                }
+                details {
+                    summary { "Other names, national numbers" }
+                    (plain("recipient", "Column of the recipient", "If it has another name.").show(&Faults::default()))
+                    (plain("columns", "Columns and their variables", "Such as nombre:name,notas: — a column without a variable is left out.").show(&Faults::default()))
+                    (plain("countries", "Countries of national numbers", "ES reads 600 111 222 as +34600111222.").show(&Faults::default()))
+                }
+                div class="row" { button class="btn" { "Add recipients" } }
+            }
+        }
+    }
+}
+
+fn plain<'a>(name: &'a str, label: &'a str, hint: &'a str) -> Field<'a> {
+    Field { name, label, hint, kind: "text", value: "", autocomplete: "off", required: false }
+}
+
+fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+    let channels = [
+        ("", "Any channel"),
+        ("sms", "SMS"),
+        ("whatsapp", "WhatsApp"),
+        ("telegram", "Telegram"),
+        ("email", "Email"),
+        ("instagram", "Instagram"),
+    ];
+    html! {
+        section class="panel" {
+            header { h2 { "Recipients from your contacts" } }
+            form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
+                (form_key(who))
+                div class="field" { (select("channel", "Who can be reached by", &channels, "", true)) }
+                (plain("countries", "Of these countries", "Such as ES,MX.").show(&Faults::default()))
+                div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
+            }
+        }
+    }
+}
+
+/// What became of the rows of a file.
+fn rows(imported: &ImportedContacts) -> Markup {
+    let figure = |number: u64| count(i64::try_from(number).unwrap_or(i64::MAX));
+    html! {
+        section class="panel" role="status" {
+            header { h2 { (figure(imported.added)) " of " (figure(imported.rows)) " rows added" } }
+            div class="body" {
+                p class="soft" { (figure(imported.duplicates)) " were there already, " (figure(imported.invalid)) " are wrong, " (figure(imported.suppressed)) " recipients do not want to be contacted and are skipped." }
+            }
+            @if !imported.errors.is_empty() {
+                table class="fix" {
+                    caption class="sr" { "Rows that are wrong" }
+                    thead { tr { th scope="col" class="num w1" { "Line" } th scope="col" { "What is wrong" } } }
+                    tbody { @for row in imported.errors.iter().take(SHOWN) { tr { td class="num" { (row.line) } td { (words(&row.reason)) } } } }
+                }
+            }
+        }
+    }
+}
+
+fn matched(selected: &SelectedContacts) -> Markup {
+    let figure = |number: u64| count(i64::try_from(number).unwrap_or(i64::MAX));
+    html! {
+        div class="note ok" role="status" {
+            (icon("check"))
+            div {
+                b { (figure(selected.added)) " contacts added." }
+                p { (figure(selected.matched)) " matched; " (figure(selected.duplicates)) " were there already, " (figure(selected.unreachable)) " have no address for this channel, " (figure(selected.suppressed)) " do not want to be contacted." }
+            }
+        }
+    }
+}
+
+fn shown(preview: &Result<BroadcastPreview>) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "What the first recipient gets" } }
+            div class="body" {
+                @match preview {
+                    Ok(preview) => {
+                        @if let Some(subject) = &preview.subject { p { b { (words(subject)) } } }
+                        @if let Some(text) = &preview.text { div class="bub" dir="auto" { (text) } }
+                        p class="soft" { "By " (channel(&preview.plan.channel)) @if let Some(segments) = preview.plan.segments { ", " (segments) @if segments == 1 { " part" } @else { " parts" } } "." }
+                    }
+                    Err(error) => (missing(error)),
+                }
+            }
+        }
+    }
+}
+
+fn missing(error: &Error) -> Markup {
+    html! { (Faults::of(error).summary()) }
+}
+
+fn costs(estimate: Option<&BroadcastEstimate>) -> Markup {
+    let Some(estimate) = estimate else { return html! {} };
+    let figure = |number: u64| count(i64::try_from(number).unwrap_or(i64::MAX));
+    html! {
+        section class="panel" {
+            header { h2 { "What it takes" } }
+            div class="body" {
+                dl class="facts" {
+                    dt { "Recipients" } dd { (figure(estimate.recipients)) }
+                    @if estimate.suppressed > 0 { dt { "Skipped" } dd { (figure(estimate.suppressed)) " do not want to be contacted" } }
+                    @for each in &estimate.channels {
+                        dt { (channel(each.channel)) } dd { (figure(each.recipients)) @if let Some(segments) = each.segments { ", " (figure(segments)) " parts" } }
+                    }
+                    @for each in &estimate.unsendable { dt { "Cannot be sent" } dd { (figure(each.recipients)) ": " (each.reason) } }
+                    @if let Some(seconds) = estimate.duration_seconds { dt { "Duration" } dd { "about " (duration(seconds)) } }
+                    dt class="sum" { "Cost" } dd class="sum" { (money(estimate.estimated_cost)) }
+                }
+            }
+        }
+    }
+}
+
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..=90 => format!("{seconds} seconds"),
+        91..=5_400 => format!("{} minutes", seconds.div_ceil(60)),
+        _ => format!("{:.1} hours", seconds as f64 / 3_600.0),
+    }
+}
+
+fn try_out(who: &SignedIn, id: &str, said: &Said) -> Markup {
+    let to = Field {
+        name: "to",
+        label: "To",
+        hint: "You get what the first recipient would.",
+        kind: "text",
+        value: &said.to,
+        autocomplete: "off",
+        required: true,
+    };
+    html! {
+        section class="panel" {
+            header { h2 { "Send yourself a test" } }
+            form class="body" method="post" action={ "/broadcasts/" (id) } {
+                (form_key(who))
+                (to.show(&said.faults))
+                div class="row" { button class="btn" name="do" value="test" { "Send the test" } }
+            }
+        }
+    }
+}
+
+fn send(who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Markup {
+    let action = format!("/broadcasts/{}", broadcast.id);
+    let at = Field {
+        name: "at",
+        label: "When (UTC)",
+        hint: "At once if it is empty.",
+        kind: "datetime-local",
+        value: &said.at,
+        autocomplete: "off",
+        required: false,
+    };
+    html! {
+        section class="panel" {
+            header { h2 { "Send it" } }
+            form class="body" method="post" action=(action) {
+                (form_key(who))
+                p class="soft" { "It is reviewed first, by rules on this server. What the review refuses does not go out." }
+                (at.show(&said.faults))
+                div class="row" { button class="btn go" name="do" value="send" { "Review and send to " (count(broadcast.total_contacts)) } }
+            }
+            footer {
+                (ask_first("delete", "Delete the draft", "Delete this draft?", "It was not sent to anybody. Its recipients are forgotten with it.", &action,
+                    html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
+            }
+        }
+    }
+}

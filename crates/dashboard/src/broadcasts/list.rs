@@ -1,0 +1,55 @@
+//! `/broadcasts`: all of them, newest first.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::broadcasts::ListBroadcasts;
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Result;
+
+use crate::App;
+use crate::components::{broadcast_state, channel, count, empty, head, pager, time, words};
+use crate::shell::shell;
+use crate::signed::{Asked, Signed, refuse};
+
+pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    match broadcasts(&app, &who, &asked).await {
+        Ok(content) => shell(&who, "/broadcasts", "Broadcasts", &content),
+        Err(error) => refuse(&who, "/broadcasts", &error),
+    }
+}
+
+async fn broadcasts(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
+    let list = ListBroadcasts { cursor: asked.get("cursor"), ..ListBroadcasts::default() };
+    let (broadcasts, next) = app.core.broadcasts().list(&who.caller, &list).await?;
+    Ok(html! {
+        (head(None, html! { "Broadcasts" }, html! { "One content for many recipients" }, html! { @if !broadcasts.is_empty() { (begin()) } }))
+        section class="panel" aria-label="List" {
+            @if broadcasts.is_empty() {
+                (empty("cast", "No broadcasts yet", "Write once, add recipients from a file or from your contacts, and see what it costs before it goes out.", begin()))
+            } @else {
+                table class="rows fix" {
+                    caption class="sr" { "Broadcasts, newest first" }
+                    thead { tr { th scope="col" class="w3" { "Status" } th scope="col" class="w5" { "Name" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w2" { "Recipients" } th scope="col" class="num w w2" { "Delivered" } th scope="col" class="num w2" { "Made" } } }
+                    tbody {
+                        @for broadcast in &broadcasts {
+                            tr {
+                                td { (broadcast_state(broadcast.status)) }
+                                td { a class="to clip" href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } }
+                                td class="w" { (channel(broadcast.channel)) }
+                                td class="num w" { (count(broadcast.total_contacts)) }
+                                td class="num w" { (count(broadcast.delivered_count)) }
+                                td class="num" { (time(broadcast.created_at)) }
+                            }
+                        }
+                    }
+                }
+                (pager(asked.older("/broadcasts", next)))
+            }
+        }
+    })
+}
+
+fn begin() -> Markup {
+    html! { a class="btn go" href="/broadcasts/new" { "New broadcast" } }
+}

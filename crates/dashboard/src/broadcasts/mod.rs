@@ -1,0 +1,18 @@
+//! Broadcasts: writing one, its recipients, how it goes, and what a person decides.
+
+mod act;
+mod audience;
+mod draft;
+mod list;
+mod new;
+mod results;
+mod reviews;
+mod show;
+
+pub(crate) use act::act;
+pub(crate) use audience::upload;
+pub(crate) use list::list;
+pub(crate) use new::{create, new};
+pub(crate) use results::results;
+pub(crate) use reviews::{decide, reviews};
+pub(crate) use show::show;

@@ -1,0 +1,113 @@
+//! `/broadcasts/new`: writes a draft.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::html;
+use nuncio_core::broadcasts::CreateBroadcast;
+use nuncio_core::senders::ListSenders;
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+use serde_json::json;
+
+use crate::App;
+use crate::components::{Faults, Field, head, select};
+use crate::form::Form;
+use crate::shell::{form_key, framed};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+const CHANNELS: [(&str, &str); 7] = [
+    ("smart", "Let nuncio choose for each"),
+    ("sms", "SMS"),
+    ("whatsapp", "WhatsApp"),
+    ("telegram", "Telegram"),
+    ("email", "Email"),
+    ("instagram", "Instagram"),
+    ("voice", "Voice"),
+];
+
+/// What was typed. It is never lost.
+#[derive(Default)]
+struct Typed {
+    name: String,
+    channel: String,
+    sender: String,
+    text: String,
+    subject: String,
+    html: String,
+    links: bool,
+    once: String,
+}
+
+impl Typed {
+    fn of(form: &Form) -> Self {
+        let [name, channel, sender, text, subject, html, once] =
+            ["name", "channel", "sender", "text", "emailSubject", "emailHtmlBody", "once"].map(|name| form.get(name));
+        Self { name, channel, sender, text, subject, html, links: form.get("links") == "on", once }
+    }
+
+    fn command(&self) -> Result<CreateBroadcast> {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.trim().is_empty());
+        let command = json!({"name": self.name.trim(), "channel": self.channel, "text": given(&self.text), "senderId": given(&self.sender),
+            "emailSubject": given(&self.subject), "emailHtmlBody": given(&self.html), "trackLinks": self.links});
+        // The form offers nothing but channels.
+        serde_json::from_value(command).map_err(|_| Error::field("channel", format!("{:?} is no channel", self.channel)))
+    }
+}
+
+pub(crate) async fn new(State(app): State<App>, Signed(who): Signed) -> Response {
+    let entropy = &app.core.ids().entropy;
+    let once = format!("page-{:016x}{:016x}", entropy.below(u64::MAX), entropy.below(u64::MAX));
+    page(&app, &who, StatusCode::OK, &Typed { once, ..Typed::default() }, &Faults::default()).await
+}
+
+/// Makes the draft. Sending the form twice makes one.
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let typed = match form(&app, request).await {
+        Ok(form) => Typed::of(&form),
+        Err(refused) => return refused,
+    };
+    let key = Some(typed.once.clone()).filter(|key| !key.is_empty());
+    let made = async { app.core.broadcasts().create(&who.caller, typed.command()?, key).await };
+    match made.await {
+        Ok(broadcast) => lead_to(&format!("/broadcasts/{}", broadcast.id)),
+        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await,
+        Err(error) => refuse(&who, "/broadcasts/new", &error),
+    }
+}
+
+async fn page(app: &App, who: &SignedIn, status: StatusCode, typed: &Typed, faults: &Faults) -> Response {
+    let senders = match app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await {
+        Ok((senders, _)) => senders,
+        Err(error) => return refuse(who, "/broadcasts", &error),
+    };
+    let ids: Vec<(String, String)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.clone())).collect();
+    let mut options = vec![("", "The default sender")];
+    options.extend(ids.iter().map(|(id, name)| (id.as_str(), name.as_str())));
+    let field = |name, label, hint, kind, value, required| Field { name, label, hint, kind, value, autocomplete: "off", required };
+    let chosen = if typed.channel.is_empty() { "smart" } else { &typed.channel };
+    let content = html! {
+        (head(Some(("/broadcasts", "Broadcasts")), html! { "New broadcast" }, html! { "This makes a draft. Recipients come next, and nothing goes out before you say so." }, html! {}))
+        form class="panel" method="post" action="/broadcasts/new" {
+            (form_key(who))
+            input type="hidden" name="once" value=(typed.once);
+            div class="body" {
+                (faults.summary())
+                (field("name", "Name", "For you; recipients do not see it.", "text", &typed.name, true).show(faults))
+                div class="fields" {
+                    div class="field" { (select("channel", "Channel", &CHANNELS, chosen, true)) }
+                    div class="field" { (select("sender", "From", &options, &typed.sender, true)) }
+                }
+                (field("text", "Text", "{{name}} stands for a column of your file. Say how to stop, such as: Reply STOP.", "textarea", &typed.text, false).show(faults))
+                details {
+                    summary { "For emails, and links" }
+                    (field("emailSubject", "Subject", "Emails need one.", "text", &typed.subject, false).show(faults))
+                    (field("emailHtmlBody", "HTML", "Sent beside the text.", "textarea", &typed.html, false).show(faults))
+                    label class="check" { input type="checkbox" name="links" checked[typed.links]; "Count who opens links. They lead over this server then." }
+                }
+            }
+            footer { button class="btn go push" { "Make the draft" } }
+        }
+    };
+    framed(status, who, "/broadcasts", "New broadcast", &content)
+}

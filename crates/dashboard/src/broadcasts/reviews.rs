@@ -1,0 +1,80 @@
+//! `/reviews`: broadcasts that a person decides about.
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::broadcasts::BroadcastView;
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Error;
+use nuncio_domain::permission::Permission;
+
+use super::show::marked;
+use crate::App;
+use crate::components::{channel, count, empty, head, words};
+use crate::shell::{form_key, shell};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+/// Broadcasts that wait for a person.
+pub(crate) async fn reviews(State(app): State<App>, Signed(who): Signed) -> Response {
+    let waiting = match who.caller.require(Permission::BroadcastsRead) {
+        Ok(()) => app.core.broadcasts().escalated(who.caller.tenant).await,
+        Err(error) => Err(error),
+    };
+    match waiting {
+        Ok(waiting) => shell(&who, "/reviews", "Reviews", &to_decide(&who, &waiting)),
+        Err(error) => refuse(&who, "/", &error),
+    }
+}
+
+fn to_decide(who: &SignedIn, waiting: &[BroadcastView]) -> Markup {
+    let title = match waiting.len() {
+        0 => "Nothing to decide".to_owned(),
+        1 => "1 broadcast to decide".to_owned(),
+        number => format!("{number} broadcasts to decide"),
+    };
+    html! {
+        (head(None, html! { (title) }, html! { "The automated review refused them, and their authors ask a person." }, html! {}))
+        @if waiting.is_empty() { section class="panel" { (empty("check", "Nothing to decide", "A refused broadcast whose author asks for a person waits here.", html! {})) } }
+        div class="stack" {
+            @for broadcast in waiting {
+                article class="panel" aria-labelledby=(broadcast.id) {
+                    header { h2 id=(broadcast.id) { a href={ "/broadcasts/" (broadcast.id) } { (words(&broadcast.name)) } } span class="faint" { (count(broadcast.total_contacts)) " recipients, " (channel(broadcast.channel)) } }
+                    div class="body" {
+                        @let review = broadcast.review_result.as_ref();
+                        div class="letter" dir="auto" { (marked(broadcast.text.as_deref().unwrap_or_default(), review.map_or(&[][..], |review| &review.flagged_content))) }
+                        @if let Some(review) = review { p class="soft" { b { (format!("{:.2}", review.score)) } " of 1 safe: " (review.reasoning) } }
+                    }
+                    footer {
+                        form class="row grow" method="post" action={ "/reviews/" (broadcast.id) } {
+                            (form_key(who))
+                            label class="sr" for={ "why-" (broadcast.id) } { "Reason, seen by the author" }
+                            input class="in" id={ "why-" (broadcast.id) } name="why" placeholder="Reason, seen by the author";
+                            button class="btn go" name="do" value="approve" { "Approve, send to " (count(broadcast.total_contacts)) }
+                            button class="btn bad" name="do" value="refuse" { "Refuse for good" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Decides about a broadcast.
+pub(crate) async fn decide(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let reason = Some(form.get("why")).filter(|reason| !reason.is_empty());
+    let done = match (who.caller.require(Permission::BroadcastsSend), form.get("do").as_str()) {
+        (Err(error), _) => Err(error),
+        (Ok(()), verb @ ("approve" | "refuse")) => {
+            app.core.broadcasts().decide_review(who.caller.tenant, &id, verb == "approve", reason.as_deref()).await.map(drop)
+        }
+        (Ok(()), _) => Err(Error::field("do", "is approve or refuse")),
+    };
+    match done {
+        Ok(()) => lead_to("/reviews"),
+        Err(error) => refuse(&who, "/reviews", &error),
+    }
+}

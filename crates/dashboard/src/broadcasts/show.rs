@@ -1,0 +1,239 @@
+//! `/broadcasts/{id}`: its content, how far it is, and how it went.
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::broadcasts::{BroadcastProgress, BroadcastStatistics, BroadcastView, RecipientCounts};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Result;
+
+use super::draft::{self, Said};
+use crate::App;
+use crate::components::{ask_first, broadcast_state, channel, count, head, icon, money, state, time, value, words};
+use crate::shell::{form_key, framed};
+use crate::signed::{Signed, refuse};
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
+    page(&app, &who, &id, StatusCode::OK, &Said::default()).await
+}
+
+/// The page, with what was just done on it.
+pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
+    match one(app, who, id, said).await {
+        Ok((title, content)) => framed(status, who, "/broadcasts", &title, &content),
+        Err(error) => refuse(who, "/broadcasts", &error),
+    }
+}
+
+async fn one(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
+    let broadcasts = app.core.broadcasts();
+    let broadcast = broadcasts.get(&who.caller, id).await?;
+    let progress = broadcasts.progress(&who.caller, id).await?;
+    let statistics = if broadcast.started_at.is_some() { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
+    let draft = if broadcast.status == "draft" { Some(draft::panels(app, who, &broadcast, said).await?) } else { None };
+    let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
+    let content = html! {
+        (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(who, &broadcast)))
+        @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused by itself.", reason)) }
+        @if draft.is_none() { (how_far(&broadcast, &progress)) }
+        @if let Some(draft) = &draft { (draft) }
+        div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) }
+        @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
+        section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
+    };
+    Ok((broadcast.name.clone(), content))
+}
+
+fn notice(title: &str, words: &str) -> Markup {
+    html! { div class="note held" { (icon("alert")) div { b { (title) } p { (words) } } } }
+}
+
+fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
+    let action = format!("/broadcasts/{}", broadcast.id);
+    let button = |verb: &str, word: &str, strong: bool| {
+        html! { form class="plain" method="post" action=(action) { (form_key(who)) button class=(if strong { "btn go" } else { "btn" }) name="do" value=(verb) { (word) } } }
+    };
+    html! {
+        @if matches!(broadcast.status, "sending" | "scheduled") { (button("pause", "Pause", false)) }
+        @if broadcast.status == "paused" { (button("resume", "Resume", true)) }
+        @if broadcast.status == "rejected" { (button("escalate", "Ask a person to decide", false)) }
+        @if matches!(broadcast.status, "sending" | "scheduled" | "paused" | "pending_review" | "escalated") {
+            (ask_first("cancel", "Cancel", "Cancel this broadcast?", &format!("{} recipients have not got it and will not. This cannot be undone.", count(broadcast.pending_count)),
+                &action, html! { (form_key(who)) input type="hidden" name="do" value="cancel"; }))
+        }
+        @if broadcast.started_at.is_some() {
+            a class="btn" href={ "/messages?broadcast=" (broadcast.id) } { "Messages" }
+            a class="btn" href={ "/broadcasts/" (broadcast.id) "/results.csv" } { "Results as CSV" }
+        }
+        (button("clone", "Make another like it", false))
+    }
+}
+
+/// Whose numbers are part of all.
+fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
+    let total = progress.total.max(1) as f64;
+    let parts = [("fok", progress.delivered), ("fmove", progress.sending), ("fbad", progress.failed), ("fstop", progress.skipped)];
+    let mut from = 0.0;
+    let bars: Vec<_> = parts
+        .into_iter()
+        .map(|(class, number)| {
+            let (start, width) = (from, number as f64 / total * 100.0);
+            from += width;
+            html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) height="100%" {} }
+        })
+        .collect();
+    let figure = |shape: &str, word: &str, number: i64| {
+        html! { div { dt { (state(shape, word)) } dd { (count(number)) } dd { (format!("{:.1} %", number as f64 / total * 100.0)) } } }
+    };
+    let label = format!(
+        "{} delivered, {} on the way, {} failed, {} skipped, {} waiting",
+        progress.delivered, progress.sending, progress.failed, progress.skipped, progress.pending
+    );
+    html! {
+        section class="panel" aria-label="Progress" {
+            div class="body" {
+                div class="row" {
+                    b class="h" { (progress.percent_complete) " % done" }
+                    span class="soft" {
+                        (count(broadcast.total_contacts)) " recipients"
+                        @if let Some(rate) = progress.recipients_per_second { ", " (rate) " a second" }
+                        @if let Some(at) = progress.estimated_completion_at { ", through at about " (time(at)) }
+                    }
+                }
+                svg class="meter big" role="img" aria-label=(label) { @for bar in bars { (bar) } }
+            }
+            dl class="figs" {
+                (figure("ok", "Delivered", progress.delivered))
+                (figure("move", "On the way", progress.sending))
+                (figure("", "Waiting", progress.pending))
+                (figure("bad", "Failed", progress.failed))
+                (figure("stop", "Skipped", progress.skipped))
+            }
+        }
+    }
+}
+
+fn text(broadcast: &BroadcastView) -> Markup {
+    let flagged = broadcast.review_result.as_ref().map_or(&[][..], |review| &review.flagged_content);
+    html! {
+        section class="panel" {
+            header { h2 { "Content" } }
+            div class="body" {
+                @if let Some(subject) = &broadcast.email_subject { p { b { (words(subject)) } } }
+                @if let Some(text) = &broadcast.text { div class="letter" dir="auto" { (marked(text, flagged)) } }
+                @else { p class="soft" { "Made from a template, or without text." } }
+            }
+        }
+    }
+}
+
+/// The text with what the review objected to.
+pub(super) fn marked(text: &str, flagged: &[String]) -> Markup {
+    let mut spans: Vec<(usize, usize)> = flagged
+        .iter()
+        .filter(|part| !part.is_empty())
+        .filter_map(|part| text.find(part.as_str()).map(|at| (at, at + part.len())))
+        .collect();
+    spans.sort_unstable();
+    let (mut pieces, mut at) = (Vec::new(), 0);
+    for (start, end) in spans {
+        if start >= at {
+            pieces.push(html! { (text[at..start]) mark { (text[start..end]) } });
+            at = end;
+        }
+    }
+    html! { @for piece in &pieces { (piece) } (text[at..]) }
+}
+
+fn review(broadcast: &BroadcastView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Review" } }
+            div class="body" {
+                @match &broadcast.review_result {
+                    Some(review) => {
+                        p { b { (format!("{:.2}", review.score)) } " of 1 safe" @if !review.categories.is_empty() { ": " (review.categories.join(", ")) } }
+                        p class="soft" { (review.reasoning) }
+                    }
+                    None => { p class="soft" { "It is reviewed when it is sent." } }
+                }
+            }
+        }
+    }
+}
+
+fn sums(broadcast: &BroadcastView) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { "Money" } }
+            div class="body" {
+                dl class="facts" {
+                    dt { "Expected" } dd { (money(broadcast.estimated_cost)) }
+                    dt { "Set aside" } dd { (money(Some(broadcast.reserved_amount))) }
+                    dt class="sum" { "Spent" } dd class="sum" { (money(Some(broadcast.actual_cost))) }
+                }
+            }
+        }
+    }
+}
+
+/// How it went: by channel, by country, why some failed, and which links were opened.
+fn outcome(broadcast: &BroadcastView, statistics: &BroadcastStatistics) -> Markup {
+    let channels: Vec<_> = statistics.channels.iter().map(|row| (channel(row.channel).to_owned(), &row.counts)).collect();
+    let countries: Vec<_> = statistics.countries.iter().map(|row| (row.country.clone(), &row.counts)).collect();
+    html! {
+        div class="cols" {
+            (counted("By channel", "Channel", &channels))
+            (counted("By country", "Country", &countries))
+            @if !statistics.failures.is_empty() {
+                section class="panel" {
+                    header { h2 { "Why some failed" } }
+                    table class="fix" {
+                        caption class="sr" { "Failures by reason" }
+                        thead { tr { th scope="col" { "Reason" } th scope="col" class="num w2" { "Recipients" } } }
+                        tbody {
+                            @for failure in &statistics.failures {
+                                tr {
+                                    td { a class="clip" href={ "/messages?broadcast=" (broadcast.id) "&status=failed" } { (failure.code.replace('_', " ")) } }
+                                    td class="num" { (figure(failure.recipients)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if !statistics.links.is_empty() {
+                section class="panel" {
+                    header { h2 { "Links" } }
+                    table class="fix" {
+                        caption class="sr" { "Links that were opened" }
+                        thead { tr { th scope="col" { "Address" } th scope="col" class="num w2" { "Recipients" } th scope="col" class="num w2" { "Clicks" } } }
+                        tbody { @for link in &statistics.links { tr { td { span class="clip" { (link.url) } } td class="num" { (figure(link.recipients)) } td class="num" { (figure(link.clicks)) } } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn counted(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { (title) } }
+            table class="fix" {
+                caption class="sr" { (title) }
+                thead { tr { th scope="col" { (first) } th scope="col" class="num w2" { "All" } th scope="col" class="num w2" { "Delivered" } th scope="col" class="num w2" { "Failed" } th scope="col" class="num w w2" { "Cost" } } }
+                tbody {
+                    @for (name, counts) in rows {
+                        tr { td { (name) } td class="num" { (figure(counts.total)) } td class="num" { (figure(counts.delivered)) } td class="num" { (figure(counts.failed)) } td class="num w" { (money(Some(counts.cost))) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn figure(number: u64) -> String {
+    count(i64::try_from(number).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,155 @@
+//! `/invitations`: links by which clients connect their own numbers.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::invitations::{CreateInvitation, InvitationView, ListInvitations};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, state, time, value, words};
+use crate::form::Form;
+use crate::shell::{form_key, framed};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
+
+const PLACE: &str = "/invitations";
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    page(&app, &who, &asked, StatusCode::OK, &Form::default(), &Faults::default(), None).await
+}
+
+async fn page(
+    app: &App,
+    who: &SignedIn,
+    asked: &Asked,
+    status: StatusCode,
+    typed: &Form,
+    faults: &Faults,
+    made: Option<&InvitationView>,
+) -> Response {
+    match content(app, who, asked, typed, faults, made).await {
+        Ok(content) => framed(status, who, PLACE, "Invitations", &content),
+        Err(error) => refuse(who, "/", &error),
+    }
+}
+
+fn stage(status: &str) -> Markup {
+    match status {
+        "pending" => state("", "Sent"),
+        "in_progress" => state("move", "Begun"),
+        "completed" => state("ok", "Completed"),
+        "expired" => state("stop", "Expired"),
+        "cancelled" => state("stop", "Taken back"),
+        other => state("", other),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &Form, faults: &Faults, made: Option<&InvitationView>) -> Result<Markup> {
+    let list = ListInvitations { cursor: asked.get("cursor"), ..ListInvitations::default() };
+    let (found, next) = app.core.invitations().list(&who.caller, &list).await?;
+    Ok(html! {
+        (head(None, html! { "Invitations" }, html! { "A client opens a link, proves their number by a code, and becomes a sender" }, html! {}))
+        @if let Some(made) = made {
+            section class="panel" {
+                header { h2 { "The link" } }
+                div class="body" {
+                    div class="note ok" { (icon("check")) div { b { "Send it to your client." } p { "Whoever has the link can use it. It is good until " (time(made.expires_at)) "." } } }
+                    (value(&made.url))
+                }
+            }
+        }
+        section class="panel" {
+            @if found.is_empty() { (empty("link", "No invitations", "Make one for a client who wants to send by their own number.", html! {})) }
+            @else {
+                table class="fix" {
+                    caption class="sr" { "Invitations, newest first" }
+                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Client" } th scope="col" class="num w w2" { "Good until" } th scope="col" class="num w4" { span class="sr" { "Actions" } } } }
+                    tbody {
+                        @for one in &found {
+                            tr {
+                                td { (stage(one.status)) }
+                                td { span class="clip" { (words(one.client_name.as_deref().or(one.client_email.as_deref()).unwrap_or("Unnamed"))) } }
+                                td class="num w" { (time(one.expires_at)) }
+                                td class="num" {
+                                    @if matches!(one.status, "pending" | "in_progress") {
+                                        button class="btn small" type="button" data-copy=(one.url) { "Copy link" } " "
+                                        (ask_first(&one.id.to_string(), "Take back", "Take this link back?", "It stops to work at once. What the client entered is kept.",
+                                            &format!("{PLACE}/{}", one.id), form_key(who)))
+                                    } @else if let Some(sender) = one.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
+                                }
+                            }
+                        }
+                    }
+                }
+                (pager(asked.older(PLACE, next)))
+            }
+        }
+        (new(who, typed, faults))
+    })
+}
+
+fn new(who: &SignedIn, typed: &Form, faults: &Faults) -> Markup {
+    let field = |name: &'static str, label: &'static str, hint: &'static str, kind: &'static str| {
+        let value = typed.get(name);
+        Field { name, label, hint, kind, value: &value, autocomplete: "off", required: false }.show(faults)
+    };
+    html! {
+        section class="panel" {
+            header { h2 { "Invite a client" } }
+            form class="body" method="post" action=(PLACE) {
+                (form_key(who))
+                (faults.summary())
+                div class="fields" {
+                    (field("clientName", "Client", "Greeted by this name.", "text"))
+                    (field("clientEmail", "Email address", "", "email"))
+                    (field("allowedPhoneCountries", "Countries of their number", "Such as ES,MX; any if it is empty.", "text"))
+                    (field("expiresInDays", "Days", "How long the link is good: 1 to 30, by default 7.", "number"))
+                }
+                div class="row" { button class="btn go" { "Make the link" } }
+            }
+        }
+    }
+}
+
+fn command(form: &Form) -> Result<CreateInvitation> {
+    let given = |name: &str| Some(form.get(name).trim().to_owned()).filter(|text| !text.is_empty());
+    let days =
+        given("expiresInDays").map(|text| text.parse().map_err(|_| Error::field("expiresInDays", format!("is {text:?}; must be 1 to 30"))));
+    let countries = given("allowedPhoneCountries").map(|list| list.split(',').map(|code| code.trim().to_uppercase()).collect());
+    Ok(CreateInvitation {
+        client_name: given("clientName"),
+        client_email: given("clientEmail"),
+        allowed_phone_countries: countries,
+        expires_in_days: days.transpose()?,
+        ..CreateInvitation::default()
+    })
+}
+
+/// Makes a link.
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let made = async { app.core.invitations().create(&who.caller, command(&form)?, None).await };
+    match made.await {
+        Ok(made) => page(&app, &who, &asked, StatusCode::CREATED, &Form::default(), &Faults::default(), Some(&made)).await,
+        Err(error) if error.code().status() == 400 => {
+            page(&app, &who, &asked, StatusCode::BAD_REQUEST, &form, &Faults::of(&error), None).await
+        }
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+/// Takes a link back.
+pub(crate) async fn cancel(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    if let Err(refused) = form(&app, request).await {
+        return refused;
+    }
+    match app.core.invitations().cancel(&who.caller, &id).await {
+        Ok(_) => lead_to(PLACE),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}

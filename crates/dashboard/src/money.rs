@@ -1,0 +1,68 @@
+//! `/money`: what there is, what was spent, and what messages cost.
+
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::Result;
+use nuncio_domain::price::Price;
+
+use crate::App;
+use crate::components::{channel, empty, head, money};
+use crate::shell::shell;
+use crate::signed::{Signed, refuse};
+
+/// Prices that are shown.
+const SHOWN: usize = 200;
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
+    match content(&app, &who).await {
+        Ok(content) => shell(&who, "/money", "Money", &content),
+        Err(error) => refuse(&who, "/", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn) -> Result<Markup> {
+    let billing = app.core.billing();
+    let balance = billing.get_balance(&who.caller).await?;
+    let limited = billing.balance(who.caller.tenant).await?.limited;
+    let mut prices = billing.list_prices(Some(who.project.id)).await?;
+    prices.extend(billing.list_prices(None).await?);
+    Ok(html! {
+        (head(None, html! { "Money" }, html! { @if limited { "No more can be spent than is available" } @else { "Spending is not limited; see " code { "nuncio balance limit" } } }, html! {}))
+        section class="panel" aria-label="Balance" {
+            dl class="figs" {
+                div { dt { "Available" } dd { (money(Some(balance.available))) } dd { (balance.currency) } }
+                div { dt { "Reserved" } dd { (money(Some(balance.reserved))) } dd { "for what is under way" } }
+                div { dt { "Spent" } dd { (money(Some(balance.total_spent))) } dd { "so far" } }
+            }
+        }
+        section class="panel" {
+            header { h2 { "Prices" } @if prices.len() > SHOWN { span class="faint" { "the first " (SHOWN) " of " (prices.len()) } } }
+            @if prices.is_empty() {
+                (empty("coin", "No prices", "Nothing is charged without them. An operator imports a list with nuncio prices import FILE.csv.", html! {}))
+            } @else { (list(&prices)) }
+        }
+    })
+}
+
+fn list(prices: &[Price]) -> Markup {
+    html! {
+        table class="fix" {
+            caption class="sr" { "Prices" }
+            thead { tr { th scope="col" { "Channel" } th scope="col" class="w1" { "Country" } th scope="col" class="w w2" { "For each" } th scope="col" class="num w2" { "Carrier" } th scope="col" class="num w2" { "Fee" } th scope="col" class="num w w3" { "From" } } }
+            tbody {
+                @for price in prices.iter().take(SHOWN) {
+                    tr {
+                        td { (channel(price.channel.as_str())) }
+                        td { (price.country) }
+                        td class="w" { (price.unit) }
+                        td class="num" { (money(Some(price.cost.provider))) }
+                        td class="num" { (money(Some(price.cost.fee))) }
+                        td class="num w" { (price.effective_from) }
+                    }
+                }
+            }
+        }
+    }
+}

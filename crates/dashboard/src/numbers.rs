@@ -1,0 +1,125 @@
+//! `/numbers`: phone numbers that the project holds, and those that it can have.
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::numbers::{AcquireNumber, ListAvailable, ListNumbers};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+use serde_json::json;
+
+use crate::App;
+use crate::components::{ask_first, empty, head, pager, state, time, words};
+use crate::shell::{form_key, shell};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
+
+const PLACE: &str = "/numbers";
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    match content(&app, &who, &asked).await {
+        Ok(content) => shell(&who, PLACE, "Phone numbers", &content),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
+    let list = ListNumbers { cursor: asked.get("cursor"), ..ListNumbers::default() };
+    let (held, next) = app.core.numbers().list(&who.caller, &list).await?;
+    let country = asked.get("country").map(|code| code.to_uppercase());
+    let offered = match &country {
+        Some(code) => {
+            let wanted = ListAvailable { country_code: code.clone(), contains: asked.get("contains"), capabilities: None, limit: None };
+            Some(app.core.numbers().available(&who.caller, &wanted).await?)
+        }
+        None => None,
+    };
+    Ok(html! {
+        (head(None, html! { "Phone numbers" }, html! { "Numbers that your senders can use" }, html! {}))
+        section class="panel" {
+            header { h2 { "Yours" } }
+            @if held.is_empty() { (empty("hash", "No numbers", "Find one below. An operator fills the inventory with nuncio numbers import FILE.csv.", html! {})) }
+            @else {
+                table class="fix" {
+                    caption class="sr" { "Numbers that you hold" }
+                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w w2" { "Renews" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                    tbody {
+                        @for number in &held {
+                            tr {
+                                td { @if number.status == "active" { (state("ok", "Active")) } @else { (state("stop", number.status)) } }
+                                td { b { (number.phone_number) } @if let Some(name) = &number.name { " " (words(name)) } }
+                                td class="w" { (number.capabilities.join(", ")) }
+                                td class="num w" { @if let Some(at) = number.next_renewal_date { (time(at)) } @else { "–" } }
+                                td class="num" {
+                                    @if number.status == "active" && number.sender_id.is_none() {
+                                        (ask_first(&number.id.to_string(), "Give back", &format!("Give {} back?", number.phone_number), "It can go to somebody else at once.",
+                                            &format!("{PLACE}/{}", number.id), form_key(who)))
+                                    } @else if let Some(sender) = number.sender_id { a class="btn small" href={ "/senders/" (sender) } { "Sender" } }
+                                }
+                            }
+                        }
+                    }
+                }
+                (pager(asked.older(PLACE, next)))
+            }
+        }
+        section class="panel" {
+            header { h2 { "Find a number" } }
+            form class="filters" method="get" action=(PLACE) {
+                label class="sr" for="country" { "Country" }
+                input class="in" id="country" name="country" value=(country.unwrap_or_default()) placeholder="Country, such as ES" required;
+                label class="sr" for="contains" { "Digits" }
+                input class="in" id="contains" name="contains" value=(asked.get("contains").unwrap_or_default()) placeholder="Digits in it";
+                button class="btn" { "Find" }
+            }
+            @if let Some(offered) = &offered {
+                @if offered.is_empty() { (empty("search", "No such number", "Try another country, or fewer digits.", html! {})) }
+                @else {
+                    table class="fix" {
+                        caption class="sr" { "Numbers that can be had" }
+                        thead { tr { th scope="col" { "Number" } th scope="col" class="w w2" { "For" } th scope="col" class="num w2" { "A month" } th scope="col" class="num w2" { span class="sr" { "Action" } } } }
+                        tbody {
+                            @for number in offered {
+                                tr {
+                                    td { (number.phone_number) }
+                                    td class="w" { (number.capabilities.join(", ")) }
+                                    td class="num" { @if number.pricing.is_free_number { "free" } @else { "$" (number.pricing.monthly_price) } }
+                                    td class="num" {
+                                        form class="plain" method="post" action=(PLACE) { (form_key(who)) button class="btn small" name="number" value=(number.phone_number) { "Take it" } }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Takes a number.
+pub(crate) async fn acquire(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let taken = async {
+        let asked: AcquireNumber = serde_json::from_value(json!({"phoneNumber": form.get("number")}))
+            .map_err(|error| Error::field("number", error.to_string()))?;
+        app.core.numbers().acquire(&who.caller, asked, None).await
+    };
+    match taken.await {
+        Ok(_) => lead_to(PLACE),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+/// Gives a number back.
+pub(crate) async fn release(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    if let Err(refused) = form(&app, request).await {
+        return refused;
+    }
+    match app.core.numbers().release(&who.caller, &id).await {
+        Ok(()) => lead_to(PLACE),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}

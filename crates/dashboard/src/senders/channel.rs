@@ -1,0 +1,216 @@
+//! `/senders/{id}/channels/{channel}`: the provider account that carries a channel. Its form is made from what the adapter says of itself.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::senders::{ConnectionView, Field, FieldKind, Kind, PutConnection};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Channel, Error, ErrorCode, Redacted, Result};
+use serde_json::{Map, Value};
+
+use super::show::health;
+use crate::App;
+use crate::components::{Faults, ask_first, channel as named, head, icon, select, words};
+use crate::form::Form;
+use crate::shell::{form_key, framed};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
+
+/// What was typed and what came of it.
+#[derive(Default)]
+struct Said {
+    faults: Faults,
+    /// Settings as they were typed.
+    typed: Option<Form>,
+    /// What a test found.
+    tested: Option<Result<String, String>>,
+}
+
+pub(crate) async fn connection(
+    State(app): State<App>,
+    Signed(who): Signed,
+    Path((id, channel)): Path<(String, String)>,
+    asked: Asked,
+) -> Response {
+    page(&app, &who, (&id, &channel), asked.get("kind"), StatusCode::OK, &Said::default()).await
+}
+
+/// Saves the account, tests it, or takes it away.
+pub(crate) async fn connect(
+    State(app): State<App>,
+    Signed(who): Signed,
+    Path((id, channel)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let (senders, kind, place) = (app.core.senders(), form.get("kind"), (id.as_str(), channel.as_str()));
+    let verb = form.get("do");
+    if verb == "remove" {
+        return match senders.delete_channel(&who.caller, &id, &channel).await {
+            Ok(()) => lead_to(&format!("/senders/{id}")),
+            Err(error) => refuse(&who, &format!("/senders/{id}"), &error),
+        };
+    }
+    if verb == "save" {
+        match save(&app, &who, place, &form).await {
+            Ok(()) => {}
+            Err(error) if matches!(error.code().status(), 400 | 409) => {
+                let said = Said { faults: faults(&error), typed: Some(form), tested: None };
+                return page(&app, &who, place, Some(kind), StatusCode::BAD_REQUEST, &said).await;
+            }
+            Err(error) => return refuse(&who, &format!("/senders/{id}"), &error),
+        }
+    }
+    match senders.check_channel(&who.caller, &id, &channel).await {
+        Ok(tested) => page(&app, &who, place, None, StatusCode::OK, &Said { tested: Some(tested), ..Said::default() }).await,
+        Err(error) => refuse(&who, &format!("/senders/{id}"), &error),
+    }
+}
+
+/// Faults of settings and secrets, under the names that their fields have here.
+fn faults(error: &Error) -> Faults {
+    Faults::of(error).renamed(|path| path.trim_start_matches("settings.").trim_start_matches("secrets.").to_owned())
+}
+
+async fn save(app: &App, who: &SignedIn, (id, channel): (&str, &str), form: &Form) -> Result<()> {
+    let name = form.get("kind");
+    let kind = kinds(app, who, channel)?.into_iter().find(|kind| kind.name == name);
+    let kind = kind.ok_or_else(|| Error::field("kind", format!("{name:?} cannot carry {channel}")))?;
+    let (mut settings, mut secrets) = (Map::new(), Map::new());
+    for field in kind.fields {
+        let value = form.get(field.name);
+        // An empty secret keeps the one that is there; an empty setting is none.
+        if !value.trim().is_empty() {
+            let map = if field.secret { &mut secrets } else { &mut settings };
+            map.insert(field.name.to_owned(), Value::from(value));
+        }
+    }
+    let senders = app.core.senders();
+    let throttle = senders.get_channel(&who.caller, id, channel).await.ok().and_then(|before| before.throttle);
+    let put = PutConnection { kind: name, settings, secrets: Redacted::new(secrets), throttle };
+    senders.put_channel(&who.caller, id, channel, put).await.map(drop)
+}
+
+fn kinds(app: &App, who: &SignedIn, channel: &str) -> Result<Vec<Kind>> {
+    let channel = Channel::parse(channel).ok_or_else(|| Error::not_found("channel"))?;
+    Ok(app.core.senders().kinds(who.session.environment, channel))
+}
+
+async fn page(app: &App, who: &SignedIn, place: (&str, &str), kind: Option<String>, status: StatusCode, said: &Said) -> Response {
+    match content(app, who, place, kind, said).await {
+        Ok(content) => framed(status, who, "/senders", "Connection", &content),
+        Err(error) => refuse(who, "/senders", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, (id, channel): (&str, &str), kind: Option<String>, said: &Said) -> Result<Markup> {
+    let sender = app.core.senders().get(&who.caller, id).await?;
+    let now = match app.core.senders().get_channel(&who.caller, id, channel).await {
+        Ok(connection) => Some(connection),
+        Err(error) if error.code() == ErrorCode::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let kinds = kinds(app, who, channel)?;
+    let chosen = kind.or_else(|| now.as_ref().map(|now| now.kind.clone()));
+    let chosen = kinds.iter().find(|kind| Some(kind.name) == chosen.as_deref()).or(if kinds.len() == 1 { kinds.first() } else { None });
+    let action = format!("/senders/{id}/channels/{channel}");
+    let crumb = format!("/senders/{id}");
+    Ok(html! {
+        (head(Some((&crumb, &sender.name)), html! { (named(channel)) }, html! { @match &now { Some(now) => { (health(&now.health)) @if let Some(reason) = &now.health.reason { " · " (words(reason)) } }, None => "Nothing is connected yet" } }, html! {
+            @if let Some(now) = &now {
+                form class="plain" method="post" action=(action) { (form_key(who)) input type="hidden" name="kind" value=(now.kind); button class="btn" name="do" value="test" { "Test" } }
+                (ask_first("remove", "Remove", "Remove this connection?", "Messages that wait for it take their fallback or fail when they are due.", &action,
+                    html! { (form_key(who)) input type="hidden" name="do" value="remove"; }))
+            }
+        }))
+        @if let Some(tested) = &said.tested { (answer(tested)) }
+        (said.faults.summary())
+        @if kinds.len() > 1 { (choice(&kinds, chosen, &action)) }
+        @if let Some(kind) = chosen { (settings(who, kind, now.as_ref(), said, &action)) }
+    })
+}
+
+fn answer(tested: &Result<String, String>) -> Markup {
+    html! {
+        @match tested {
+            Ok(found) => { div class="note ok" role="status" { (icon("check")) div { b { "It works." } p { (words(found)) } } } }
+            Err(why) => { div class="note bad" role="alert" { (icon("alert")) div { b { "It is saved, and does not work yet." } p { (words(why)) } } } }
+        }
+    }
+}
+
+fn choice(kinds: &[Kind], chosen: Option<&Kind>, action: &str) -> Markup {
+    let mut options = vec![("", "Choose")];
+    options.extend(kinds.iter().map(|kind| (kind.name, kind.name)));
+    html! {
+        form class="panel" method="get" action=(action) {
+            div class="body" {
+                div class="row" {
+                    (select("kind", "Kind of provider", &options, chosen.map_or("", |kind| kind.name), true))
+                    button class="btn" { "Show its settings" }
+                }
+            }
+        }
+    }
+}
+
+fn settings(who: &SignedIn, kind: &Kind, now: Option<&ConnectionView>, said: &Said, action: &str) -> Markup {
+    let same = now.filter(|now| now.kind == kind.name);
+    let (needed, rare): (Vec<&Field>, Vec<&Field>) = kind.fields.iter().partition(|field| field.required || said.faults.has(field.name));
+    html! {
+        form class="panel" method="post" action=(action) autocomplete="off" {
+            header { h2 { (kind.name) } }
+            div class="body" {
+                (form_key(who))
+                input type="hidden" name="kind" value=(kind.name);
+                @for field in needed { (input(field, same, said)) }
+                @if !rare.is_empty() {
+                    details {
+                        summary { "More settings" }
+                        div class="stack" { @for field in rare { (input(field, same, said)) } }
+                    }
+                }
+            }
+            footer { span class="faint" { "Saving tests it at once; nothing is sent." } button class="btn go push" name="do" value="save" { "Save and test" } }
+        }
+    }
+}
+
+/// One setting, with what is there or was typed. A secret is never shown again.
+fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
+    let kept = field.secret && now.is_some();
+    let value = match &said.typed {
+        Some(_) if field.secret => String::new(),
+        Some(typed) => typed.get(field.name),
+        None => now.and_then(|now| now.settings.get(field.name)).map(plain).unwrap_or_default(),
+    };
+    let hint = if kept { format!("{} Leave it empty to keep the one that is there.", field.help) } else { field.help.to_owned() };
+    match field.kind {
+        FieldKind::OneOf(choices) => {
+            let options: Vec<(&str, &str)> =
+                [("", "The default")].into_iter().chain(choices.iter().map(|&choice| (choice, choice))).collect();
+            html! { div class="field" { (select(field.name, field.name, &options, &value, true)) p class="hint" { (hint) } } }
+        }
+        FieldKind::Flag => {
+            let options = [("", "The default"), ("true", "true"), ("false", "false")];
+            html! { div class="field" { (select(field.name, field.name, &options, &value, true)) p class="hint" { (hint) } } }
+        }
+        FieldKind::Text | FieldKind::Integer(..) => crate::components::Field {
+            name: field.name,
+            label: field.name,
+            hint: &hint,
+            kind: if field.secret { "password" } else { "text" },
+            value: &value,
+            autocomplete: if field.secret { "new-password" } else { "off" },
+            required: field.required && !kept,
+        }
+        .show(&said.faults),
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,111 @@
+//! Making and changing senders, and their webhook.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::html;
+use nuncio_core::senders::{CreateSender, UpdateSender};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Redacted, Result, address};
+
+use super::show::page;
+use crate::App;
+use crate::components::{Faults, Field, head};
+use crate::shell::{form_key, framed};
+use crate::signed::{Signed, form, lead_to, refuse};
+
+pub(crate) async fn new(Signed(who): Signed) -> Response {
+    form_page(&who, StatusCode::OK, ("", ""), &Faults::default())
+}
+
+fn form_page(who: &SignedIn, status: StatusCode, (name, phone): (&str, &str), faults: &Faults) -> Response {
+    let field = |name, label, hint, value, required| Field { name, label, hint, kind: "text", value, autocomplete: "off", required };
+    let content = html! {
+        (head(Some(("/senders", "Senders")), html! { "New sender" }, html! { "A sender has a name, a number, and one connection for each channel." }, html! {}))
+        form class="panel" method="post" action="/senders/new" {
+            div class="body" {
+                (form_key(who))
+                (faults.summary())
+                (field("name", "Name", "For you.", name, true).show(faults))
+                (field("phoneNumber", "Phone number", "With its country code, such as +34 600 111 222, if it has one.", phone, false).show(faults))
+                label class="check" { input type="checkbox" name="default"; "Messages that name no sender go by this one" }
+            }
+            footer { button class="btn go push" { "Make the sender" } }
+        }
+    };
+    framed(status, who, "/senders", "New sender", &content)
+}
+
+/// Makes a sender.
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let (name, phone) = (form.get("name"), form.get("phoneNumber"));
+    let command = CreateSender {
+        name: name.trim().to_owned(),
+        phone_number: typed(&phone),
+        set_as_default: Some(form.get("default") == "on"),
+        ..CreateSender::default()
+    };
+    match app.core.senders().create(&who.caller, command, None).await {
+        Ok(sender) => lead_to(&format!("/senders/{}", sender.id)),
+        Err(error) if error.code().status() == 400 => form_page(&who, StatusCode::BAD_REQUEST, (&name, &phone), &Faults::of(&error)),
+        Err(error) => refuse(&who, "/senders", &error),
+    }
+}
+
+/// A phone number as somebody typed it, in E.164; what cannot be read stays, and is refused by name.
+fn typed(phone: &str) -> Option<String> {
+    let phone = phone.trim();
+    (!phone.is_empty()).then(|| address::typed_phone::<&str>(phone, &[]).unwrap_or_else(|_| phone.to_owned()))
+}
+
+/// What was found out or made on the page of a sender; a secret is shown once.
+#[derive(Default)]
+pub(crate) struct Said {
+    pub(super) faults: Faults,
+    pub(super) secret: Option<Redacted<String>>,
+    pub(super) url: String,
+}
+
+/// Changes a sender or its webhook.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let verb = form.get("do");
+    let (senders, caller, own) = (app.core.senders(), &who.caller, format!("/senders/{id}"));
+    let done: Result<Option<Redacted<String>>> = match verb.as_str() {
+        "rename" => senders
+            .update(caller, &id, UpdateSender { name: Some(form.get("name").trim().to_owned()), ..UpdateSender::default() })
+            .await
+            .map(|_| None),
+        "default" => {
+            senders.update(caller, &id, UpdateSender { set_as_default: Some(true), ..UpdateSender::default() }).await.map(|_| None)
+        }
+        "delete" => match senders.delete(caller, &id).await {
+            Ok(()) => return lead_to("/senders"),
+            Err(error) => Err(error),
+        },
+        "webhook" => {
+            let url = Some(form.get("webhookUrl").trim().to_owned()).filter(|url| !url.is_empty());
+            let change = UpdateSender { webhook_url: Some(url), ..UpdateSender::default() };
+            senders.update(caller, &id, change).await.map(|sender| sender.webhook.and_then(|webhook| webhook.secret))
+        }
+        "try" => app.core.webhooks().test(caller, Some(&id)).await.map(|_| None),
+        "replay" => app.core.webhooks().replay_delivery(caller, &form.get("delivery")).await.map(|_| None),
+        _ => Err(Error::field("do", "is not something that can be done with a sender")),
+    };
+    match done {
+        Ok(None) => lead_to(&format!("{own}{}", if verb == "rename" || verb == "default" { "" } else { "#webhook" })),
+        Ok(secret) => page(&app, &who, &id, StatusCode::OK, &Said { secret, ..Said::default() }).await,
+        Err(error) if matches!(error.code().status(), 400 | 409) => {
+            let said = Said { faults: Faults::of(&error), url: form.get("webhookUrl"), ..Said::default() };
+            page(&app, &who, &id, StatusCode::BAD_REQUEST, &said).await
+        }
+        Err(error) => refuse(&who, &own, &error),
+    }
+}

@@ -1,0 +1,124 @@
+//! `/suppressions`: who must not be contacted.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::suppressions::{CreateSuppression, ListSuppressions};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Channel, Error, Result, address};
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, channel, empty, head, pager, select, time, words};
+use crate::shell::{form_key, framed};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
+
+const PLACE: &str = "/suppressions";
+const CHANNELS: [(&str, &str); 3] = [("", "By its form"), ("telegram", "Telegram"), ("instagram", "Instagram")];
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    page(&app, &who, &asked, StatusCode::OK, "", &Faults::default()).await
+}
+
+async fn page(app: &App, who: &SignedIn, asked: &Asked, status: StatusCode, typed: &str, faults: &Faults) -> Response {
+    match content(app, who, asked, typed, faults).await {
+        Ok(content) => framed(status, who, PLACE, "Suppressions", &content),
+        Err(error) => refuse(who, "/", &error),
+    }
+}
+
+async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: &Faults) -> Result<Markup> {
+    let list =
+        ListSuppressions { identifier: asked.get("q").map(|text| read(&text)), cursor: asked.get("cursor"), ..ListSuppressions::default() };
+    let (found, next) = app.core.suppressions().list(&who.caller, &list).await?;
+    let field = Field {
+        name: "identifier",
+        label: "Recipient",
+        hint: "A phone number with its country code, an email address, or a chat id.",
+        kind: "text",
+        value: typed,
+        autocomplete: "off",
+        required: true,
+    };
+    Ok(html! {
+        (head(None, html! { "Suppressions" }, html! { "Who asked not to be contacted, and whose address does not exist" }, html! {}))
+        section class="panel" {
+            form class="filters" method="get" action=(PLACE) {
+                label class="sr" for="of" { "Recipient" }
+                input class="in" id="of" name="q" type="search" value=(asked.get("q").unwrap_or_default()) placeholder="Number, address or id";
+                button class="btn" { "Find" }
+            }
+            @if found.is_empty() {
+                (empty("check", "Nobody is on the list", "Whoever answers STOP, unsubscribes or complains comes here by themselves; so do addresses that bounce.", html! {}))
+            } @else {
+                table class="fix" {
+                    caption class="sr" { "Suppressions, newest first" }
+                    thead { tr { th scope="col" { "Recipient" } th scope="col" class="w2" { "Why" } th scope="col" class="w w2" { "Channel" } th scope="col" class="num w w2" { "Since" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                    tbody {
+                        @for one in &found {
+                            tr {
+                                td { span class="clip" { (words(&one.identifier)) } }
+                                td { (one.reason.replace('_', " ")) }
+                                td class="w" { (one.channel.map_or("all", channel)) }
+                                td class="num w" { (time(one.created_at)) }
+                                td class="num" {
+                                    (ask_first(&one.id.to_string(), "Remove", &format!("Contact {} again?", one.identifier), "Messages to this recipient go out again. Do this only if they asked for it.",
+                                        &format!("{PLACE}/{}", one.id), form_key(who)))
+                                }
+                            }
+                        }
+                    }
+                }
+                (pager(asked.older(PLACE, next)))
+            }
+        }
+        section class="panel" {
+            header { h2 { "Add somebody" } }
+            form class="body" method="post" action=(PLACE) {
+                (form_key(who))
+                (faults.summary())
+                (field.show(faults))
+                div class="field" { (select("channel", "Channel", &CHANNELS, "", true)) }
+                div class="row" { button class="btn go" { "Do not contact" } }
+            }
+        }
+    })
+}
+
+/// A recipient as somebody typed it: numbers in E.164, everything else as it is.
+fn read(text: &str) -> String {
+    address::typed_phone::<&str>(text, &[]).unwrap_or_else(|_| text.trim().to_owned())
+}
+
+/// Adds a recipient to the list.
+pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let typed = form.get("identifier");
+    let added = async {
+        let channel = match form.get("channel").as_str() {
+            "" => None,
+            name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?),
+        };
+        let command = CreateSuppression { identifier: read(&typed), channel, sender_id: None, reason: None };
+        app.core.suppressions().create(&who.caller, command, None).await
+    };
+    match added.await {
+        Ok(_) => lead_to(PLACE),
+        Err(error) if error.code().status() == 400 => page(&app, &who, &asked, StatusCode::BAD_REQUEST, &typed, &Faults::of(&error)).await,
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+/// Takes a recipient off the list.
+pub(crate) async fn remove(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    if let Err(refused) = form(&app, request).await {
+        return refused;
+    }
+    match app.core.suppressions().delete(&who.caller, &id).await {
+        Ok(()) => lead_to(PLACE),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}

@@ -1,0 +1,208 @@
+//! `/templates`: texts that are used again, and that a provider approves.
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::senders::{ListSenders, SenderView};
+use nuncio_core::templates::{CreateTemplate, ListTemplates, SubmitTemplate, TemplateView, UpdateTemplate};
+use nuncio_core::users::SignedIn;
+use nuncio_domain::{Error, Result};
+use serde_json::json;
+
+use crate::App;
+use crate::components::{Faults, Field, ask_first, empty, head, icon, pager, select, state, time, value, words};
+use crate::form::Form;
+use crate::shell::{form_key, framed, shell};
+use crate::signed::{Asked, Signed, form, lead_to, refuse};
+
+const PLACE: &str = "/templates";
+const CATEGORIES: [(&str, &str); 3] = [("UTILITY", "Utility"), ("MARKETING", "Marketing"), ("AUTHENTICATION", "Authentication")];
+
+pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
+    let list = ListTemplates { cursor: asked.get("cursor"), ..ListTemplates::default() };
+    match app.core.templates().list(&who.caller, &list).await {
+        Ok((found, next)) => shell(&who, PLACE, "Templates", &all(&found, asked.older(PLACE, next))),
+        Err(error) => refuse(&who, "/", &error),
+    }
+}
+
+fn stage(status: &str) -> Markup {
+    match status {
+        "approved" => state("ok", "Approved"),
+        "pending" => state("move", "With the provider"),
+        "rejected" => state("bad", "Refused"),
+        _ => state("", "Draft"),
+    }
+}
+
+fn all(found: &[TemplateView], older: Option<String>) -> Markup {
+    let begin = html! { a class="btn go" href="/templates/new" { "New template" } };
+    html! {
+        (head(None, html! { "Templates" }, html! { "Texts with variables. WhatsApp sends nothing else to whom you have not heard from in a day." }, html! { @if !found.is_empty() { (begin) } }))
+        section class="panel" aria-label="List" {
+            @if found.is_empty() { (empty("doc", "No templates yet", "Write one with {{1}} or {{name}} where each recipient gets something else.", begin)) }
+            @else {
+                table class="rows fix" {
+                    caption class="sr" { "Templates, newest first" }
+                    thead { tr { th scope="col" class="w2" { "State" } th scope="col" class="w4" { "Name" } th scope="col" class="w w1" { "Language" } th scope="col" { "Text" } } }
+                    tbody {
+                        @for template in found {
+                            tr {
+                                td { (stage(template.status)) }
+                                td { a class="to clip" href={ (PLACE) "/" (template.id) } { (words(&template.name)) } }
+                                td class="w" { (template.language) }
+                                td { span class="clip" { (words(&template.body)) } }
+                            }
+                        }
+                    }
+                }
+                (pager(older))
+            }
+        }
+    }
+}
+
+pub(crate) async fn new(Signed(who): Signed) -> Response {
+    writing(&who, StatusCode::OK, &Form::default(), &Faults::default())
+}
+
+fn writing(who: &SignedIn, status: StatusCode, typed: &Form, faults: &Faults) -> Response {
+    let chosen = typed.get("category");
+    let content = html! {
+        (head(Some((PLACE, "Templates")), html! { "New template" }, html! {}, html! {}))
+        form class="panel" method="post" action="/templates/new" {
+            div class="body" {
+                (form_key(who))
+                (faults.summary())
+                div class="fields" {
+                    (field("name", "Name", "Small letters, digits and _, such as order_shipped.", "text", &typed.get("name"), true, faults))
+                    (field("language", "Language", "Such as en or es_MX.", "text", &typed.get("language"), true, faults))
+                }
+                (field("body", "Text", "{{1}}, {{2}} or {{name}} are filled in for each recipient.", "textarea", &typed.get("body"), true, faults))
+                (field("footer", "Small print", "For WhatsApp.", "text", &typed.get("footer"), false, faults))
+                (field("smsBody", "Text for SMS", "If it should be another, such as a shorter one.", "textarea", &typed.get("smsBody"), false, faults))
+                div class="field" { (select("category", "Kind, for WhatsApp", &CATEGORIES, &chosen, true)) }
+            }
+            footer { button class="btn go push" { "Make the template" } }
+        }
+    };
+    framed(status, who, PLACE, "New template", &content)
+}
+
+fn field(name: &str, label: &str, hint: &str, kind: &str, value: &str, required: bool, faults: &Faults) -> Markup {
+    Field { name, label, hint, kind, value, autocomplete: "off", required }.show(faults)
+}
+
+/// Makes a template.
+pub(crate) async fn create(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let given = |name: &str| Some(form.get(name)).filter(|text| !text.trim().is_empty());
+    let command = json!({"name": form.get("name").trim(), "language": form.get("language").trim(), "body": form.get("body"),
+        "footer": given("footer"), "smsBody": given("smsBody"), "whatsappCategory": given("category")});
+    let made = async {
+        let command: CreateTemplate = serde_json::from_value(command).map_err(|error| Error::field("category", error.to_string()))?;
+        app.core.templates().create(&who.caller, command, None).await
+    };
+    match made.await {
+        Ok(template) => lead_to(&format!("{PLACE}/{}", template.id)),
+        Err(error) if matches!(error.code().status(), 400 | 409) => writing(&who, StatusCode::BAD_REQUEST, &form, &Faults::of(&error)),
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
+    page(&app, &who, &id, StatusCode::OK, None, &Faults::default()).await
+}
+
+async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: Option<&str>, faults: &Faults) -> Response {
+    match with_senders(app, who, id).await {
+        Ok((template, senders)) => framed(status, who, PLACE, &template.name, &one(who, &template, &senders, typed, faults)),
+        Err(error) => refuse(who, PLACE, &error),
+    }
+}
+
+/// A template, and the senders whose WhatsApp account could have it approved.
+async fn with_senders(app: &App, who: &SignedIn, id: &str) -> Result<(TemplateView, Vec<SenderView>)> {
+    let template = app.core.templates().get(&who.caller, id).await?;
+    let (mut senders, _) = app.core.senders().list(&who.caller, &ListSenders { limit: Some(100), ..ListSenders::default() }).await?;
+    senders.retain(|sender| sender.connections.iter().any(|own| own.channel == "whatsapp"));
+    Ok((template, senders))
+}
+
+fn one(who: &SignedIn, template: &TemplateView, senders: &[SenderView], typed: Option<&str>, faults: &Faults) -> Markup {
+    let ids: Vec<(String, &str)> = senders.iter().map(|sender| (sender.id.to_string(), sender.name.as_str())).collect();
+    let options: Vec<(&str, &str)> = ids.iter().map(|(id, name)| (id.as_str(), *name)).collect();
+    let open = matches!(template.status, "draft" | "rejected") && !options.is_empty();
+    let own = format!("{PLACE}/{}", template.id);
+    html! {
+        (head(Some((PLACE, "Templates")), words(&template.name), html! { (stage(template.status)) " · " (template.language) " · changed " (time(template.updated_at)) }, html! {
+            (ask_first("delete", "Delete", "Delete this template?", "Messages made from it stay as they are.", &own, html! { (form_key(who)) input type="hidden" name="do" value="delete"; }))
+        }))
+        @if let Some(reason) = &template.rejection_reason { div class="note bad" { (icon("alert")) div { b { "The provider refused it." } p { (words(reason)) } } } }
+        (faults.summary())
+        @if open {
+            section class="panel" {
+                header { h2 { "Approval by WhatsApp" } }
+                form class="body" method="post" action=(own) {
+                    (form_key(who))
+                    div class="row" { (select("sender", "Whose account", &options, "", false)) button class="btn" name="do" value="submit" { "Have it approved" } }
+                }
+            }
+        }
+        div class="cols" {
+            form class="panel" method="post" action=(own) {
+                header { h2 { "Text" } }
+                div class="body" {
+                    (form_key(who))
+                    (field("body", "Text", "A change has to be approved again where a provider approves.", "textarea", typed.unwrap_or(&template.body), true, faults))
+                }
+                footer { button class="btn go push" name="do" value="save" { "Save" } }
+            }
+            section class="panel" {
+                header { h2 { "As it is read" } }
+                div class="body" {
+                    div class="bub" dir="auto" { (template.body) @if let Some(footer) = &template.footer { br; small { (footer) } } }
+                    dl class="facts" {
+                        dt { "Variables" } dd { @if template.variables.is_empty() { "none" } @else { (template.variables.join(", ")) } }
+                        dt { "Version" } dd { (template.version) }
+                    }
+                    (value(&template.id.to_string()))
+                }
+            }
+        }
+    }
+}
+
+/// Changes a template, has it approved, or removes it.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, request: Request) -> Response {
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let templates = app.core.templates();
+    let body = form.get("body");
+    let done: Result<String> = match form.get("do").as_str() {
+        "save" => {
+            let change = UpdateTemplate { body: Some(body.clone()), ..UpdateTemplate::default() };
+            templates.update(&who.caller, &id, change).await.map(|_| format!("{PLACE}/{id}"))
+        }
+        "submit" => templates
+            .submit(&who.caller, &id, SubmitTemplate { sender_id: form.get("sender"), category: None })
+            .await
+            .map(|_| format!("{PLACE}/{id}")),
+        "delete" => templates.delete(&who.caller, &id).await.map(|()| PLACE.to_owned()),
+        _ => Err(Error::field("do", "is not something that can be done with a template")),
+    };
+    let typed = (!body.is_empty()).then_some(body.as_str());
+    match done {
+        Ok(path) => lead_to(&path),
+        Err(error) if matches!(error.code().status(), 400 | 409) => {
+            page(&app, &who, &id, StatusCode::BAD_REQUEST, typed, &Faults::of(&error)).await
+        }
+        Err(error) => refuse(&who, &format!("{PLACE}/{id}"), &error),
+    }
+}

@@ -1,0 +1,180 @@
+//! What people set up and write on the pages: broadcasts from a file, connections, templates, invitations, suppressions, numbers, money.
+
+use nuncio_domain::user::Role;
+use nuncio_testkit::{Answer, Backend, TestApp};
+use serde_json::json;
+
+use crate::broadcasts::finish;
+use crate::dashboard::{Browser, person};
+
+/// Sends a file with fields before it, as a browser does.
+async fn upload(browser: &Browser<'_>, path: &str, fields: &[(&str, &str)], name: &str, file: &str) -> Answer {
+    let mut body = String::new();
+    for (field, value) in fields {
+        body.push_str(&format!("--b\r\nContent-Disposition: form-data; name=\"{field}\"\r\n\r\n{value}\r\n"));
+    }
+    body.push_str(&format!(
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\nContent-Type: text/csv\r\n\r\n{file}\r\n--b--\r\n"
+    ));
+    let headers = [("cookie", browser.cookie.as_str()), ("content-type", "multipart/form-data; boundary=b")];
+    browser.app.raw("POST", path, &headers, body.into_bytes()).await
+}
+
+// holds: pages.compose
+#[tokio::test]
+async fn a_broadcast_is_written_filled_tried_and_sent() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let browser = person(&app, "ma@example.net", Role::Operator).await;
+        let empty = browser.submit("/broadcasts/new", &[("name", ""), ("channel", "sms"), ("text", "Hello {{name}}")]).await.expect(400);
+        assert!(empty.text.contains("role=\"alert\"") && empty.text.contains(">Hello {{name}}</textarea>"), "{}", empty.text);
+        let write = [("name", "Spring"), ("channel", "sms"), ("text", "Hello {{name}}, it is Acme"), ("once", "page-1")];
+        let made = browser.submit("/broadcasts/new", &write).await.expect(303);
+        let path = made.header("location").to_owned();
+        assert_ne!(browser.submit("/broadcasts/new", &write).await.status, 201, "twice makes one");
+        assert!(browser.page(&path).await.contains("Recipients from a file"));
+
+        let key = browser.form_key().await;
+        let file = "phone,name\n600 111 222,Ana\n+34600111223,Bo\nnonsense,Cy\n+34600111224,\n";
+        upload(&browser, &format!("{path}/recipients"), &[("countries", "ES")], "a.csv", file).await.expect(403);
+        upload(&browser, &format!("{path}/recipients"), &[("key", "wrong")], "a.csv", file).await.expect(403);
+        let added = upload(&browser, &format!("{path}/recipients"), &[("key", &key), ("countries", "ES")], "a.csv", file).await.expect(200);
+        assert!(
+            added.text.contains("3 of 4 rows added") && added.text.contains("&quot;nonsense&quot; is not a recipient"),
+            "{}",
+            added.text
+        );
+        assert!(added.text.contains("Hello ") && added.text.contains("What it takes"), "{}", added.text);
+        let wrong = upload(&browser, &format!("{path}/recipients"), &[("key", &key)], "a.csv", "x,y\n1,2\n").await.expect(400);
+        assert!(wrong.text.contains("role=\"alert\""), "{}", wrong.text);
+
+        app.post("/v1/contacts", json!({"channels": [{"channel": "sms", "identifier": "+12125550100"}]})).await.expect(201);
+        let selected = browser.submit(&path, &[("do", "select"), ("channel", "sms"), ("countries", "us")]).await.expect(200);
+        assert!(selected.text.contains("1 contacts added."), "{}", selected.text);
+        let tried = browser.submit(&path, &[("do", "test"), ("to", "+34600999888")]).await.expect(303);
+        assert!(tried.header("location").starts_with("/messages/msg_"));
+        // Two recipients have no name: nobody gets a text with a gap.
+        let gap = browser.submit(&path, &[("do", "send")]).await.expect(400);
+        assert!(gap.text.contains("name"), "{}", gap.text);
+        let wrong = browser.submit(&path, &[("do", "send"), ("at", "tomorrow")]).await.expect(400);
+        assert!(wrong.text.contains("must be a date and a time") && wrong.text.contains("value=\"tomorrow\""), "{}", wrong.text);
+
+        let copy = browser.submit(&path, &[("do", "clone")]).await.expect(303).header("location").to_owned();
+        browser.submit(&path, &[("do", "delete")]).await.expect(303);
+        browser.get(&path).await.expect(404);
+        let good = "phone,name\n+34600111222,Ana\n+12125550001,=1+1\n";
+        upload(&browser, &format!("{copy}/recipients"), &[("key", &key)], "b.csv", good).await.expect(200);
+        browser.submit(&copy, &[("do", "send")]).await.expect(303);
+        finish(&app).await;
+        let page = browser.page(&copy).await;
+        assert!(page.contains("100 % done") && page.contains("Why some failed") && page.contains("By country"), "{page}");
+        let csv = browser.get(&format!("{copy}/results.csv")).await.expect(200);
+        assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
+        assert!(csv.text.contains("+34600111222,delivered,sms,msg_") && csv.text.lines().count() == 3, "{}", csv.text);
+    }
+}
+
+// holds: pages.connect
+#[tokio::test]
+async fn a_sender_is_made_connected_and_tested() {
+    let app = TestApp::start().await;
+    let browser = person(&app, "op@example.net", Role::Operator).await;
+    let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+    viewer.submit("/senders/new", &[("name", "x")]).await.expect(403);
+    let wrong = browser.submit("/senders/new", &[("name", "Shop"), ("phoneNumber", "12")]).await.expect(400);
+    assert!(wrong.text.contains("value=\"12\""), "{}", wrong.text);
+    let made = browser.submit("/senders/new", &[("name", "Shop"), ("phoneNumber", "+34 600 111 222")]).await.expect(303);
+    let own = made.header("location").to_owned();
+    let sms = format!("{own}/channels/sms");
+    assert!(browser.page(&sms).await.contains("Kind of provider"));
+    let form = browser.page(&format!("{sms}?kind=kannel")).await;
+    assert!(form.contains("name=\"password\" type=\"password\"") && form.contains("More settings"), "{form}");
+
+    let mut fields = vec![("do", "save"), ("kind", "kannel"), ("url", "nonsense"), ("username", "me")];
+    fields.extend([("password", "s3cret-pass"), ("callback_secret", "a-secret-of-20-letters")]);
+    let refused = browser.submit(&sms, &fields).await.expect(400);
+    assert!(refused.text.contains("id=\"url-fault\"") && refused.text.contains("value=\"nonsense\""), "{}", refused.text);
+    assert!(!refused.text.contains("s3cret-pass"), "a secret is not shown");
+    fields[2] = ("url", "https://gateway.example.com/sendsms");
+    let saved = browser.submit(&sms, &fields).await.expect(200);
+    assert!(saved.text.contains("It is saved, and does not work yet."), "{}", saved.text);
+    assert!(!saved.text.contains("s3cret-pass") && saved.text.contains("Leave it empty to keep"), "{}", saved.text);
+    // What is left empty stays.
+    let again = [("do", "save"), ("kind", "kannel"), ("url", "https://other.example.com/sendsms"), ("username", "me")];
+    browser.submit(&sms, &again).await.expect(200);
+    assert!(browser.page(&sms).await.contains("https://other.example.com/sendsms"));
+    viewer.submit(&sms, &[("do", "test"), ("kind", "kannel")]).await.expect(403);
+    browser.submit(&sms, &[("do", "remove")]).await.expect(303);
+    assert!(browser.page(&own).await.contains("Nothing is connected"));
+
+    let hooked = browser.submit(&own, &[("do", "webhook"), ("webhookUrl", "https://example.com/hooks")]).await.expect(200);
+    assert!(hooked.text.contains("whsec_"), "{}", hooked.text);
+    assert!(!browser.page(&own).await.contains("whsec_"), "it is shown once");
+    browser.submit(&own, &[("do", "webhook"), ("webhookUrl", "ftp://x")]).await.expect(400);
+    browser.submit(&own, &[("do", "try")]).await.expect(303);
+    assert!(browser.page(&own).await.contains("webhook.test"));
+    browser.submit(&own, &[("do", "rename"), ("name", "Store")]).await.expect(303);
+    assert!(browser.page("/senders").await.contains("Store"));
+    browser.submit(&own, &[("do", "delete")]).await.expect(303);
+    browser.get(&own).await.expect(404);
+}
+
+// holds: pages.set_up
+#[tokio::test]
+async fn templates_invitations_suppressions_and_numbers_have_pages() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let browser = person(&app, "op@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+
+        assert!(browser.page("/templates").await.contains("No templates yet"));
+        let body = [("name", "hello"), ("language", "en"), ("body", "Hello {{1}}"), ("category", "UTILITY")];
+        viewer.submit("/templates/new", &body).await.expect(403);
+        browser.submit("/templates/new", &[("name", "Bad Name"), ("language", "en"), ("body", "x")]).await.expect(400);
+        let template = browser.submit("/templates/new", &body).await.expect(303).header("location").to_owned();
+        browser.submit(&template, &[("do", "save"), ("body", "Good day {{1}}")]).await.expect(303);
+        assert!(browser.page(&template).await.contains("Good day {{1}}"));
+        browser.submit(&template, &[("do", "delete")]).await.expect(303);
+        browser.get(&template).await.expect(404);
+
+        let wrong = browser.submit("/invitations", &[("clientName", "Acme"), ("expiresInDays", "99")]).await.expect(400);
+        assert!(wrong.text.contains("value=\"99\""), "{}", wrong.text);
+        viewer.submit("/invitations", &[("clientName", "Acme")]).await.expect(403);
+        let made = browser.submit("/invitations", &[("clientName", "Acme"), ("allowedPhoneCountries", "es, mx")]).await.expect(201);
+        let link = made.text.split("data-copy=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a link").to_owned();
+        assert!(link.contains("/invite/"), "{link}");
+        let items = app.get("/v1/invitations").await.expect(200).json()["items"].take();
+        assert_eq!(items[0]["allowedPhoneCountries"], json!(["ES", "MX"]));
+        let id = items[0]["id"].as_str().expect("an id");
+        browser.submit(&format!("/invitations/{id}"), &[]).await.expect(303);
+        assert!(browser.page("/invitations").await.contains("Taken back"));
+
+        assert!(browser.page("/suppressions").await.contains("Nobody is on the list"));
+        viewer.submit("/suppressions", &[("identifier", "+34600111222")]).await.expect(403);
+        browser.submit("/suppressions", &[("identifier", "nonsense")]).await.expect(400);
+        browser.submit("/suppressions", &[("identifier", "+34 600 111 222")]).await.expect(303);
+        assert!(browser.page("/suppressions?q=%2B34600111222").await.contains("+34600111222"));
+        let listed = app.get("/v1/suppressions").await.expect(200).json();
+        let id = listed["items"][0]["id"].as_str().expect("an id");
+        browser.submit(&format!("/suppressions/{id}"), &[]).await.expect(303);
+        assert!(browser.page("/suppressions").await.contains("Nobody is on the list"));
+
+        let offered = browser.page("/numbers?country=us").await;
+        let number = offered.split("name=\"number\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a number").to_owned();
+        viewer.submit("/numbers", &[("number", &number)]).await.expect(403);
+        browser.submit("/numbers", &[("number", &number)]).await.expect(303);
+        assert!(browser.page("/numbers").await.contains(&number));
+        let held = app.get("/v1/phone-numbers").await.expect(200).json();
+        let id = held["items"][0]["id"].as_str().expect("an id");
+        browser.submit(&format!("/numbers/{id}"), &[]).await.expect(303);
+
+        assert!(browser.page("/money").await.contains("Nothing is charged without them"));
+        app.node
+            .core
+            .billing()
+            .import_prices(None, "channel,country,unit,provider,fee\nsms,ES,segment,0.03,0.005\n", false)
+            .await
+            .expect("prices");
+        assert!(browser.page("/money").await.contains("$0.03"));
+    }
+}
