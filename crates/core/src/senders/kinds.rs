@@ -16,10 +16,10 @@ pub struct Kind {
 }
 
 impl Senders<'_> {
-    /// The kinds that can carry a channel in a world. The simulator is in the test world only.
+    /// The kinds that can carry a channel in a world. In the test world everything is simulated, and elsewhere nothing is.
     pub fn kinds(&self, environment: Environment, channel: Channel) -> Vec<Kind> {
         let factories = self.inner.registry.iter().filter(|factory| factory.channels().contains(&channel));
-        let allowed = factories.filter(|factory| factory.kind() != SIM || environment == Environment::Test);
+        let allowed = factories.filter(|factory| (factory.kind() == SIM) == (environment == Environment::Test));
         allowed.map(|factory| Kind { name: factory.kind(), fields: factory.fields() }).collect()
     }
 }

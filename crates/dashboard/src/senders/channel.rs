@@ -187,7 +187,11 @@ fn input(field: &Field, now: Option<&ConnectionView>, said: &Said) -> Markup {
         Some(typed) => typed.get(field.name),
         None => now.and_then(|now| now.settings.get(field.name)).map(plain).unwrap_or_default(),
     };
-    let hint = if kept { format!("{} Leave it empty to keep the one that is there.", field.help) } else { field.help.to_owned() };
+    let hint = if kept {
+        format!("{} Leave it empty to keep the one that is there, while no other setting changes.", field.help)
+    } else {
+        field.help.to_owned()
+    };
     match field.kind {
         FieldKind::OneOf(choices) => {
             let options: Vec<(&str, &str)> =
