@@ -38,7 +38,7 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String
         @if let Some(reason) = &broadcast.halted_reason { (notice("It was paused by itself.", reason)) }
         @if draft.is_none() { (how_far(&broadcast, &progress)) }
         @if let Some(draft) = &draft { (draft) }
-        div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) }
+        @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
@@ -223,7 +223,7 @@ fn counted(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Mar
             header { h2 { (title) } }
             table class="fix" {
                 caption class="sr" { (title) }
-                thead { tr { th scope="col" { (first) } th scope="col" class="num w2" { "All" } th scope="col" class="num w2" { "Delivered" } th scope="col" class="num w2" { "Failed" } th scope="col" class="num w w2" { "Cost" } } }
+                thead { tr { th scope="col" { (first) } th scope="col" class="num" { "All" } th scope="col" class="num" { "Delivered" } th scope="col" class="num" { "Failed" } th scope="col" class="num w" { "Cost" } } }
                 tbody {
                     @for (name, counts) in rows {
                         tr { td { (name) } td class="num" { (figure(counts.total)) } td class="num" { (figure(counts.delivered)) } td class="num" { (figure(counts.failed)) } td class="num w" { (money(Some(counts.cost))) } }

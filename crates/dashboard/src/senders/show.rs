@@ -120,23 +120,24 @@ fn connections(sender: &SenderView) -> Markup {
             } @else {
                 table class="fix" {
                     caption class="sr" { "Connections" }
-                    thead { tr { th scope="col" class="w2" { "Channel" } th scope="col" class="w2" { "Kind" } th scope="col" class="w2" { "Health" } th scope="col" { "What is wrong" } } }
+                    thead { tr { th scope="col" { "Channel" } th scope="col" class="w w2" { "Kind" } th scope="col" { "Health" } th scope="col" class="w w5" { "What is wrong" } } }
                     tbody {
                         @for own in &sender.connections {
                             tr {
                                 td { a class="to" href={ "/senders/" (sender.id) "/channels/" (own.channel) } { (channel(own.channel)) } }
-                                td { (own.kind) }
+                                td class="w" { (own.kind) }
                                 td { (health(&own.health)) }
-                                td { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } }
+                                td class="w" { @if let Some(reason) = &own.health.reason { (words(reason)) @if let Some(since) = own.health.since { span class="faint" { " since " (time(since)) } } } }
                             }
                         }
                     }
                 }
             }
-            footer {
+            @let missing = unconnected(sender);
+            @if !missing.is_empty() { footer {
                 span class="faint" { "Connect" }
-                @for name in unconnected(sender) { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (name) } { (channel(name)) } }
-            }
+                @for name in missing { a class="btn small" href={ "/senders/" (sender.id) "/channels/" (name) } { (channel(name)) } }
+            } }
         }
     }
 }
