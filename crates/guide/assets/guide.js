@@ -33,7 +33,7 @@
     const list = document.createElement("ol");
     for (const hit of hits.slice(0, 20)) {
       const link = Object.assign(document.createElement("a"), { href: ROOT + window.search.doc_urls[hit.ref] });
-      link.append(make("b", hit.doc.title), make("small", hit.doc.breadcrumbs), make("span", excerpt(hit.doc.body, words)));
+      link.append(make("b", hit.doc.title), make("small", hit.doc.breadcrumbs.split(" » ")[0]), make("span", excerpt(hit.doc.body, words)));
       const item = document.createElement("li");
       item.append(link);
       list.append(item);
