@@ -64,7 +64,9 @@
   field.addEventListener("input", search);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    found.querySelector("a")?.click();
+    // On narrow screens the contents lie over the results.
+    if (form.closest(":popover-open")) form.closest(":popover-open").hidePopover();
+    else found.querySelector("a")?.click();
   });
   found.addEventListener("click", (event) => {
     if (!event.target.closest("a")) return;
@@ -80,6 +82,8 @@
       field.focus();
     }
   });
+
+  document.querySelector(".chapter [aria-current]")?.scrollIntoView({ block: "nearest" });
 
   for (const block of document.querySelectorAll(".prose pre > code")) {
     const button = make("button", "Copy");
