@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need and the machine lacks: PostgreSQL's server
 # programs, postfix (for its smtp-sink), Kannel with its test programs, SIPp,
-# espeak-ng, Python with venv and a C compiler from Debian, the peers' Python
+# espeak-ng, sqlite3, curl, Python with venv and a C compiler from Debian, the peers' Python
 # packages in .peers/venv, and, where there is node with npm, their npm packages
 # in .peers/node. When all is there it installs nothing and needs no network. It
 # starts no service, leaves none to start at boot, and removes no package.
@@ -19,6 +19,8 @@ has_postgres() { scripts/postgres.sh bindir >/dev/null 2>&1; }
 has_smtp_sink() { command -v smtp-sink >/dev/null; }
 has_kannel() { command -v bearerbox >/dev/null && [ -x /usr/lib/kannel/test/fakesmsc ]; }
 has_sipp() { command -v sipp >/dev/null; }
+has_sqlite() { command -v sqlite3 >/dev/null; }
+has_curl() { command -v curl >/dev/null; }
 has_espeak() { command -v espeak-ng >/dev/null; }
 has_compiler() {
     local out status=0
@@ -48,6 +50,8 @@ missing_packages() {
     has_kannel || echo kannel kannel-extras
     has_sipp || echo sip-tester
     has_espeak || echo espeak-ng
+    has_sqlite || echo sqlite3
+    has_curl || echo curl
     python >/dev/null || echo python3-venv
     has_compiler || echo gcc libc6-dev
 }

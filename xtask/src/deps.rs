@@ -60,6 +60,7 @@ const RULES: &[Rule] = &[
         may_use: &["nuncio-domain", "nuncio-core"],
         never: &["sqlx", "rusqlite", "nuncio-store-sql", "lettre"],
     },
+    Rule { name: "nuncio-guide", may_use: &[], never: &["mdbook-driver", "sqlx", "rusqlite", "reqwest"] },
     // The binary, and what is never part of it.
     Rule {
         name: "nuncio",
@@ -84,6 +85,7 @@ const RULES: &[Rule] = &[
             "nuncio-node",
             "nuncio-api",
             "nuncio-dashboard",
+            "nuncio-guide",
         ],
         never: &["openssl-sys", "native-tls", "aws-lc-sys"],
     },

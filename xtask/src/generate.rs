@@ -74,7 +74,8 @@ fn settings() -> anyhow::Result<String> {
                 (false, true) => "required",
                 (false, false) => "",
             };
-            let _ = writeln!(text, "| `{}` | {kind} | {} |", field.name, field.help);
+            // An address in angle brackets would become a link.
+            let _ = writeln!(text, "| `{}` | {kind} | {} |", field.name, field.help.replace('<', "\\<"));
         }
     }
     Ok(text)

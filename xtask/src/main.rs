@@ -3,6 +3,7 @@
 mod conformance;
 mod deps;
 mod generate;
+mod links;
 
 use clap::{Parser, Subcommand};
 
@@ -15,7 +16,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Everything below, and that every promise of docs/conformance/rows.txt has a test.
+    /// Everything below, that every promise of docs/conformance/rows.txt has a test, and that links and anchors of documents lead somewhere.
     Check,
     /// Who depends on whom, against the table in docs/ARCHITECTURE.md.
     CheckDeps,
@@ -28,6 +29,7 @@ fn main() -> anyhow::Result<()> {
         Action::Check => {
             deps::check()?;
             conformance::check()?;
+            links::check()?;
             generate::check()
         }
         Action::CheckDeps => deps::check(),

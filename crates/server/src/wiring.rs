@@ -63,8 +63,8 @@ pub fn dispatch_config(config: &Config) -> anyhow::Result<DispatchConfig> {
     })
 }
 
-/// Everything that is served: the API and the pages.
+/// Everything that is served: the API, the pages and the guide.
 pub fn router(state: ApiState) -> axum::Router {
-    let pages = nuncio_dashboard::router(state.core.clone());
+    let pages = nuncio_dashboard::router(state.core.clone()).merge(nuncio_guide::router());
     nuncio_api::router(state, pages)
 }

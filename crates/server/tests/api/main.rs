@@ -27,6 +27,7 @@ mod edge;
 mod email;
 mod erasure;
 mod floods;
+mod guide;
 mod http_providers;
 mod idempotency;
 mod instagram;

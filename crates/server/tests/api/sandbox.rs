@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_testkit::{Backend, TestApp, repository_file};
 use serde_json::{Value, json};
 
-/// A row of the table in docs/API.md: what stands behind `+1<area>55500` and `9000000`, the name before `@`, and what comes of a message in
+/// A row of the table in docs/guide/src/api/sandbox.md: what stands behind `+1<area>55500` and `9000000`, the name before `@`, and what comes of a message in
 /// the end. The last column names the channels that do something else.
 type Row = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
@@ -120,7 +120,7 @@ async fn a_connection_that_changes_twice_at_one_moment_is_opened_twice() {
 
 #[test]
 fn the_table_in_the_docs_has_these_rows() {
-    let docs = repository_file("docs/API.md");
+    let docs = repository_file("docs/guide/src/api/sandbox.md");
     let table = docs.split("## Sandbox recipients").nth(1).and_then(|rest| rest.split("| what happens |").nth(1)).expect("the table");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let cells = rows.map(|line| line.split('|').map(str::trim).skip(1).take(3).collect::<Vec<_>>());

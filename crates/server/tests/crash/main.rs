@@ -18,12 +18,15 @@
 //!
 //! [`hostile`] holds the same binary under clients that mean it harm.
 //!
+//! [`guide`] runs the commands of the guide.
+//!
 //! [`schema`] drives the same binary from its own description, and [`clients`] has clients generated from that.
 //!
 //! Kills come at random moments. `NUNCIO_TEST_SEED` sets the seed, which every run prints; requests and moments follow from it,
 //! what the machine does in between does not.
 
 mod clients;
+mod guide;
 mod hostile;
 mod http;
 mod kill;

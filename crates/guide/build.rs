@@ -1,0 +1,95 @@
+//! Builds the guide with mdBook, and writes the list of files that the crate embeds.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use mdbook_driver::MDBook;
+
+/// Where the guide is served.
+const ROOT: &str = "/docs/guide/";
+/// Files of mdBook that the guide uses besides its pages.
+const SEARCH: [&str; 2] = ["elasticlunr.min.js", "searchindex.js"];
+/// What the theme puts around the table of contents.
+const CONTENTS: (&str, &str) = ("<!--contents-->", "<!--/contents-->");
+
+fn main() -> anyhow::Result<()> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").canonicalize()?;
+    let docs = source.parent().context("a folder above")?.to_owned();
+    // Pages include these files.
+    let included = ["benchmarks.md", "channels/settings.md", "errors.md", "nuncio.sample.toml"];
+    let watched = included.iter().map(|file| docs.join(file));
+    for path in watched.chain([source.clone(), "theme".into(), "build.rs".into()]) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").context("OUT_DIR")?);
+    let built = out.join("book");
+    let mut book = MDBook::load(&source)?;
+    book.config.build.build_dir = built.clone();
+    book.build()?;
+
+    let mut list = String::from("&[\n");
+    let mut files = Vec::new();
+    collect(&built, &mut files)?;
+    for file in files {
+        let name = file.strip_prefix(&built)?.to_str().context("a name in UTF-8")?.to_owned();
+        if name.ends_with(".html") && name != "toc.html" {
+            let page = finish(&std::fs::read_to_string(&file)?, &name)?;
+            std::fs::write(&file, page)?;
+        } else if !SEARCH.contains(&name.as_str()) {
+            continue;
+        }
+        writeln!(list, "    ({name:?}, include_bytes!({:?})),", file.display().to_string())?;
+    }
+    list.push_str("]\n");
+    std::fs::write(out.join("files.rs"), list)?;
+    Ok(())
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let mut entries = folder.read_dir()?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        if entry.path().is_dir() { collect(&entry.path(), files)? } else { files.push(entry.path()) }
+    }
+    Ok(())
+}
+
+/// A page as it is served: every link is absolute, so that a page reads the same at `/docs/guide` and in its folder, and the table of
+/// contents marks the page.
+fn finish(page: &str, name: &str) -> anyhow::Result<String> {
+    let (head, rest) = page.split_once(CONTENTS.0).context("the theme begins the table of contents")?;
+    let (contents, tail) = rest.split_once(CONTENTS.1).context("the theme ends the table of contents")?;
+    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let contents =
+        absolute(contents, "").replace(&format!("href=\"{ROOT}{name}\""), &format!("href=\"{ROOT}{name}\" aria-current=\"page\""));
+    Ok(absolute(head, folder) + &contents + &absolute(tail, folder))
+}
+
+/// The same HTML with absolute links; `folder`: where its relative ones begin.
+fn absolute(html: &str, folder: &str) -> String {
+    const LINK: &str = "href=\"";
+    let mut parts = html.split(LINK);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(LINK);
+        let (target, rest) = part.split_once('"').unwrap_or((part, ""));
+        if target.starts_with(['#', '/']) || target.contains(':') {
+            text.push_str(target);
+        } else {
+            let mut place: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+            for part in target.split('/') {
+                match part {
+                    ".." => drop(place.pop()),
+                    "." => {}
+                    _ => place.push(part),
+                }
+            }
+            text.push_str(ROOT);
+            text.push_str(&place.join("/"));
+        }
+        text.push('"');
+        text.push_str(rest);
+    }
+    text
+}

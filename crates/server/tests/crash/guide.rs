@@ -1,0 +1,175 @@
+//! The commands of the guide, run as a reader would run them.
+//!
+//! All `sh` blocks of a page run in order, in one shell and an empty folder. `sh,norun` marks a block that needs something that is not
+//! here; `sh,server` one command that keeps running, until the page ends.
+
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nuncio_testkit::{repository, repository_file};
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long the commands of a page may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The address that the guide writes.
+const ADDRESS: &str = "127.0.0.1:8025";
+
+/// A block of code: its language, its other tags, and its text.
+struct Block {
+    language: String,
+    tags: Vec<String>,
+    text: String,
+}
+
+/// The blocks of code of a page.
+fn blocks(markdown: &str) -> Vec<Block> {
+    let (mut found, mut lines) = (Vec::new(), markdown.lines());
+    while let Some(line) = lines.next() {
+        let Some(info) = line.trim_start().strip_prefix("```") else { continue };
+        let indent = line.len() - line.trim_start().len();
+        let text: String = lines
+            .by_ref()
+            .take_while(|line| line.trim() != "```")
+            .map(|line| format!("{}\n", line.get(indent..).unwrap_or_default()))
+            .collect();
+        let mut tags = info.split(',').map(|tag| tag.trim().to_owned());
+        found.push(Block { language: tags.next().unwrap_or_default(), tags: tags.collect(), text });
+    }
+    found
+}
+
+/// The script of a page; `None` if it has nothing to run.
+fn script(markdown: &str, address: &str) -> Option<String> {
+    let mut script = "set -euo pipefail\nset -x\n".to_owned();
+    let mut any = false;
+    for block in blocks(markdown).iter().filter(|block| ["sh", "bash"].contains(&block.language.as_str())) {
+        let text = block.text.replace(ADDRESS, address);
+        match block.tags.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["norun"] => continue,
+            [] => script.push_str(&text),
+            ["server"] => {
+                let command = text.trim();
+                let _ = write!(
+                    script,
+                    "{command} >server.log 2>&1 &\nserver=$!\ntrap 'kill $server; wait $server || true' EXIT\n\
+                     until curl -sf http://{address}/readyz >/dev/null; do kill -0 $server || {{ cat server.log; exit 1; }}; sleep 0.1; done\n",
+                );
+                if command.contains("quickstart") {
+                    script.push_str(
+                        "until grep -q 'Send the next one' server.log; do sleep 0.1; done\n\
+                         export KEY=$(sed -n 's/^ *test key *//p' server.log)\n",
+                    );
+                }
+            }
+            tags => panic!("a block is marked {tags:?}; must be norun or server"),
+        }
+        any = true;
+    }
+    any.then_some(script)
+}
+
+async fn run(page: &Path) {
+    let markdown = std::fs::read_to_string(page).expect("a page");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address").to_string();
+    drop(listener);
+    let Some(script) = script(&markdown, &address) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut path = Path::new(env!("CARGO_BIN_EXE_nuncio")).parent().expect("a folder").as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut command = Command::new("bash");
+    command.arg("-c").arg(&script).current_dir(folder.path()).env_clear().env("PATH", path);
+    command.env("NUNCIO__SERVER__LISTEN", &address).env("NUNCIO__LOG__LEVEL", "warn");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let child = command.spawn().expect("bash runs");
+    let group = child.id().expect("it runs");
+    let Ok(output) = timeout(PATIENCE, child.wait_with_output()).await else {
+        let _ = std::process::Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status();
+        panic!("{}: its commands did not end in time", page.display());
+    };
+    let output = output.expect("it can be waited for");
+    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {}\n{told}", page.display(), output.status);
+    eprintln!("{}: ran", page.display());
+}
+
+#[tokio::test]
+#[ignore = "heavy: needs bash, curl and sqlite3"]
+async fn heavy_guide_commands() {
+    for folder in ["start", "operate"] {
+        let pages = std::fs::read_dir(repository().join("docs/guide/src").join(folder)).expect("a folder");
+        let mut pages: Vec<_> = pages.map(|entry| entry.expect("an entry").path()).collect();
+        pages.sort();
+        for page in pages {
+            run(&page).await;
+        }
+    }
+}
+
+/// What the program of the guide makes of a request.
+const DRIVER: &str = r"
+import json, sys
+from block import verify
+requests = json.load(sys.stdin)
+for name, wanted, secret, headers, body in requests:
+    try:
+        event = verify(secret, headers, body.encode())
+        got = event == json.loads(body)
+    except ValueError:
+        got = False
+    assert got == wanted, (name, got)
+print(len(requests), 'requests')
+";
+
+#[tokio::test]
+#[ignore = "heavy: needs Python"]
+async fn heavy_guide_verify_python() {
+    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+    let page = repository_file("docs/guide/src/webhooks/verify.md");
+    let python: Vec<_> = blocks(&page).into_iter().filter(|block| block.language == "python").collect();
+    assert_eq!(python.len(), 1);
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("block.py"), &python[0].text).expect("written");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
+    let body = r#"{"type":"message.delivered","data":{"text":"ñ €"}}"#;
+    let sign = |secret: &str, at: i64| {
+        standardwebhooks::Webhook::new(secret).expect("a secret").sign("evt_1", at, body.as_bytes()).expect("signed")
+    };
+    let headers = |at: i64, signature: String| serde_json::json!({"webhook-id": "evt_1", "webhook-timestamp": at.to_string(), "webhook-signature": signature});
+    let rotated = format!("{} {}", sign(OTHER, now), sign(SECRET, now));
+    let requests = serde_json::json!([
+        ["good", true, SECRET, headers(now, sign(SECRET, now)), body],
+        ["after a rotation", true, SECRET, headers(now, rotated), body],
+        ["another secret", false, OTHER, headers(now, sign(SECRET, now)), body],
+        ["another body", false, SECRET, headers(now, sign(SECRET, now)), "{}"],
+        ["another time", false, SECRET, headers(now + 1, sign(SECRET, now)), body],
+        ["old", false, SECRET, headers(now - 600, sign(SECRET, now - 600)), body],
+        ["of the future", false, SECRET, headers(now + 600, sign(SECRET, now + 600)), body],
+        ["another version", false, SECRET, headers(now, sign(SECRET, now).replace("v1,", "v2,")), body],
+    ]);
+    std::fs::write(folder.path().join("requests.json"), requests.to_string()).expect("written");
+    let mut command = Command::new("python3");
+    command
+        .args(["-c", DRIVER])
+        .current_dir(folder.path())
+        .stdin(std::fs::File::open(folder.path().join("requests.json")).expect("a file"));
+    let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("python3 runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "8 requests");
+}
+
+#[test]
+fn guide_blocks_are_found_in_lists_too() {
+    let page = "1. One\n\n   ```sh\n   cat <<X\n     y\n   X\n   ```\n\n```sh,norun\nno\n```\n\n```toml\na = 1\n```\n";
+    let found: Vec<_> = blocks(page).into_iter().map(|b| (b.language, b.tags, b.text)).collect();
+    assert_eq!(found[0], ("sh".to_owned(), vec![], "cat <<X\n  y\nX\n".to_owned()));
+    assert_eq!((found[1].1.as_slice(), found[2].0.as_str()), (["norun".to_owned()].as_slice(), "toml"));
+    assert!(script(page, "x").is_some_and(|script| script.contains("cat <<X") && !script.contains("\nno\n")));
+    assert!(script("# Nothing\n", "x").is_none());
+}
