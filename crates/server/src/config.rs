@@ -232,7 +232,7 @@ impl Default for EmailConfig {
 #[serde(default)]
 pub struct ReviewConfig {
     /// A server that is asked about content that the built-in review lets through, such as `http://127.0.0.1:8800/review`; empty for none.
-    /// It may be in a private network. What it is asked and must answer: docs/REVIEW.md.
+    /// It may be in a private network. What it is asked and must answer: docs/guide/src/operate/review.md.
     pub url: String,
     /// Sent to it as `Authorization: Bearer`; empty for none.
     pub token: String,
