@@ -86,6 +86,7 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
             (entries(&WORK, place))
             div { h2 { "Set up" } (entries(&SET_UP, place)) }
             div { h2 { "Project" } (entries(&PROJECT, place)) }
+            div { h2 { "Help" } ul { li { a href="/docs/guide" { (icon("doc")) "Guide" } } li { a href="/docs" { (icon("link")) "API reference" } } } }
             div class="me" {
                 span title=(who.user.email) { (who.user.email) }
                 form class="plain" method="post" action="/sign-out" { (form_key(who)) button class="btn quiet small" { "Sign out" } }
