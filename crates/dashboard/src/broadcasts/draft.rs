@@ -54,7 +54,7 @@ fn from_file(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
                 div class="field" {
                     label for="file" { "File" }
                     input class="in" id="file" name="file" type="file" accept=".csv,.tsv,.txt,.ndjson,.jsonl" required aria-describedby="file-hint";
-                    p class="hint" id="file-hint" { "CSV with a head line. A column named phone, email or recipient says who; other columns fill the {{variables}} of their name." }
+                    p class="hint" id="file-hint" { "CSV with a head line. A column named phone, email or recipient says who; other columns fill the {{variables}} of their name. Above 50 MB use nuncio broadcasts import." }
                 }
                 details {
                     summary { "Other names, national numbers" }
