@@ -66,7 +66,7 @@ async fn people(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
 }
 
 /// The name of a contact, or an address.
-fn name(contact: &ContactView) -> String {
+pub(crate) fn name(contact: &ContactView) -> String {
     let named = contact.display_name.clone().or_else(|| contact.profile_name.clone());
     let address = || contact.channels.first().map(|channel| channel.identifier.clone());
     named.or_else(address).unwrap_or_else(|| contact.id.to_string())
@@ -87,7 +87,7 @@ async fn person(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)>
     let write_to = contact.channels.first().map(|channel| channel.identifier.clone()).unwrap_or_default();
     let write: String = url::form_urlencoded::byte_serialize(write_to.as_bytes()).collect();
     let content = html! {
-        (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! { a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }))
+        (head(Some(("/contacts", "Contacts")), words(&title), html! { "Known since " (time(contact.created_at)) }, html! { a class="btn" href={ "/conversations/" (contact.id) } { "Conversation" } a class="btn go" href={ "/messages/new?to=" (write) } { "Write" } }))
         div class="aside" {
             section class="panel" {
                 header { h2 { "Messages" } }

@@ -6,6 +6,7 @@ mod assets;
 mod broadcasts;
 mod components;
 mod contacts;
+mod conversations;
 mod form;
 mod headers;
 mod home;
@@ -79,6 +80,8 @@ fn people_pages() -> axum::Router<App> {
         .route("/messages/{id}", get(messages::show::show).post(messages::show::act))
         .route("/contacts", get(contacts::list))
         .route("/contacts/{id}", get(contacts::show))
+        .route("/conversations", get(conversations::list))
+        .route("/conversations/{id}", get(conversations::show).post(conversations::answer))
         .route("/broadcasts", get(broadcasts::list))
         .route("/broadcasts/new", get(broadcasts::new).post(broadcasts::create))
         .route("/broadcasts/{id}/recipients", post(broadcasts::upload).layer(axum::extract::DefaultBodyLimit::disable()))

@@ -11,9 +11,10 @@ use crate::components::{icon, words};
 use crate::page::page;
 
 /// The entries of the navigation: address, icon, name.
-const WORK: [(&str, &str, &str); 5] = [
+const WORK: [(&str, &str, &str); 6] = [
     ("/", "home", "Home"),
     ("/messages", "msg", "Messages"),
+    ("/conversations", "chat", "Conversations"),
     ("/contacts", "person", "Contacts"),
     ("/broadcasts", "cast", "Broadcasts"),
     ("/reviews", "check", "Reviews"),

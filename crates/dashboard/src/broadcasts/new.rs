@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::App;
 use crate::components::{Faults, Field, head, select};
 use crate::form::Form;
+use crate::messages::new::once;
 use crate::shell::{form_key, framed};
 use crate::signed::{Signed, form, lead_to, refuse};
 
@@ -56,9 +57,7 @@ impl Typed {
 }
 
 pub(crate) async fn new(State(app): State<App>, Signed(who): Signed) -> Response {
-    let entropy = &app.core.ids().entropy;
-    let once = format!("page-{:016x}{:016x}", entropy.below(u64::MAX), entropy.below(u64::MAX));
-    page(&app, &who, StatusCode::OK, &Typed { once, ..Typed::default() }, &Faults::default()).await
+    page(&app, &who, StatusCode::OK, &Typed { once: once(&app), ..Typed::default() }, &Faults::default()).await
 }
 
 /// Makes the draft. Sending the form twice makes one.

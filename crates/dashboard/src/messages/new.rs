@@ -60,7 +60,7 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
 }
 
 /// Names this form: sending it twice sends one message.
-fn once(app: &App) -> String {
+pub(crate) fn once(app: &App) -> String {
     format!("page-{:016x}{:016x}", app.core.ids().entropy.below(u64::MAX), app.core.ids().entropy.below(u64::MAX))
 }
 

@@ -1,5 +1,7 @@
 //! What people set up and write on the pages: broadcasts from a file, connections, templates, invitations, suppressions, numbers, money.
 
+use std::time::Duration;
+
 use nuncio_domain::user::Role;
 use nuncio_testkit::{Answer, Backend, TestApp};
 use serde_json::json;
@@ -191,5 +193,38 @@ async fn templates_invitations_suppressions_and_numbers_have_pages() {
             .await
             .expect("prices");
         assert!(browser.page("/money").await.contains("$0.03"));
+    }
+}
+
+// holds: pages.conversations
+#[tokio::test]
+async fn people_are_answered_where_they_wrote() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let browser = person(&app, "su@example.net", Role::Operator).await;
+        let viewer = person(&app, "vi@example.net", Role::Viewer).await;
+        assert!(browser.page("/conversations").await.contains("Nobody wrote yet"));
+        app.send_message(json!({"to": "+34600111222", "channel": "sms", "text": "Your code is 4711"})).await;
+        app.drain().await;
+        app.advance(Duration::from_secs(60)).await;
+        let body = json!({"channel": "whatsapp", "from": "+34600111222", "text": "Where is <b>it</b>?"});
+        let message = app.post("/v1/sandbox/inbound", body).await.expect(202).json()["message"].clone();
+        app.drain().await;
+        assert!(browser.page("/conversations").await.contains("Where is &lt;b&gt;it&lt;/b&gt;?"));
+        let path = format!("/conversations/{}", message["contactId"].as_str().expect("a contact"));
+        let thread = browser.page(&path).await;
+        assert!(thread.find("Your code is 4711") < thread.find("Where is &lt;b&gt;"), "the oldest first: {thread}");
+        assert!(thread.contains("Answer by WhatsApp"), "{thread}");
+
+        viewer.submit(&path, &[("text", "On its way")]).await.expect(403);
+        browser.submit(&path, &[("text", "")]).await.expect(400);
+        for _ in 0..2 {
+            browser.submit(&path, &[("text", "On its way"), ("once", "page-1")]).await;
+        }
+        app.drain().await;
+        let sent = app.get("/v1/messages?channel=whatsapp&direction=outbound").await.expect(200).json();
+        assert_eq!(sent["items"].as_array().map(Vec::len), Some(1), "twice sends one: {sent}");
+        assert_eq!((&sent["items"][0]["text"], &sent["items"][0]["to"]), (&json!("On its way"), &json!("+34600111222")));
+        browser.get("/conversations/con_01hgw2bbg0e9tatjpp9vyrkcyk").await.expect(404);
     }
 }

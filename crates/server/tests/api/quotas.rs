@@ -39,7 +39,7 @@ async fn a_quota_refuses_what_there_is_no_room_for_and_leaves_the_key_free() {
         app.post("/v1/messages", large(90_000, "b")).await.expect(507);
         let shown = ask(&app, Command::StorageShow { env: None }).await;
         assert_eq!((&shown.json[1]["environment"], &shown.json[1]["storedBytes"]), (&json!("test"), &json!(kept)));
-        assert!(shown.text.starts_with("live  no quota") && shown.text.contains("test  "), "{}", shown.text);
+        assert!(shown.text.starts_with("live: no quota") && shown.text.contains("\ntest: "), "{}", shown.text);
         // The other environment is not concerned, and neither is this one once the quota is larger, or off.
         limit(&app, Some(200_000)).await;
         app.post("/v1/messages", large(10_000, "b")).await.expect(202);
@@ -80,14 +80,16 @@ async fn lists_of_the_command_line_show_both_environments_and_say_which() {
         let live = ask(&app, list(Some(Environment::Live))).await;
         let count = |answer: &Answer| answer.json.as_array().expect("a list").len();
         assert!(count(&test) > 0 && count(&both) == count(&test) + count(&live), "{both:?}");
-        let rows: Vec<&str> = both.text.lines().collect();
-        assert_eq!(rows.len(), count(&both));
-        for (row, item) in rows.iter().zip(both.json.as_array().expect("a list")) {
-            let environment = item["environment"].as_str().expect("an environment");
-            assert!(row.starts_with(&format!("{environment}  ")) && row.contains(item["id"].as_str().expect("an id")), "{row}");
+        let table = both.table.as_ref().expect("a table");
+        assert_eq!((table.head[0].as_str(), table.rows.len()), ("WORLD", count(&both)));
+        for (row, item) in table.rows.iter().zip(both.json.as_array().expect("a list")) {
+            assert_eq!(
+                (row[0].as_str(), row[1].as_str()),
+                (item["environment"].as_str().unwrap_or_default(), item["id"].as_str().unwrap_or_default())
+            );
         }
         assert_eq!(test.json[0]["environment"], "test");
-        assert!(!test.text.starts_with("test  "), "one environment needs no column");
+        assert_eq!(test.table.expect("a table").head[0], "ID", "one environment needs no column");
     }
     let numbers = ask(&app, Command::NumbersList { env: Some(Environment::Live) }).await;
     assert_eq!((numbers.json, numbers.text.starts_with("no numbers")), (json!([]), true));
