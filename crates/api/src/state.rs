@@ -25,6 +25,8 @@ pub struct ApiLimits {
     pub per_minute: u32,
     /// Requests of one world at once, after a pause. At least 1.
     pub burst: u32,
+    /// Wrong keys that an address may try a minute, before it gets 429. 0 turns the limit off.
+    pub wrong_keys_per_minute: u32,
     /// Bytes that requests and their answers may take at a time; beyond it `503 unavailable`. Each byte of a body counts three times.
     pub max_in_flight_bytes: usize,
     /// How fast a client must send a body.
@@ -33,7 +35,13 @@ pub struct ApiLimits {
 
 impl Default for ApiLimits {
     fn default() -> Self {
-        Self { per_minute: 60_000, burst: 2_000, max_in_flight_bytes: 256 * 1024 * 1024, pace: Pace::default() }
+        Self {
+            per_minute: 60_000,
+            burst: 2_000,
+            wrong_keys_per_minute: limits::GUESSES,
+            max_in_flight_bytes: 256 * 1024 * 1024,
+            pace: Pace::default(),
+        }
     }
 }
 
@@ -84,7 +92,7 @@ impl App {
             metrics,
             operations: Operations::of(document),
             requests: Buckets::new(Quota::new(limits.per_minute, limits.burst)),
-            failures: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
+            failures: Buckets::new(Quota::new(limits.wrong_keys_per_minute, limits.wrong_keys_per_minute)),
             strays: Buckets::new(Quota::new(limits::GUESSES, limits::GUESSES)),
             budget: Budget::new(limits.max_in_flight_bytes),
             pace: limits.pace,

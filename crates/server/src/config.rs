@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use nuncio_channel_sip::Ports;
 use nuncio_core::CodeRelay;
 use nuncio_core::broadcasts::Reviewer;
+use nuncio_domain::limits;
 use nuncio_net::GuardPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,11 +124,13 @@ pub struct RateLimitConfig {
     pub per_minute: u32,
     /// Requests at once after a pause.
     pub burst: u32,
+    /// Wrong keys that one address may try a minute; 0 switches the limit off. A key that was right before is never held up.
+    pub wrong_keys_per_minute: u32,
 }
 
 impl Default for RateLimitConfig {
     fn default() -> Self {
-        Self { per_minute: 60_000, burst: 2_000 }
+        Self { per_minute: 60_000, burst: 2_000, wrong_keys_per_minute: limits::GUESSES }
     }
 }
 

@@ -61,6 +61,7 @@ impl Server {
         let limits = ApiLimits {
             per_minute: config.api.rate_limit.per_minute,
             burst: config.api.rate_limit.burst,
+            wrong_keys_per_minute: config.api.rate_limit.wrong_keys_per_minute,
             max_in_flight_bytes: config.api.max_in_flight_bytes,
             pace: Pace { bytes_per_second: config.server.min_bytes_per_second, ..Pace::default() },
         };

@@ -365,6 +365,7 @@ async fn boot(database: &Database, ids: &Ids, options: &Options, faults: &Arc<Fa
         burst: options.burst,
         max_in_flight_bytes: options.max_in_flight_bytes,
         pace: options.pace,
+        ..ApiLimits::default()
     };
     let state = ApiState { core: node.core.clone(), metrics: Arc::new(|| "# no metrics\n".to_owned()), limits };
     (node.clone(), nuncio::wiring::router(state))
