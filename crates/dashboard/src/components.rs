@@ -61,6 +61,19 @@ pub(crate) fn channel(name: &str) -> &str {
     }
 }
 
+/// The channels that a person can choose, after a first choice that is none of them.
+pub(crate) const fn channels<'a>(first: (&'a str, &'a str)) -> [(&'a str, &'a str); 7] {
+    [
+        first,
+        ("sms", "SMS"),
+        ("whatsapp", "WhatsApp"),
+        ("telegram", "Telegram"),
+        ("email", "Email"),
+        ("instagram", "Instagram"),
+        ("voice", "Voice"),
+    ]
+}
+
 /// A moment. The script shows it in the zone of whoever looks.
 pub(crate) fn time(at: Timestamp) -> Markup {
     let text = at.to_string();
@@ -89,6 +102,11 @@ pub(crate) fn count(number: i64) -> String {
         out.push(digit);
     }
     if number < 0 { format!("-{out}") } else { out }
+}
+
+/// The same of what cannot be negative.
+pub(crate) fn figure(number: u64) -> String {
+    count(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 /// What a person or a program wrote, in its own direction.

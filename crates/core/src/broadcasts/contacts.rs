@@ -6,7 +6,6 @@ use nuncio_domain::address::{self, Parsed};
 use nuncio_domain::broadcast::{Broadcast, ContactStatus, Operation, Status, Variables, apply};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::message::Content;
-use nuncio_domain::page::PageRequest;
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastId, Channel, Error, Permission, Recipient, RequestedChannel, Result, limits};
 use nuncio_store::{NewBroadcastContact, Operation as Guarded};
@@ -18,11 +17,8 @@ use super::command::{AddBroadcastContacts, ListBroadcastContacts, NewContact};
 use super::view::{BroadcastContactView, BroadcastView};
 use crate::base::list::{self, Listed};
 use crate::base::once::{self, Repeat};
-use crate::base::{Caller, Core, parse_id, rights};
+use crate::base::{Caller, parse_id, rights};
 use crate::templates::render;
-
-/// Recipients of one page of an export.
-const RESULTS: u32 = 500;
 
 /// What became of recipients that were to be added.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -121,13 +117,6 @@ impl Broadcasts<'_> {
         Ok((items, self.next_cursor(caller.tenant, &listing, page.next)))
     }
 
-    /// All recipients, page by page.
-    pub async fn results(&self, caller: &Caller, id: &str) -> Result<Results> {
-        caller.require(Permission::BroadcastsRead)?;
-        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
-        Ok(Results { core: Core::clone(self), broadcast, before: None, through: false })
-    }
-
     /// Removes a recipient from a draft.
     pub async fn delete_contact(&self, caller: &Caller, id: &str, contact: &str) -> Result<()> {
         caller.require(Permission::BroadcastsWrite)?;
@@ -144,29 +133,6 @@ impl Broadcasts<'_> {
             Some(false) => Err(Error::not_found("contact of the broadcast")),
             None => Err(self.no_draft(caller, id).await),
         }
-    }
-}
-
-/// The recipients of a broadcast, newest first.
-#[derive(Debug)]
-pub struct Results {
-    core: Core,
-    broadcast: Broadcast,
-    before: Option<uuid::Uuid>,
-    through: bool,
-}
-
-impl Results {
-    /// The next page; `None` behind the last one.
-    pub async fn next(&mut self) -> Result<Option<Vec<BroadcastContactView>>> {
-        if self.through {
-            return Ok(None);
-        }
-        let (tenant, id) = (self.broadcast.tenant, self.broadcast.id);
-        let mut tx = self.core.inner.store.read().await?;
-        let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest::older(RESULTS, self.before)).await?;
-        (self.before, self.through) = (page.next, page.next.is_none());
-        Ok(Some(page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &self.broadcast)).collect()))
     }
 }
 

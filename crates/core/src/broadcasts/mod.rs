@@ -14,6 +14,7 @@ mod links;
 mod manage;
 mod money;
 mod quiet;
+mod results;
 mod reviewer;
 mod reviewing;
 mod run;
@@ -28,9 +29,10 @@ pub use command::{
     UpdateBroadcast,
 };
 pub use compose::{BroadcastEstimate, BroadcastPreview, CloneBroadcast, PreviewBroadcast, TestBroadcast};
-pub use contacts::{AddedContacts, Results};
+pub use contacts::AddedContacts;
 pub use import::{Import, ImportContacts, ImportedContacts};
 pub use import_rows::Format as ImportFormat;
+pub use results::{CSV_HEAD, Results, csv_line};
 pub use reviewer::Reviewer;
 pub use reviewing::ReviewExample;
 pub use statistics::{BroadcastStatistics, ChannelStatistics, CountryStatistics, FailureStatistics, LinkStatistics, RecipientCounts};

@@ -5,8 +5,9 @@ use nuncio_core::broadcasts::{BroadcastEstimate, BroadcastPreview, BroadcastView
 use nuncio_core::users::SignedIn;
 use nuncio_domain::{Error, Result};
 
+use super::show::looked_up_on_request;
 use crate::App;
-use crate::components::{Faults, Field, ask_first, channel, count, icon, money, select, words};
+use crate::components::{Faults, Field, ask_first, channel, channels, count, figure, icon, money, select, words};
 use crate::shell::form_key;
 
 /// Rows of a file that are shown with what is wrong.
@@ -22,15 +23,17 @@ pub(crate) struct Said {
     pub(super) at: String,
 }
 
-/// The panels of a draft.
-pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said) -> Result<Markup> {
+/// The panels of a draft. What it takes is looked up if `inline`; else a link leads to it.
+pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView, said: &Said, inline: bool) -> Result<Markup> {
     let id = broadcast.id.to_string();
     let (mut preview, mut estimate) = (None, None);
     if broadcast.total_contacts > 0 {
         let broadcasts = app.core.broadcasts();
         // What is missing before it can be sent is said where it would be shown.
         preview = Some(broadcasts.preview(&who.caller, &id, PreviewBroadcast::default()).await);
-        estimate = Some(broadcasts.forecast(&who.caller, &id).await?);
+        if inline {
+            estimate = Some(broadcasts.forecast(&who.caller, &id).await?);
+        }
     }
     Ok(html! {
         (said.faults.summary())
@@ -40,7 +43,7 @@ pub(super) async fn panels(app: &App, who: &SignedIn, broadcast: &BroadcastView,
             (from_file(who, broadcast))
             (from_contacts(who, broadcast))
         }
-        @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(estimate.as_ref())) (try_out(who, &id, said)) } }
+        @if let Some(preview) = &preview { div class="cols" { (shown(preview)) (costs(&id, estimate.as_ref())) (try_out(who, &id, said)) } }
         @if broadcast.total_contacts > 0 { (send(who, broadcast, said)) }
     })
 }
@@ -73,20 +76,12 @@ fn plain<'a>(name: &'a str, label: &'a str, hint: &'a str) -> Field<'a> {
 }
 
 fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
-    let channels = [
-        ("", "Any channel"),
-        ("sms", "SMS"),
-        ("whatsapp", "WhatsApp"),
-        ("telegram", "Telegram"),
-        ("email", "Email"),
-        ("instagram", "Instagram"),
-    ];
     html! {
         section class="panel" {
             header { h2 { "Recipients from your contacts" } }
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
-                div class="field" { (select("channel", "Who can be reached by", &channels, "", true)) }
+                div class="field" { (select("channel", "Who can be reached by", &channels(("", "Any channel")), "", true)) }
                 (plain("countries", "Of these countries", "Such as ES,MX.").show(&Faults::default()))
                 div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
             }
@@ -96,7 +91,6 @@ fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
 
 /// What became of the rows of a file.
 fn rows(imported: &ImportedContacts) -> Markup {
-    let figure = |number: u64| count(i64::try_from(number).unwrap_or(i64::MAX));
     html! {
         section class="panel" role="status" {
             header { h2 { (figure(imported.added)) " of " (figure(imported.rows)) " rows added" } }
@@ -115,7 +109,6 @@ fn rows(imported: &ImportedContacts) -> Markup {
 }
 
 fn matched(selected: &SelectedContacts) -> Markup {
-    let figure = |number: u64| count(i64::try_from(number).unwrap_or(i64::MAX));
     html! {
         div class="note ok" role="status" {
             (icon("check"))
@@ -149,9 +142,10 @@ fn missing(error: &Error) -> Markup {
     html! { (Faults::of(error).summary()) }
 }
 
-fn costs(estimate: Option<&BroadcastEstimate>) -> Markup {
-    let Some(estimate) = estimate else { return html! {} };
-    let figure = |number: u64| count(i64::try_from(number).unwrap_or(i64::MAX));
+fn costs(id: &str, estimate: Option<&BroadcastEstimate>) -> Markup {
+    let Some(estimate) = estimate else {
+        return looked_up_on_request("What it takes", id, "The estimate looks at every recipient, which takes a moment.", "Estimate");
+    };
     html! {
         section class="panel" {
             header { h2 { "What it takes" } }

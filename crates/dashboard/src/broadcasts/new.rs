@@ -11,21 +11,13 @@ use nuncio_domain::{Error, Result};
 use serde_json::json;
 
 use crate::App;
-use crate::components::{Faults, Field, head, select};
+use crate::components::{Faults, Field, channels, head, select};
 use crate::form::Form;
 use crate::messages::new::once;
 use crate::shell::{form_key, framed};
 use crate::signed::{Signed, form, lead_to, refuse};
 
-const CHANNELS: [(&str, &str); 7] = [
-    ("smart", "Let nuncio choose for each"),
-    ("sms", "SMS"),
-    ("whatsapp", "WhatsApp"),
-    ("telegram", "Telegram"),
-    ("email", "Email"),
-    ("instagram", "Instagram"),
-    ("voice", "Voice"),
-];
+const CHANNELS: [(&str, &str); 7] = channels(("smart", "Let nuncio choose for each"));
 
 /// What was typed. It is never lost.
 #[derive(Default)]

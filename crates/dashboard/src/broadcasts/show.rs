@@ -10,28 +10,37 @@ use nuncio_domain::Result;
 
 use super::draft::{self, Said};
 use crate::App;
-use crate::components::{ask_first, broadcast_state, channel, count, head, icon, money, state, time, value, words};
+use crate::components::{ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
 use crate::shell::{form_key, framed};
-use crate::signed::{Signed, refuse};
+use crate::signed::{Asked, Signed, refuse};
 
-pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
-    page(&app, &who, &id, StatusCode::OK, &Said::default()).await
+/// Up to so many recipients their figures are on the page at once; a million of them take seconds.
+const INLINE: i64 = 5_000;
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>, asked: Asked) -> Response {
+    let inline = asked.get("figures").is_some();
+    answer(&app, &who, &id, StatusCode::OK, &Said::default(), inline).await
 }
 
 /// The page, with what was just done on it.
 pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said) -> Response {
-    match one(app, who, id, said).await {
+    answer(app, who, id, status, said, false).await
+}
+
+async fn answer(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said, inline: bool) -> Response {
+    match one(app, who, id, said, inline).await {
         Ok((title, content)) => framed(status, who, "/broadcasts", &title, &content),
         Err(error) => refuse(who, "/broadcasts", &error),
     }
 }
 
-async fn one(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String, Markup)> {
+async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> Result<(String, Markup)> {
     let broadcasts = app.core.broadcasts();
     let broadcast = broadcasts.get(&who.caller, id).await?;
     let progress = broadcasts.progress(&who.caller, id).await?;
-    let statistics = if broadcast.started_at.is_some() { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
-    let draft = if broadcast.status == "draft" { Some(draft::panels(app, who, &broadcast, said).await?) } else { None };
+    let (begun, inline) = (broadcast.started_at.is_some(), inline || broadcast.total_contacts <= INLINE);
+    let statistics = if begun && inline { Some(broadcasts.statistics(&who.caller, id).await?) } else { None };
+    let draft = if broadcast.status == "draft" { Some(draft::panels(app, who, &broadcast, said, inline).await?) } else { None };
     let line = html! { (broadcast_state(broadcast.status)) @if let Some(at) = broadcast.started_at { " since " (time(at)) } " · " (channel(broadcast.channel)) };
     let content = html! {
         (head(Some(("/broadcasts", "Broadcasts")), words(&broadcast.name), line, acts(who, &broadcast)))
@@ -40,13 +49,27 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said) -> Result<(String
         @if let Some(draft) = &draft { (draft) }
         @if draft.is_some() { (text(&broadcast)) } @else { div class="cols even" { (text(&broadcast)) (review(&broadcast)) (sums(&broadcast)) } }
         @if let Some(statistics) = &statistics { (outcome(&broadcast, statistics)) }
+        @if begun && !inline { (looked_up_on_request("How it went", id, "By channel, country, reason of failure and link: it looks at every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
     Ok((broadcast.name.clone(), content))
 }
 
+/// A panel without its figures yet.
+pub(super) fn looked_up_on_request(title: &str, id: &str, words: &str, verb: &str) -> Markup {
+    html! {
+        section class="panel" {
+            header { h2 { (title) } }
+            div class="body" {
+                p class="soft" { (words) }
+                div class="row" { a class="btn" href={ "/broadcasts/" (id) "?figures=1" } { (verb) } }
+            }
+        }
+    }
+}
+
 fn notice(title: &str, words: &str) -> Markup {
-    html! { div class="note held" { (icon("alert")) div { b { (title) } p { (words) } } } }
+    html! { div class="note warn" { (icon("alert")) div { b { (title) } p { (words) } } } }
 }
 
 fn acts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
@@ -83,7 +106,7 @@ fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
             html! { rect class=(class) x=(format!("{start:.2}%")) width=(format!("{width:.2}%")) height="100%" {} }
         })
         .collect();
-    let figure = |shape: &str, word: &str, number: i64| {
+    let part = |shape: &str, word: &str, number: i64| {
         html! { div { dt { (state(shape, word)) } dd { (count(number)) } dd { (format!("{:.1} %", number as f64 / total * 100.0)) } } }
     };
     let label = format!(
@@ -104,11 +127,11 @@ fn how_far(broadcast: &BroadcastView, progress: &BroadcastProgress) -> Markup {
                 svg class="meter big" role="img" aria-label=(label) { @for bar in bars { (bar) } }
             }
             dl class="figs" {
-                (figure("ok", "Delivered", progress.delivered))
-                (figure("move", "On the way", progress.sending))
-                (figure("", "Waiting", progress.pending))
-                (figure("bad", "Failed", progress.failed))
-                (figure("stop", "Skipped", progress.skipped))
+                (part("ok", "Delivered", progress.delivered))
+                (part("move", "On the way", progress.sending))
+                (part("", "Waiting", progress.pending))
+                (part("bad", "Failed", progress.failed))
+                (part("stop", "Skipped", progress.skipped))
             }
         }
     }
@@ -232,8 +255,4 @@ fn counted(title: &str, first: &str, rows: &[(String, &RecipientCounts)]) -> Mar
             }
         }
     }
-}
-
-fn figure(number: u64) -> String {
-    count(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -8,7 +8,7 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::Result;
 
 use crate::App;
-use crate::components::{channel, empty, head, icon, message_state, money, pager, select, time, words};
+use crate::components::{channel, channels, empty, head, icon, message_state, money, pager, select, time, words};
 use crate::shell::shell;
 use crate::signed::{Asked, Signed, lead_to, refuse};
 
@@ -22,15 +22,7 @@ const STATUSES: [(&str, &str); 8] = [
     ("received", "Received"),
     ("sent", "Sent, no receipt yet"),
 ];
-const CHANNELS: [(&str, &str); 7] = [
-    ("", "Any channel"),
-    ("sms", "SMS"),
-    ("whatsapp", "WhatsApp"),
-    ("telegram", "Telegram"),
-    ("email", "Email"),
-    ("instagram", "Instagram"),
-    ("voice", "Voice"),
-];
+const CHANNELS: [(&str, &str); 7] = channels(("", "Any channel"));
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     // An id leads to its page.

@@ -9,20 +9,12 @@ use nuncio_core::users::SignedIn;
 use nuncio_domain::{Channel, Environment, Error, RequestedChannel, Result};
 
 use crate::App;
-use crate::components::{Faults, Field, channel, head, icon, money, select};
+use crate::components::{Faults, Field, channel, channels, head, icon, money, select};
 use crate::form::Form;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
-const CHANNELS: [(&str, &str); 7] = [
-    ("auto", "Let nuncio choose"),
-    ("sms", "SMS"),
-    ("whatsapp", "WhatsApp"),
-    ("telegram", "Telegram"),
-    ("email", "Email"),
-    ("instagram", "Instagram"),
-    ("voice", "Voice"),
-];
+const CHANNELS: [(&str, &str); 7] = channels(("auto", "Let nuncio choose"));
 
 /// What was typed. It is never lost.
 #[derive(Default)]

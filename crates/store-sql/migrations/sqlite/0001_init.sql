@@ -517,7 +517,7 @@ CREATE TABLE broadcast_contacts (
     UNIQUE (tenant_id, kind, recipient, broadcast_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, broadcast_id, status, id);
+CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, status, broadcast_id, id);
 
 -- How far imports of recipients have come, so that one that was cut off goes on.
 CREATE TABLE broadcast_imports (

@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nuncio_store::{Accept, Accepted, DeliveryLog, MetricRow, Result, Store, StoreError, Transition, Transitioned, Tx};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{PgPool, Postgres};
+use sqlx::{ConnectOptions as _, PgPool, Postgres};
 
 pub use distribute::{COPIED, DISTRIBUTED, distribute};
 
@@ -58,7 +58,8 @@ impl PostgresStore {
 /// Brings the schema up to date, on a connection without time limits: a large table takes its time, and so does another node that is at it.
 async fn migrate(options: &PgConnectOptions) -> Result<()> {
     let unlimited = ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"].map(|limit| (limit, "0"));
-    let options = options.clone().options(unlimited);
+    // The schema is one long statement, which the log would show as a slow one.
+    let options = options.clone().options(unlimited).disable_statement_logging();
     let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await.map_err(sqlx_error)?;
     sqlx::migrate!("./migrations/postgres").run(&pool).await.map_err(migrate_error)?;
     pool.close().await;
@@ -73,6 +74,7 @@ async fn connect(url: &str) -> Result<(PgConnectOptions, PgPool)> {
         ("synchronous_commit", "on"),
         // A plan that is kept was made for tables as small as they were then.
         ("plan_cache_mode", "force_custom_plan"),
+        ("client_min_messages", "warning"),
         ("lock_timeout", "1s"),
         ("statement_timeout", "5s"),
         ("idle_in_transaction_session_timeout", "2s"),

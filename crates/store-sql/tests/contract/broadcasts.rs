@@ -90,6 +90,16 @@ async fn standing(h: &Harness, id: BroadcastId) -> Vec<ContactStatus> {
     page.items.iter().rev().map(|c| c.status).collect()
 }
 
+/// The statements are planned on tables without rows. They must not come to read all recipients of a broadcast for each batch.
+pub(crate) async fn a_batch_reads_its_own_recipients_alone(h: &Harness) {
+    let (id, contacts) = with_contacts(h, 3_000, Status::Sending).await;
+    for batch in contacts[..60].chunks(20) {
+        let answers = h.accept_at_once(batch.iter().map(|contact| claimed(h, id, contact)).collect()).await;
+        assert!(answers.iter().all(|answer| matches!(answer, Ok(Accepted::New { .. }))), "{answers:?}");
+    }
+    assert!(h.pages_read("broadcast_contacts").await.is_none_or(|pages| pages < 20 * 25), "{:?} pages", h.pages_read("broadcast_contacts").await);
+}
+
 pub(crate) async fn a_broadcast_comes_back_as_it_was(h: &Harness) {
     let (one, two) = (draft(h, h.world.tenant), draft(h, h.world.tenant));
     let mut tx = h.begin().await;

@@ -358,6 +358,17 @@ impl Harness {
         }
     }
 
+    /// How many pages one run of the statements that name this table looked at, at most. SQLite does not say.
+    pub(crate) async fn pages_read(&self, table: &str) -> Option<i64> {
+        let Place::Postgres(name) = &self.place else { return None };
+        let mut conn = PgConnection::connect(&server().unwrap()).await.unwrap();
+        let sql = "SELECT MAX(shared_blks_hit / calls) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid \
+                   WHERE d.datname = $1 AND query LIKE '%unnest%' AND query LIKE '%' || $2 || '%' AND query NOT LIKE '%INSERT%'";
+        let (pages,) = sqlx::query_as(sql).bind(name).bind(table).fetch_one(&mut conn).await.expect("the server records statements");
+        conn.close().await.unwrap();
+        pages
+    }
+
     /// The case leaves rows behind that contradict each other, or a log without its beginning.
     pub(crate) fn leaves_broken_rows(&self) {
         self.broken.store(true, Ordering::Relaxed);

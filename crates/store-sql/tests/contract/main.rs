@@ -201,6 +201,7 @@ cases! {
             a_template_comes_back_as_it_was,
         }
         broadcasts {
+            a_batch_reads_its_own_recipients_alone,
             a_broadcast_comes_back_as_it_was,
             a_review_policy_is_the_default_until_it_is_set,
             recipients_of_a_draft_come_and_go,

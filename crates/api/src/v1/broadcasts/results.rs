@@ -6,7 +6,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use futures::{TryStreamExt as _, stream};
 use nuncio_core::Core;
-use nuncio_core::broadcasts::{BroadcastContactView, Results};
+use nuncio_core::broadcasts::{BroadcastContactView, CSV_HEAD, Results, csv_line};
 use nuncio_domain::Error;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -35,8 +35,6 @@ pub(crate) struct ResultsQuery {
     format: ResultsFormat,
 }
 
-const HEAD: &str = "id,recipient,recipientType,status,channel,messageId,errorCode,errorMessage,cost,processedAt,createdAt\r\n";
-
 /// Export the results of a broadcast
 ///
 /// All recipients with what became of them, newest first, as one stream of any length.
@@ -52,7 +50,7 @@ pub(crate) async fn export_broadcast_results(
 ) -> Result<Response> {
     let results = core.broadcasts().results(&caller, &id).await?;
     let (kind, extension, head) = match asked.format {
-        ResultsFormat::Csv => ("text/csv; charset=utf-8", "csv", HEAD),
+        ResultsFormat::Csv => ("text/csv; charset=utf-8", "csv", CSV_HEAD),
         ResultsFormat::Ndjson => ("application/x-ndjson", "ndjson", ""),
     };
     let file = format!("attachment; filename=\"{id}.{extension}\"");
@@ -71,29 +69,6 @@ pub(crate) async fn export_broadcast_results(
 fn line(contact: &BroadcastContactView, format: ResultsFormat) -> String {
     match format {
         ResultsFormat::Ndjson => serde_json::to_string(contact).unwrap_or_default() + "\n",
-        ResultsFormat::Csv => {
-            let cells = [
-                contact.id.to_string(),
-                contact.recipient.clone(),
-                contact.recipient_type.to_owned(),
-                contact.status.to_owned(),
-                contact.channel.unwrap_or_default().to_owned(),
-                contact.message_id.map(|id| id.to_string()).unwrap_or_default(),
-                contact.error_code.unwrap_or_default().to_owned(),
-                contact.error_message.clone().unwrap_or_default(),
-                contact.cost.map(|cost| cost.to_string()).unwrap_or_default(),
-                contact.processed_at.map(|at| at.to_string()).unwrap_or_default(),
-                contact.created_at.to_string(),
-            ];
-            cells.map(|cell| quoted(&cell)).join(",") + "\r\n"
-        }
+        ResultsFormat::Csv => csv_line(contact),
     }
-}
-
-/// A cell of a CSV file (RFC 4180). Text that a spreadsheet would take for a formula begins with an apostrophe; numbers do not.
-fn quoted(cell: &str) -> String {
-    let number = cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
-    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !number;
-    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
-    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }

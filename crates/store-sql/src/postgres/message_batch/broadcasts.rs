@@ -14,25 +14,33 @@ use super::{PgResult, Session, column, for_each};
 use crate::message_batch::{Prepared, RecipientUpdates};
 
 /// Pending recipients of broadcasts that are being sent and that no other node has taken over. Locks both rows, so that the answer holds
-/// until the transaction ends.
+/// until the transaction ends. A row of the parameters after the other, and by its key: planned on tables that were empty, a join reads
+/// every pending recipient, and an index on the status every one that ever was pending.
 pub(super) const CLAIM: &str = r"
-    SELECT c.id
+    SELECT a.id
     FROM unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS u (broadcast_id, id, fence)
-    JOIN broadcast_contacts c ON c.tenant_id = $1 AND c.broadcast_id = u.broadcast_id AND c.id = u.id
-    JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id
-    WHERE c.status = $5 AND b.status = $6 AND b.fence = u.fence
-    ORDER BY c.broadcast_id, c.id
-    FOR UPDATE OF c
+    CROSS JOIN LATERAL (
+      SELECT c.id
+      FROM broadcast_contacts c
+      WHERE c.tenant_id = $1 AND c.broadcast_id = u.broadcast_id AND c.id = u.id
+        AND c.status IS NOT DISTINCT FROM $5
+      FOR UPDATE
+    ) AS a
+    JOIN broadcasts b ON b.tenant_id = $1 AND b.id = u.broadcast_id
+    WHERE b.status = $6 AND b.fence = u.fence
     FOR SHARE OF b";
 
 /// Of these broadcasts those with one of these statuses, locked: a refund to a reservation must not race with the transaction that
-/// releases the reservation. Others are not locked.
+/// releases the reservation. Others are not locked. They are looked up one by one, as in [`CLAIM`].
 pub(super) const WITH_STATUS: &str = r"
-    SELECT b.tenant_id, b.id, b.status
-    FROM broadcasts b
-    WHERE b.tenant_id = $1 AND b.id = ANY($2) AND b.status = ANY($3)
-    ORDER BY b.id
-    FOR SHARE OF b";
+    SELECT a.tenant_id, a.id, a.status
+    FROM unnest($2::uuid[]) AS u (id)
+    CROSS JOIN LATERAL (
+      SELECT b.tenant_id, b.id, b.status
+      FROM broadcasts b
+      WHERE b.tenant_id = $1 AND b.id = u.id AND b.status = ANY($3)
+      FOR SHARE
+    ) AS a";
 
 pub(super) const UPDATE: &str = r"
     UPDATE broadcast_contacts c
@@ -78,6 +86,8 @@ pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [O
     for (n, tenant, part) in &parts {
         asked.entry(tenant.0).or_default().push((*part, all[*n].item.broadcast_fence));
     }
+    // Locked in one order by everybody.
+    asked.values_mut().for_each(|parts| parts.sort_unstable_by_key(|(part, _)| (part.broadcast, part.contact)));
     let (pending, sending) = (ContactStatus::Pending.number(), Status::Sending.number());
     let claim = &session.statements.claim_contacts;
     let open = for_each(asked, |tenant, parts| async move {
