@@ -1,0 +1,84 @@
+//! What became of every recipient, page by page or as a CSV file.
+
+use nuncio_domain::broadcast::Broadcast;
+use nuncio_domain::page::PageRequest;
+use nuncio_domain::{Permission, Result};
+
+use super::Broadcasts;
+use super::view::BroadcastContactView;
+use crate::base::{Caller, Core, parse_id};
+
+/// Recipients of one page.
+const PAGE: u32 = 500;
+
+impl Broadcasts<'_> {
+    /// All recipients, page by page.
+    pub async fn results(&self, caller: &Caller, id: &str) -> Result<Results> {
+        caller.require(Permission::BroadcastsRead)?;
+        let broadcast = self.find(caller.tenant, parse_id(id, "broadcast")?).await?;
+        Ok(Results { core: Core::clone(self), broadcast, before: None, through: false })
+    }
+}
+
+/// The recipients of a broadcast, newest first.
+#[derive(Debug)]
+pub struct Results {
+    core: Core,
+    broadcast: Broadcast,
+    before: Option<uuid::Uuid>,
+    through: bool,
+}
+
+impl Results {
+    /// The next page; `None` behind the last one.
+    pub async fn next(&mut self) -> Result<Option<Vec<BroadcastContactView>>> {
+        if self.through {
+            return Ok(None);
+        }
+        let (tenant, id) = (self.broadcast.tenant, self.broadcast.id);
+        let mut tx = self.core.inner.store.read().await?;
+        let page = tx.list_broadcast_contacts(tenant, id, &[], PageRequest::older(PAGE, self.before)).await?;
+        (self.before, self.through) = (page.next, page.next.is_none());
+        Ok(Some(page.items.into_iter().map(|contact| BroadcastContactView::new(contact, &self.broadcast)).collect()))
+    }
+}
+
+/// First line of a CSV file of results.
+pub const CSV_HEAD: &str = "id,recipient,recipientType,status,channel,messageId,errorCode,errorMessage,cost,processedAt,createdAt\r\n";
+
+/// A recipient's line of a CSV file (RFC 4180).
+pub fn csv_line(contact: &BroadcastContactView) -> String {
+    let cells = [
+        contact.id.to_string(),
+        contact.recipient.clone(),
+        contact.recipient_type.to_owned(),
+        contact.status.to_owned(),
+        contact.channel.unwrap_or_default().to_owned(),
+        contact.message_id.map(|id| id.to_string()).unwrap_or_default(),
+        contact.error_code.unwrap_or_default().to_owned(),
+        contact.error_message.clone().unwrap_or_default(),
+        contact.cost.map(|cost| cost.to_string()).unwrap_or_default(),
+        contact.processed_at.map(|at| at.to_string()).unwrap_or_default(),
+        contact.created_at.to_string(),
+    ];
+    cells.map(|cell| quoted(&cell)).join(",") + "\r\n"
+}
+
+/// A cell. Text that a spreadsheet would take for a formula begins with an apostrophe; numbers do not.
+fn quoted(cell: &str) -> String {
+    let number = cell.strip_prefix(['+', '-']).is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !number;
+    let cell = if formula { format!("'{cell}") } else { cell.to_owned() };
+    if cell.contains([',', '"', '\n', '\r', ';']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        let cells = ["+34600111222", "=1+1", "@SUM(A1)", "a,b", "say \"hi\"", "-5", "+34\n=1"].map(quoted);
+        assert_eq!(cells, ["+34600111222", "'=1+1", "'@SUM(A1)", "\"a,b\"", "\"say \"\"hi\"\"\"", "-5", "\"'+34\n=1\""]);
+    }
+}
