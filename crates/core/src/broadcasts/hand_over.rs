@@ -15,6 +15,7 @@ use nuncio_domain::message::{Failure, FailureCode, OnUnknown};
 use nuncio_domain::template::Template;
 use nuncio_domain::{AddressKind, BroadcastContactId, ConnectionId, Error, ErrorCode, RequestedChannel, Result, Timestamp};
 use nuncio_store::{Accepted, DueBroadcast, NewBroadcastContact};
+use tokio::task::JoinHandle;
 
 use super::Broadcasts;
 use super::check;
@@ -55,6 +56,17 @@ struct Handed {
     /// When the first of those may be sent to for whom it is too early or too late in the day.
     opens: Option<Timestamp>,
 }
+
+impl Handed {
+    fn add(&mut self, other: Self) {
+        self.any |= other.any;
+        self.crowded |= other.crowded;
+        self.opens = self.opens.into_iter().chain(other.opens).min();
+    }
+}
+
+/// A message that is being accepted.
+type Accepting = JoinHandle<Result<Accepted>>;
 
 /// Makes the messages of a broadcast.
 pub(super) struct Composer<'a> {
@@ -99,57 +111,66 @@ impl Room {
 
 impl Broadcasts<'_> {
     /// Hands over as many recipients as there is room for, from the cursor of `due` on, which moves, and from the first one again after
-    /// the last. Nothing is written once somebody else has taken the broadcast.
+    /// the last. Nothing is written once somebody else has taken the broadcast. While the messages of a chunk are written, those of the
+    /// next are planned.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
-        let (mut any, mut wrapped, mut crowded, mut opens) = (false, false, false, None);
+        let (mut handed, mut accepting, mut wrapped) = (Handed::default(), Vec::new(), false);
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
         let mut left = canary.map_or(i64::MAX, |(left, _)| left);
         for _ in 0..STEPS {
             if let Some((_, until)) = canary.filter(|_| left == 0) {
+                self.answered(broadcast, accepting).await?;
                 return Ok(Round::Waits(until.min(now.plus(safety::LOOK))));
             }
             let size = u32::try_from(left).unwrap_or(CHUNK).min(CHUNK);
             let mut tx = self.inner.store.read().await?;
             let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, size).await?;
             drop(tx);
-            match chunk.last() {
-                Some(last) => {
-                    let last = last.id;
-                    left = left.saturating_sub(chunk.len() as i64);
-                    let step = self.hand_over_chunk(broadcast, due.fence, chunk).await?;
-                    any |= step.any;
-                    crowded |= step.crowded;
-                    opens = opens.into_iter().chain(step.opens).min();
-                    due.cursor = Some(last);
-                }
-                None if due.cursor.is_none() && !any => return Ok(Round::Through),
-                None => {
-                    (due.cursor, wrapped) = (None, true);
-                    if any {
-                        break;
-                    }
-                }
+            if let Some(last) = chunk.last() {
+                let last = last.id;
+                left = left.saturating_sub(chunk.len() as i64);
+                let next = self.hand_over_chunk(broadcast, due.fence, chunk).await;
+                handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
+                let (step, begun) = next?;
+                handed.add(step);
+                (accepting, due.cursor) = (begun, Some(last));
+                continue;
+            }
+            handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
+            if due.cursor.is_none() && !handed.any {
+                return Ok(Round::Through);
+            }
+            (due.cursor, wrapped) = (None, true);
+            if handed.any {
+                break;
             }
         }
-        Ok(match opens {
-            _ if any || !wrapped => Round::More,
+        handed.add(self.answered(broadcast, accepting).await?);
+        Ok(match handed.opens {
+            _ if handed.any || !wrapped => Round::More,
             // All who are left sleep.
-            Some(opens) if !crowded => Round::Waits(opens.min(now.plus(ASLEEP))),
+            Some(opens) if !handed.crowded => Round::Waits(opens.min(now.plus(ASLEEP))),
             _ => Round::Crowded,
         })
     }
 
-    async fn hand_over_chunk(&self, broadcast: &Broadcast, fence: i64, mut chunk: Vec<NewBroadcastContact>) -> Result<Handed> {
+    /// Plans the messages of a chunk and begins to accept them.
+    async fn hand_over_chunk(
+        &self,
+        broadcast: &Broadcast,
+        fence: i64,
+        mut chunk: Vec<NewBroadcastContact>,
+    ) -> Result<(Handed, Vec<Accepting>)> {
         let mut handed = Handed::default();
-        let Some(now) = self.inner.dispatch.accepting() else { return Ok(handed) };
+        let Some(now) = self.inner.dispatch.accepting() else { return Ok((handed, Vec::new())) };
         let composer = match self.composer(broadcast).await? {
             Ok(composer) => composer,
             Err(failure) => {
                 for contact in chunk {
                     handed.any |= self.fail_contact(broadcast, contact.id, &failure, now).await?;
                 }
-                return Ok(handed);
+                return Ok((handed, Vec::new()));
             }
         };
         if let Some(hours) = &broadcast.body.quiet_hours {
@@ -164,11 +185,12 @@ impl Broadcasts<'_> {
         handed.crowded = chunk.iter().any(|contact| room.full.contains(&contact.recipient.kind));
         chunk.retain(|contact| !room.full.contains(&contact.recipient.kind));
         if chunk.is_empty() {
-            return Ok(handed);
+            return Ok((handed, Vec::new()));
         }
         let (mut knowledge, mut budget) = (self.knowledge(&composer, &chunk).await?, self.budget(&composer).await?);
         let mut accepts = Vec::new();
         for contact in chunk {
+            tokio::task::consume_budget().await; // so that other tasks come in between
             let known = knowledge.of(&composer, &contact.recipient, now);
             let mut planned = match self.plan_contact(&composer, &contact, &known, now, true) {
                 Ok(planned) => planned,
@@ -188,9 +210,14 @@ impl Broadcasts<'_> {
             let core = Core::clone(self);
             accepts.push(tokio::spawn(async move { core.messages().accept(planned).await }));
         }
-        // All of them are waited for before anything is said of one: each may be written.
-        let mut answers = Vec::with_capacity(accepts.len());
-        for accept in accepts {
+        Ok((handed, accepts))
+    }
+
+    /// What became of messages that were being accepted. All of them are waited for before anything is said of one: each may be written.
+    async fn answered(&self, broadcast: &Broadcast, accepting: Vec<Accepting>) -> Result<Handed> {
+        let mut handed = Handed::default();
+        let mut answers = Vec::with_capacity(accepting.len());
+        for accept in accepting {
             answers.push(accept.await.map_err(Error::internal)?);
         }
         for answer in answers {

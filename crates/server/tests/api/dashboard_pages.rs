@@ -72,7 +72,7 @@ async fn a_broadcast_is_written_filled_tried_and_sent() {
         assert!(page.contains("100 % done") && page.contains("Why some failed") && page.contains("By country"), "{page}");
         let csv = browser.get(&format!("{copy}/results.csv")).await.expect(200);
         assert_eq!(csv.header("content-type"), "text/csv; charset=utf-8");
-        assert!(csv.text.contains("+34600111222,delivered,sms,msg_") && csv.text.lines().count() == 3, "{}", csv.text);
+        assert!(csv.text.contains(",+34600111222,phone,delivered,sms,msg_") && csv.text.lines().count() == 3, "{}", csv.text);
     }
 }
 

@@ -23,6 +23,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// Whether it is one of many, for which no caller waits.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.item.message.state.detail.broadcast.is_some()
+    }
+
     pub(crate) fn new(item: Accept) -> Result<Self> {
         let mut message = item.message.clone();
         let mut changes = first_change(&mut message);

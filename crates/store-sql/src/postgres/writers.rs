@@ -1,4 +1,5 @@
-//! Two writers, one for new messages and one for steps, each a task with its own connection.
+//! Three writers, one for new messages, one for those of broadcasts, which the others do not wait for, and one for steps: each a task with
+//! its own connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Writers {
     accepts: mpsc::Sender<AcceptOp>,
+    bulk: mpsc::Sender<AcceptOp>,
     transitions: mpsc::Sender<TransitionOp>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     closing: tokio::sync::watch::Sender<bool>,
@@ -32,15 +34,19 @@ impl Writers {
     pub(super) fn start(url: &str) -> Self {
         let (closing, closed) = tokio::sync::watch::channel(false);
         let (accepts, accepted) = mpsc::channel(WAITING);
+        let (bulk, accepted_bulk) = mpsc::channel(WAITING);
         let (transitions, transitioned) = mpsc::channel(WAITING);
         let writer = Writer { url: url.into(), session: None, closing: closed, cache: Arc::default() };
-        let first = tokio::spawn(writer.sibling().run(accepted));
-        let second = tokio::spawn(writer.run(transitioned));
-        Self { accepts, transitions, tasks: Mutex::new(vec![first, second]), closing }
+        let tasks = vec![
+            tokio::spawn(writer.sibling().run(accepted)),
+            tokio::spawn(writer.sibling().run(accepted_bulk)),
+            tokio::spawn(writer.run(transitioned)),
+        ];
+        Self { accepts, bulk, transitions, tasks: Mutex::new(tasks), closing }
     }
 
     pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
-        enqueue(&self.accepts, item).await
+        enqueue(if item.is_bulk() { &self.bulk } else { &self.accepts }, item).await
     }
 
     pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {

@@ -6,6 +6,7 @@
 mod checkpoint;
 mod dialect;
 mod message_batch;
+mod pace;
 mod private;
 mod writer;
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nuncio_store::{Accepted, DeliveryLog, MetricRow, Result, StoreError, Transition, Transitioned};
 use parking_lot::{Condvar, Mutex};
@@ -14,8 +14,9 @@ use tokio::sync::oneshot;
 
 use super::checkpoint::Checkpointer;
 use super::message_batch::{self, Batch, Statements};
+use super::pace::Pace;
 use super::{end_if_sync_failed, rusqlite_error};
-use crate::batch::{BATCH, WAITING, answer, closed, full, may_be_one_item};
+use crate::batch::{WAITING, answer, closed, full, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
 
@@ -34,6 +35,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     accepts: VecDeque<AcceptOp>,
+    /// Messages of broadcasts, which the others do not wait for.
+    bulk: VecDeque<AcceptOp>,
     transitions: VecDeque<TransitionOp>,
     metrics: VecDeque<MetricsOp>,
     deliveries: VecDeque<DeliveriesOp>,
@@ -68,7 +71,8 @@ impl Writer {
     }
 
     pub(super) async fn accept(&self, item: Box<Prepared>) -> Result<Accepted> {
-        self.enqueue(item, |queue| &mut queue.accepts).await
+        let bulk = item.is_bulk();
+        self.enqueue(item, |queue| if bulk { &mut queue.bulk } else { &mut queue.accepts }).await
     }
 
     pub(super) async fn transition(&self, item: Transition) -> Result<Transitioned> {
@@ -123,19 +127,19 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn run(conn: &Connection, mut checkpointer: Checkpointer, shared: &Shared, turn: &tokio::sync::Mutex<()>, runtime: &Handle) {
-    let cache = Cache::default();
+    let (cache, mut pace) = (Cache::default(), Pace::default());
     let mut sql = Statements::new(conn);
-    while let Some(work) = next(shared) {
+    while let Some(work) = next(shared, &pace) {
         let guard = turn.blocking_lock();
-        work.run(conn, &mut sql, &cache, runtime);
+        work.run(conn, &mut sql, &cache, &mut pace, runtime);
         checkpointer.after_commit(conn);
         drop(guard);
     }
     checkpointer.stop();
 }
 
-/// What waits, up to a batch; `None` when the store is closed and nothing is left.
-fn next(shared: &Shared) -> Option<Work> {
+/// What waits, up to a batch; `None` when the store is closed and nothing is left. Steps get half of it if as many wait.
+fn next(shared: &Shared, pace: &Pace) -> Option<Work> {
     let mut queue = shared.queue.lock();
     while queue.is_empty() {
         if queue.closed {
@@ -144,10 +148,17 @@ fn next(shared: &Shared) -> Option<Work> {
         queue.idle = true;
         shared.wake.wait(&mut queue);
     }
-    let accepts = queue.accepts.len().min(BATCH);
-    let transitions = queue.transitions.len().min(BATCH);
+    let most = pace.items();
+    let new = queue.accepts.len() + queue.bulk.len();
+    let transitions = queue.transitions.len().min(most - new.min(most / 2));
+    // Bulk gets a little even when others would fill every batch.
+    let room = most - transitions;
+    let accepts = queue.accepts.len().min(room - queue.bulk.len().min(room / 8));
+    let bulk = queue.bulk.len().min(room - accepts);
+    let mut new: Vec<_> = queue.accepts.drain(..accepts).collect();
+    new.extend(queue.bulk.drain(..bulk));
     Some(Work {
-        accepts: queue.accepts.drain(..accepts).collect(),
+        accepts: new,
         transitions: queue.transitions.drain(..transitions).collect(),
         metrics: queue.metrics.pop_front().into_iter().collect(),
         deliveries: queue.deliveries.pop_front().into_iter().collect(),
@@ -156,7 +167,11 @@ fn next(shared: &Shared) -> Option<Work> {
 
 impl Queue {
     fn is_empty(&self) -> bool {
-        self.accepts.is_empty() && self.transitions.is_empty() && self.metrics.is_empty() && self.deliveries.is_empty()
+        self.accepts.is_empty()
+            && self.bulk.is_empty()
+            && self.transitions.is_empty()
+            && self.metrics.is_empty()
+            && self.deliveries.is_empty()
     }
 }
 
@@ -168,12 +183,12 @@ impl Work {
         self.accepts.len() + self.transitions.len() + self.metrics.len() + self.deliveries.len()
     }
 
-    fn run(self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache, runtime: &Handle) {
-        let outcome = self.attempt(conn, sql, cache);
+    fn run(self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache, pace: &mut Pace, runtime: &Handle) {
+        let outcome = self.attempt(conn, sql, cache, pace);
         match outcome {
             Err(error) if may_be_one_item(&error) && self.len() > 1 => {
                 for half in self.halves() {
-                    half.run(conn, sql, cache, runtime);
+                    half.run(conn, sql, cache, pace, runtime);
                 }
             }
             // From a task: waking many others costs less from inside the runtime, and the writer goes on meanwhile.
@@ -196,7 +211,8 @@ impl Work {
         answer(self.metrics, Ok(added));
     }
 
-    fn attempt(&self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache) -> Result<Answers> {
+    fn attempt(&self, conn: &Connection, sql: &mut Statements<'_>, cache: &Cache, pace: &mut Pace) -> Result<Answers> {
+        let begun = Instant::now();
         conn.execute_batch("BEGIN IMMEDIATE").map_err(rusqlite_error)?;
         let mut batch = Batch::default();
         let mut outcome = self.write(sql, cache, &mut batch);
@@ -209,7 +225,9 @@ impl Work {
         }
         match outcome {
             Ok(answers) => {
+                let written = Instant::now();
                 commit(conn)?;
+                pace.learn(self.len(), written - begun, written.elapsed());
                 batch.committed(cache);
                 Ok(answers)
             }

@@ -1,0 +1,41 @@
+//! How large a transaction may be.
+
+use std::time::Duration;
+
+use crate::batch::BATCH;
+
+/// How much one transaction may carry, so that whoever comes while it runs does not wait long: as many items as the statements of
+/// [`Pace::WORK`] write, or as many as are written in the time that the disk takes for a sync, if that is more.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// What the statements of one item take, in nanoseconds, averaged over the last transactions.
+    item: f64,
+    /// What a sync takes, the same.
+    sync: f64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { item: Self::WORK.as_nanos() as f64 / BATCH as f64, sync: 0.0 }
+    }
+}
+
+impl Pace {
+    const WORK: Duration = Duration::from_millis(2);
+    /// With fewer items, what a transaction costs by itself would be felt.
+    const LEAST: f64 = 64.0;
+    /// The weight of the last transaction in the averages.
+    const WEIGHT: f64 = 0.1;
+
+    /// How many items the next transaction may carry.
+    pub(super) fn items(&self) -> usize {
+        (self.sync.max(Self::WORK.as_nanos() as f64) / self.item).clamp(Self::LEAST, BATCH as f64) as usize
+    }
+
+    /// Learns from a transaction.
+    pub(super) fn learn(&mut self, items: usize, work: Duration, sync: Duration) {
+        let towards = |average: &mut f64, value: f64| *average += (value - *average) * Self::WEIGHT;
+        towards(&mut self.item, (work.as_nanos() as f64 / items.max(1) as f64).max(1.0));
+        towards(&mut self.sync, sync.as_nanos() as f64);
+    }
+}
