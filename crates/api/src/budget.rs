@@ -30,7 +30,7 @@ const SHARES: (usize, usize) = (8, 2);
 /// For whom memory is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Owner {
-    /// The world of an authenticated caller.
+    /// The environment of an authenticated caller.
     World(TenantId),
     /// The address of any other client.
     Address(IpAddr),

@@ -27,7 +27,7 @@ use crate::{error_schemas, event_schemas, examples, named_objects};
 
 const DESCRIPTION: &str = "Send messages over SMS, WhatsApp, Telegram, email, Instagram and voice, and learn what became of them.
 
-An API key opens one of a project's two worlds, live or test, and sees nothing of the other. Fields and parameters that an operation \
+An API key opens one of a project's two environments, live or test, and sees nothing of the other. Fields and parameters that an operation \
 does not know are refused, unless the request says `Prefer: handling=lenient`. Enumerations in answers may grow.";
 
 const BEARER: &str = "bearer";
@@ -50,9 +50,9 @@ const HEADERS: &[(&str, Type, &str)] = &[
         Type::String,
         "The request's id: the one it came with, if that has 1 to 128 letters, digits, dots, dashes and underscores, else a new one.",
     ),
-    ("X-RateLimit-Limit", Type::Integer, "Requests of this world a minute, in the long run. Absent when there is no limit."),
-    ("X-RateLimit-Remaining", Type::Integer, "Requests that this world may make right now."),
-    ("X-RateLimit-Reset", Type::Integer, "When this world has its full burst again, in Unix milliseconds."),
+    ("X-RateLimit-Limit", Type::Integer, "Requests of this environment a minute, in the long run. Absent when there is no limit."),
+    ("X-RateLimit-Remaining", Type::Integer, "Requests that this environment may make right now."),
+    ("X-RateLimit-Reset", Type::Integer, "When this environment has its full burst again, in Unix milliseconds."),
     ("Retry-After", Type::Integer, "When to come back, in seconds."),
     ("X-Should-Retry", Type::String, "`false`: the same request will fail again."),
     ("WWW-Authenticate", Type::String, "`Bearer`."),

@@ -121,7 +121,7 @@ pub(crate) struct Operation {
     pub(crate) permission: Option<Permission>,
     /// Whether it documents query parameters; one that does not takes none.
     pub(crate) has_query: bool,
-    /// Whether it is a read that the database answers, and so takes a place among the reads of its world.
+    /// Whether it is a read that the database answers, and so takes a place among the reads of its environment.
     pub(crate) reads_database: bool,
 }
 

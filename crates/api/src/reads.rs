@@ -10,17 +10,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Worlds that are kept without need; beyond it those that read nothing are forgotten.
+/// Environments that are kept without need; beyond it those that read nothing are forgotten.
 const WORLDS: usize = 1_000;
 
-/// The places of each world.
+/// The places of each environment.
 #[derive(Debug)]
 pub(crate) struct Reads {
     worlds: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
     wait: Duration,
 }
 
-/// A place of a world. When it is dropped, the request of that world that has waited longest gets it.
+/// A place of an environment. When it is dropped, the request of that environment that has waited longest gets it.
 #[derive(Debug)]
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 

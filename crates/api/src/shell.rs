@@ -106,7 +106,7 @@ pub(crate) async fn shell(State(app): State<App>, mut request: Request, next: Ne
     response
 }
 
-/// A place among the reads of the caller's world, if the operation reads the database.
+/// A place among the reads of the caller's environment, if the operation reads the database.
 async fn place(app: &App, owner: Owner, operation: Option<Operation>) -> Result<Option<Place>, ApiError> {
     match (owner, operation) {
         (Owner::World(tenant), Some(Operation { reads_database: true, .. })) => app.reads.place(tenant).await.map(Some),
@@ -197,7 +197,7 @@ async fn authenticate(app: &App, headers: &HeaderMap, from: IpAddr, taken: &mut 
     *taken = app.requests.take(caller.tenant, now);
     match *taken {
         Some(Taken { wait: Some(wait), .. }) => {
-            Err(ApiError::too_many("this world has used up its requests; Retry-After says when to come back", wait))
+            Err(ApiError::too_many("this environment has used up its requests; Retry-After says when to come back", wait))
         }
         _ => Ok(caller),
     }

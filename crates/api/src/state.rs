@@ -21,9 +21,9 @@ use crate::wire::Pace;
 /// Limits of the API as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiLimits {
-    /// Requests of one world a minute, in the long run. 0 turns the limit off, and the headers that tell of it.
+    /// Requests of one environment a minute, in the long run. 0 turns the limit off, and the headers that tell of it.
     pub per_minute: u32,
-    /// Requests of one world at once, after a pause. At least 1.
+    /// Requests of one environment at once, after a pause. At least 1.
     pub burst: u32,
     /// Wrong keys that an address may try a minute, before it gets 429. 0 turns the limit off.
     pub wrong_keys_per_minute: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Shared {
     pub(crate) core: Core,
     pub(crate) metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub(crate) operations: Operations,
-    /// Requests of worlds.
+    /// Requests of environments.
     pub(crate) requests: Buckets<TenantId>,
     /// Failed authentications of addresses.
     pub(crate) failures: Buckets<IpAddr>,

@@ -167,13 +167,13 @@ fn first_steps(app: &App, who: &SignedIn) -> Markup {
                 }
                 li {
                     span class="n-o" { "2" }
-                    div { h3 { "Do the same from your program" } p { "Make a key for the test world and paste this." } }
+                    div { h3 { "Do the same from your program" } p { "Make a key for the test environment and paste this." } }
                     a class="btn" href="/developers/keys" { "Make a test key" }
                     div class="more" { (value(&curl)) }
                 }
                 li {
                     span class="n-o" { "3" }
-                    div { h3 { "Connect a carrier" } p { "With " code { "nuncio connections" } " or the API. The only step that leads to the live world." } }
+                    div { h3 { "Connect a carrier" } p { "With " code { "nuncio connections" } " or the API. The only step that leads to the live environment." } }
                     a class="btn" href="/senders" { "Senders" }
                 }
             }

@@ -59,7 +59,7 @@ async fn content(app: &App, who: &SignedIn, name: &str, faults: &Faults, made: O
             @else {
                 table class="fix" {
                     caption class="sr" { "API keys" }
-                    thead { tr { th scope="col" { "Name" } th scope="col" class="w1" { "World" } th scope="col" class="w" { "May" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                    thead { tr { th scope="col" { "Name" } th scope="col" class="w2" { "Environment" } th scope="col" class="w" { "May" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
                     tbody {
                         @for (environment, key) in &keys {
                             tr {
@@ -100,7 +100,7 @@ fn new_key(who: &SignedIn, name: &str, faults: &Faults) -> Markup {
                 (faults.summary())
                 (field.show(faults))
                 fieldset class="field" {
-                    legend { "World" }
+                    legend { "Environment" }
                     div class="pick" {
                         label { input type="radio" name="world" value="test" checked; "Test" span { "Nothing leaves this server." } }
                         label { input type="radio" name="world" value="live"; "Live" span { "Sends for real and costs money." } }

@@ -51,7 +51,7 @@ pub(crate) fn framed(status: StatusCode, who: &SignedIn, place: &str, title: &st
                 a class="skip" href="#main" { "Skip to content" }
                 (PreEscaped(SPRITE))
                 div class="shell" {
-                    @if test { p class="band" { b { "Test world." } " Nothing that you send here leaves this server." } }
+                    @if test { p class="band" { b { "Test environment." } " Nothing that you send here leaves this server." } }
                     header class="bar" {
                         a class="project" href="/" { (mark()) span class="name" { (words(name)) } (tag(test)) }
                         button class="btn" type="button" popovertarget="nav" { "Menu" }
@@ -72,7 +72,7 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
             form class="plain" method="post" action="/world" {
                 (form_key(who))
                 input type="hidden" name="to" value=(place);
-                div class="worlds" role="group" aria-label="World" {
+                div class="worlds" role="group" aria-label="Environment" {
                     @for (value, word, current) in [("live", "Live", !test), ("test", "Test", test)] {
                         button name="world" value=(value) aria-current=[current.then_some("true")] { (word) }
                     }

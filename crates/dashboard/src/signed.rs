@@ -133,7 +133,7 @@ pub(crate) fn refuse(who: &SignedIn, place: &str, error: &Error) -> Response {
             StatusCode::NOT_FOUND,
             "search",
             "There is nothing here",
-            "The address may be wrong, or it belongs to the other world.".to_owned(),
+            "The address may be wrong, or it belongs to the other environment.".to_owned(),
         ),
         code if code.status() < 500 => (StatusCode::BAD_REQUEST, "alert", "That cannot be done", error.message().to_owned()),
         _ => {

@@ -42,7 +42,7 @@ codes! {
     Unauthorized = "unauthorized", 401, "The API key is missing or invalid.";
     InsufficientBalance = "insufficient_balance", 402, "The available balance does not cover the operation.";
     Forbidden = "forbidden", 403, "The API key lacks the permission named in details.requiredPermission.";
-    NotFound = "not_found", 404, "There is no such resource in this world.";
+    NotFound = "not_found", 404, "There is no such resource in this environment.";
     MethodNotAllowed = "method_not_allowed", 405, "The path does not support the method; Allow lists those it does.";
     NotAcceptable = "not_acceptable", 406, "Only application/json can be answered.";
     RequestTimeout = "request_timeout", 408, "The body came too slowly.";

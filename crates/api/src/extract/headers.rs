@@ -25,7 +25,7 @@ pub(crate) struct IdempotencyKey(
 #[derive(Debug, IntoParams)]
 #[into_params(names("Service-Sender"), parameter_in = Header)]
 pub(crate) struct ServiceSender(
-    /// The sender to act for; by default the world's default sender.
+    /// The sender to act for; by default the environment's default sender.
     pub(crate) Option<String>,
 );
 

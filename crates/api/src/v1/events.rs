@@ -40,7 +40,7 @@ page! {
 ///
 /// The event log that webhooks are fed from. As JSON: a page, newest first. With `Accept: text/event-stream`: server-sent events, in
 /// order, from now on, or from the event after `Last-Event-ID`. Each has the type of the event as its name, the event as its data, and
-/// an id to resume from; of the query parameters `type` and `resourceId` apply. A stream ends when the server stops or the key is revoked. A world can follow
+/// an id to resume from; of the query parameters `type` and `resourceId` apply. A stream ends when the server stops or the key is revoked. An environment can follow
 /// 50 streams at a time on one node; one more is a 429.
 #[utoipa::path(
     get, path = "/v1/events", tag = "Events", params(ListEvents, LastEventId),
@@ -83,7 +83,7 @@ struct Follow {
     _place: Place,
 }
 
-/// How many streams each world follows on this node.
+/// How many streams each environment follows on this node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams(Arc<Mutex<HashMap<TenantId, usize>>>);
 
@@ -98,7 +98,7 @@ impl Streams {
         let mut streams = self.0.lock();
         let count = streams.entry(tenant).or_default();
         if *count >= limits::EVENT_STREAMS {
-            let message = format!("this world follows {count} streams of events on this node; more are not possible at a time");
+            let message = format!("this environment follows {count} streams of events on this node; more are not possible at a time");
             return Err(ApiError::new(ErrorCode::RateLimitExceeded, message));
         }
         *count += 1;

@@ -16,7 +16,7 @@ pub(crate) struct Me {
     project: Project,
     team: Team,
     api_key: ApiKey,
-    /// Whether the key opens the test world.
+    /// Whether the key opens the test environment.
     is_test_mode: bool,
 }
 

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::Billing;
 use crate::base::Caller;
 
-/// The money of a world in US dollars.
+/// The money of an environment in US dollars.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Balance)]

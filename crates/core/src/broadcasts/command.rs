@@ -35,7 +35,7 @@ pub struct CreateBroadcast {
     /// templates.
     #[serde(default)]
     pub variables: Option<BTreeMap<String, String>>,
-    /// Who sends it; by default the world's default sender.
+    /// Who sends it; by default the environment's default sender.
     #[serde(default)]
     pub sender_id: Option<String>,
     /// Subject of emails; required for channel `email`.

@@ -25,9 +25,9 @@ impl Broadcasts<'_> {
         let world = self.world(caller.tenant).await?;
         let sender = match &command.sender_id {
             Some(id) => id.parse().ok().and_then(|id| world.sender(id)).ok_or_else(|| Error::not_found("sender"))?,
-            None => world
-                .default_sender()
-                .ok_or_else(|| Error::new(ErrorCode::SenderNotConfigured, "this world has no default sender; name one in senderId"))?,
+            None => world.default_sender().ok_or_else(|| {
+                Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in senderId")
+            })?,
         };
         command.sender_id = Some(sender.id.to_string());
         command.message_type = Some(command.message_type.unwrap_or_default());

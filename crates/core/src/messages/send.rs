@@ -384,15 +384,15 @@ fn with_key(mut command: SendMessage, header: Option<&str>) -> Result<SendMessag
 
 fn sender<'a>(world: &'a World, header: Option<&str>) -> Result<&'a Sender> {
     match header {
-        None => world
-            .default_sender()
-            .ok_or_else(|| Error::new(ErrorCode::SenderNotConfigured, "this world has no default sender; name one in Service-Sender")),
+        None => world.default_sender().ok_or_else(|| {
+            Error::new(ErrorCode::SenderNotConfigured, "this environment has no default sender; name one in Service-Sender")
+        }),
         Some(text) => {
             let sender = text.parse().ok().and_then(|id| world.sender(id));
             sender.ok_or_else(|| {
                 let fault = FieldError::new(
                     "header.Service-Sender",
-                    format!("{:?} is no sender of this world", text.chars().take(64).collect::<String>()),
+                    format!("{:?} is no sender of this environment", text.chars().take(64).collect::<String>()),
                 );
                 Error::not_found("sender").with("errors", serde_json::to_value([fault]).unwrap_or_default())
             })

@@ -32,8 +32,10 @@ impl UpdateSender {
         }
         match self.set_as_default {
             Some(false) if sender.is_default => {
-                errors
-                    .push(FieldError::new("setAsDefault", "a world has a default sender always; make another sender the default instead"));
+                errors.push(FieldError::new(
+                    "setAsDefault",
+                    "an environment has a default sender always; make another sender the default instead",
+                ));
             }
             Some(default) => sender.is_default = default,
             None => {}

@@ -15,7 +15,7 @@ impl Senders<'_> {
         let from = project.tenant(if to == Environment::Live { Environment::Test } else { Environment::Live });
         let mut tx = self.inner.store.read().await?;
         let found = tx.find_senders(from, &[id]).await?.pop();
-        let sender = found.ok_or_else(|| Error::not_found("sender to copy from the other world"))?;
+        let sender = found.ok_or_else(|| Error::not_found("sender to copy from the other environment"))?;
         let webhook = tx.find_webhook(from, Some(id)).await?;
         let kept = tx.accounts_of_senders(from, &[id]).await?.pop();
         drop(tx);

@@ -16,7 +16,7 @@ pub struct Kind {
 }
 
 impl Senders<'_> {
-    /// The kinds that can carry a channel in a world. In the test world everything is simulated, and elsewhere nothing is.
+    /// The kinds that can carry a channel in an environment. In the test environment everything is simulated, and elsewhere nothing is.
     pub fn kinds(&self, environment: Environment, channel: Channel) -> Vec<Kind> {
         let factories = self.inner.registry.iter().filter(|factory| factory.channels().contains(&channel));
         let allowed = factories.filter(|factory| (factory.kind() == SIM) == (environment == Environment::Test));

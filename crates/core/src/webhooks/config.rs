@@ -13,7 +13,7 @@ use super::Webhooks;
 use super::{changed, sign};
 use crate::base::{Caller, Core, parse_id};
 
-/// The webhook of a world, for events that no sender has to do with.
+/// The webhook of an environment, for events that no sender has to do with.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PutWebhook {

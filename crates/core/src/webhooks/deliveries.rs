@@ -33,7 +33,7 @@ pub struct DeliveryView {
     /// What happened.
     #[schema(value_type = EventType)]
     pub event_type: EventType,
-    /// The sender whose webhook it is for; null for the world's own.
+    /// The sender whose webhook it is for; null for the environment's own.
     #[schema(value_type = Option<String>, required)]
     pub sender_id: Option<SenderId>,
     /// What the event is about.

@@ -110,7 +110,7 @@ fn page(status: StatusCode, who: &SignedIn, typed: &Typed, faults: &Faults, plan
                 }
                 footer {
                     button class="btn" name="do" value="check" { "Check" }
-                    button class="btn go push" name="do" value="send" { @if test { "Send in the test world" } @else { "Send" } }
+                    button class="btn go push" name="do" value="send" { @if test { "Send in the test environment" } @else { "Send" } }
                 }
             }
             @if let Some(plan) = plan { (verdict(plan)) }

@@ -173,7 +173,7 @@ pub(super) enum InstalledAction {
         #[command(subcommand)]
         action: PricesAction,
     },
-    /// The money of a world.
+    /// The money of an environment.
     Balance {
         #[command(flatten)]
         at: InProject,
@@ -246,7 +246,7 @@ pub(super) enum KeysAction {
         /// What the key is for.
         #[arg(long)]
         name: String,
-        /// The world that it opens.
+        /// The environment that it opens.
         #[arg(long)]
         env: Env,
         /// What it may do, separated by commas [default: everything].
@@ -307,11 +307,11 @@ pub(super) enum SendersAction {
         #[arg(long)]
         default: bool,
     },
-    /// Make a sender like one of the project's other world. Its provider accounts are not copied.
+    /// Make a sender like one of the project's other environment. Its provider accounts are not copied.
     Copy {
         /// The id of the sender to copy.
         id: String,
-        /// The world to make the new one in.
+        /// The environment to make the new one in.
         #[arg(long)]
         to: Env,
     },

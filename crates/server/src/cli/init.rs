@@ -66,7 +66,7 @@ fn settings() -> anyhow::Result<Config> {
         .map_err(Into::into)
 }
 
-/// Asks for a connection of the live world; none if nobody wants one.
+/// Asks for a connection of the live environment; none if nobody wants one.
 fn connection(config: &Config) -> anyhow::Result<Option<Command>> {
     let registry = wiring::registry(config, Tokens::new(Redacted::new([0; 32])))?;
     let kinds = registry.iter().map(AdapterFactory::kind).filter(|kind| *kind != "sim").collect::<Vec<_>>().join(", ");

@@ -138,7 +138,7 @@ pub(super) enum MessagesAction {
         /// Not before this moment, such as 2027-01-31T09:30:00Z.
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -173,7 +173,7 @@ pub(super) enum EventsAction {
     List {
         #[command(flatten)]
         which: Which,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -197,7 +197,7 @@ pub(super) enum ContactsAction {
         /// Those whose name holds this alone.
         #[arg(long)]
         name: Option<String>,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -236,7 +236,7 @@ pub(super) enum ContactsAction {
 pub(super) enum TemplatesAction {
     /// Show the newest templates.
     List {
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -269,7 +269,7 @@ pub(super) enum InvitationsAction {
         /// Those with this status alone.
         #[arg(long)]
         status: Option<String>,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -307,7 +307,7 @@ pub(super) enum SuppressionsAction {
         /// This recipient alone.
         #[arg(long)]
         to: Option<String>,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -328,9 +328,9 @@ pub(super) enum SuppressionsAction {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhooksAction {
-    /// Show the world's own webhook.
+    /// Show the environment's own webhook.
     Show,
-    /// Set where the world's events go. The secret that they are signed with is shown once.
+    /// Set where the environment's events go. The secret that they are signed with is shown once.
     Set {
         /// A public https address.
         url: String,
@@ -340,7 +340,7 @@ pub(super) enum WebhooksAction {
     },
     /// Send a test event.
     Test,
-    /// Remove the world's own webhook.
+    /// Remove the environment's own webhook.
     Remove,
     /// Show the newest deliveries.
     Deliveries {
@@ -350,7 +350,7 @@ pub(super) enum WebhooksAction {
         /// Those of this resource alone.
         #[arg(long, value_name = "ID")]
         resource: Option<String>,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
@@ -395,7 +395,7 @@ async fn login(at: &Access) -> anyhow::Result<()> {
     } else {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         say(format!(
-            "profile {}: the {} world of project {} at {}",
+            "profile {}: the {} environment of project {} at {}",
             text(&me["profile"]),
             text(&me["environment"]),
             text(&me["project"]["name"]),

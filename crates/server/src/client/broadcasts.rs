@@ -29,7 +29,7 @@ pub(crate) enum BroadcastsAction {
         /// Those with this status alone.
         #[arg(long)]
         status: Option<String>,
-        /// At most so many of each world.
+        /// At most so many of each environment.
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },

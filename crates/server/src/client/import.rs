@@ -24,7 +24,7 @@ const SHOWN: usize = 20;
 /// A file to import.
 #[derive(Clone, Debug)]
 pub struct ImportFile {
-    /// The world of the broadcast; its key needs `broadcasts:write`.
+    /// The environment of the broadcast; its key needs `broadcasts:write`.
     pub world: World,
     /// The broadcast.
     pub broadcast: String,

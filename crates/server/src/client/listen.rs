@@ -34,7 +34,7 @@ impl Which {
     }
 }
 
-/// The events of all worlds, as they happen.
+/// The events of all environments, as they happen.
 fn events(worlds: &[World], which: &Which) -> impl futures::Stream<Item = Result<Value, CallError>> + Unpin {
     stream::select_all(worlds.iter().map(|world| world.follow(which.query()).boxed()))
 }

@@ -133,7 +133,7 @@ pub(crate) const EVENTS: Listed = Listed {
 /// The longest page of the API.
 const PAGE: usize = 100;
 
-/// Shows the newest `limit` resources of each world.
+/// Shows the newest `limit` resources of each environment.
 pub(crate) async fn list(
     worlds: &[World],
     listed: &Listed,
@@ -203,7 +203,7 @@ fn shown(value: &Value, form: Form) -> String {
     }
 }
 
-/// The resource with this id, from the world that has it, and that world.
+/// The resource with this id, from the environment that has it, and that environment.
 pub(crate) async fn find<'a>(worlds: &'a [World], listed: &Listed, id: &str) -> anyhow::Result<(&'a World, Value)> {
     let mut refused = None;
     for world in worlds {
@@ -213,10 +213,10 @@ pub(crate) async fn find<'a>(worlds: &'a [World], listed: &Listed, id: &str) -> 
             Err(error) => return Err(error.into()),
         }
     }
-    Err(refused.map_or_else(|| anyhow::anyhow!("there is no world to look in"), Into::into))
+    Err(refused.map_or_else(|| anyhow::anyhow!("there is no environment to look in"), Into::into))
 }
 
-/// Removes the resource at `path`, in the world that has it.
+/// Removes the resource at `path`, in the environment that has it.
 pub(crate) async fn remove(worlds: &[World], path: &str, json: bool) -> anyhow::Result<()> {
     let mut refused = None;
     for world in worlds {
@@ -228,10 +228,10 @@ pub(crate) async fn remove(worlds: &[World], path: &str, json: bool) -> anyhow::
             }
         }
     }
-    Err(refused.map_or_else(|| anyhow::anyhow!("there is no world to look in"), Into::into))
+    Err(refused.map_or_else(|| anyhow::anyhow!("there is no environment to look in"), Into::into))
 }
 
-/// Shows what is at `path` in each world that has something there.
+/// Shows what is at `path` in each environment that has something there.
 pub(crate) async fn print_each(worlds: &[World], path: &str, json: bool) -> anyhow::Result<()> {
     let mut refused = None;
     let mut found = Vec::new();
@@ -259,7 +259,7 @@ pub(crate) async fn show(worlds: &[World], listed: &Listed, id: &str, json: bool
     Ok(())
 }
 
-/// Makes a request about the resource with this id, in the world that has it, and shows what it answers.
+/// Makes a request about the resource with this id, in the environment that has it, and shows what it answers.
 pub(crate) async fn act(worlds: &[World], listed: &Listed, id: &str, act: Act<'_>, json: bool) -> anyhow::Result<()> {
     let (world, _) = find(worlds, listed, id).await?;
     print(&world.call(act.method, &format!("{}/{id}{}", listed.path, act.path), act.body).await?, json);

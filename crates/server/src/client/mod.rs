@@ -63,18 +63,18 @@ impl CallError {
     }
 }
 
-/// One world of a node, opened by a key.
+/// One environment of a node, opened by a key.
 #[derive(Clone, Debug)]
 pub struct World {
     http: Client,
     server: Url,
     key: Redacted<String>,
-    /// Which world the key opens.
+    /// Which environment the key opens.
     pub environment: Environment,
 }
 
 impl World {
-    /// The world that `key` opens on the node at `server`.
+    /// The environment that `key` opens on the node at `server`.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl World {
         url
     }
 
-    /// Makes a request with this world's key.
+    /// Makes a request with this environment's key.
     pub(crate) fn request(&self, method: Method, url: Url) -> reqwest::RequestBuilder {
         self.http.request(method, url).bearer_auth(self.key.expose())
     }

@@ -32,12 +32,12 @@ pub(crate) struct Access {
     pub(crate) json: bool,
 }
 
-/// Which worlds of a node a command is about.
+/// Which environments of a node a command is about.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Remote {
     #[command(flatten)]
     access: Access,
-    /// One world alone [default: those that there are keys of].
+    /// One environment alone [default: those that there are keys of].
     #[arg(long, global = true, value_name = "live|test", value_parser = world)]
     env: Option<Environment>,
 }
@@ -53,7 +53,7 @@ struct Profiles {
     profiles: BTreeMap<String, Profile>,
 }
 
-/// A node and the keys to its worlds.
+/// A node and the keys to its environments.
 #[derive(Debug, Serialize, Deserialize)]
 struct Profile {
     server: String,
@@ -69,7 +69,7 @@ impl Remote {
         self.access.json
     }
 
-    /// The worlds that the command is about, live first: those that there are keys of and that were not left out.
+    /// The environments that the command is about, live first: those that there are keys of and that were not left out.
     ///
     /// # Errors
     ///
@@ -79,21 +79,21 @@ impl Remote {
         let mut worlds = keys.into_iter().map(|key| World::new(server.clone(), key)).collect::<Result<Vec<_>, _>>()?;
         worlds.retain(|world| self.env.is_none_or(|env| env == world.environment));
         if worlds.is_empty() {
-            bail!("there is no key to the {} world; `nuncio login` adds one", self.env.unwrap_or(Environment::Live).as_str());
+            bail!("there is no key to the {} environment; `nuncio login` adds one", self.env.unwrap_or(Environment::Live).as_str());
         }
         Ok(worlds)
     }
 
-    /// The one world that a command changes.
+    /// The one environment that a command changes.
     ///
     /// # Errors
     ///
-    /// Asks for `--env` when there are keys to both worlds.
+    /// Asks for `--env` when there are keys to both environments.
     pub(crate) fn world(&self) -> anyhow::Result<World> {
         let mut worlds = self.worlds()?;
         match (worlds.pop(), worlds.is_empty()) {
             (Some(world), true) => Ok(world),
-            _ => bail!("there are keys to both worlds; say --env live or --env test"),
+            _ => bail!("there are keys to both environments; say --env live or --env test"),
         }
     }
 }
@@ -127,7 +127,7 @@ fn quickstart() -> anyhow::Result<Vec<String>> {
     Ok(keys.into_values().collect())
 }
 
-/// Keeps a key under its world in a profile, after trying it. Answers what it opens.
+/// Keeps a key under its environment in a profile, after trying it. Answers what it opens.
 ///
 /// # Errors
 ///

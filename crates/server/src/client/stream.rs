@@ -11,7 +11,7 @@ use super::{CallError, World};
 /// How soon a stream that broke off is opened again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// One event of a world, with what its stream goes on from.
+/// One event of an environment, with what its stream goes on from.
 #[derive(Clone, Debug, Default)]
 struct Frame {
     id: String,
@@ -51,7 +51,7 @@ struct Following {
 }
 
 impl World {
-    /// The world's events from now on, one JSON object each. A stream that breaks off is opened again where it ended; a refusal ends it.
+    /// The environment's events from now on, one JSON object each. A stream that breaks off is opened again where it ended; a refusal ends it.
     pub(crate) fn follow(&self, query: Vec<(&'static str, String)>) -> impl Stream<Item = Result<Value, CallError>> + Send + use<> {
         let world = self.clone();
         let state = Following { world, query, last: None, open: None, bytes: Vec::new(), text: String::new(), ready: VecDeque::new() };

@@ -80,13 +80,13 @@ async fn keys_are_kept_for_their_owner_alone() {
     let refused = terminal.run(&["login"], "svc_test_nonsense").await.expect(1);
     assert!(refused.err.contains("is no API key"), "{refused:?}");
     let said = terminal.run(&["login"], &format!("{}\n", app.test_key)).await.expect(0);
-    assert!(said.out.starts_with("profile default: the test world of project "), "{said:?}");
+    assert!(said.out.starts_with("profile default: the test environment of project "), "{said:?}");
 
     let file = terminal.home.path().join(".config/nuncio/profiles.toml");
     assert_eq!(std::fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
     terminal.type_in(&["send", "+34600111222", "hi", "--wait", "0"]).await.expect(0);
 
-    // With keys to both worlds, lists show both and a message needs to be told its world.
+    // With keys to both environments, lists show both and a message needs to be told its environment.
     let live = app.key(Environment::Live, &["*"]).await;
     terminal.login(&live).await;
     let refused = terminal.type_in(&["send", "+34600111222", "hi"]).await.expect(1);

@@ -9,7 +9,7 @@ use crate::reply::{Reply, Result};
 
 /// Look at an email address
 ///
-/// Judges by the address itself and by the suppressions of this world. Its mail servers are not looked up, and nothing is sent.
+/// Judges by the address itself and by the suppressions of this environment. Its mail servers are not looked up, and nothing is sent.
 #[utoipa::path(
     post, path = "/v1/introspect/email", tag = "Introspection", request_body = IntrospectEmail,
     responses((status = 200, description = "What is known of the address.", body = EmailIntrospection)),

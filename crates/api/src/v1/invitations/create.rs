@@ -25,7 +25,7 @@ repeated! {
             ("get" = (operation_id = "get_invitation", parameters(("id" = "$response.body#/invitation/id")))),
             ("cancel" = (operation_id = "cancel_invitation", parameters(("id" = "$response.body#/invitation/id")))),
         )),
-        (status = 404, description = "There is no such phone number in this world. Code: `not_found`.", body = ErrorBody),
+        (status = 404, description = "There is no such phone number in this environment. Code: `not_found`.", body = ErrorBody),
         (status = 409, description = "The number belongs to a sender or to another invitation, or the idempotency key was used before. Codes: `conflict`, `idempotency_conflict`, `idempotency_key_reused`.", body = InvitationConflict),
     ),
 )]

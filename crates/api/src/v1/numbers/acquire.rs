@@ -16,7 +16,7 @@ repeated! {
 
 /// Acquire a phone number
 ///
-/// Gives a number of the inventory to this world, and charges set-up and first month.
+/// Gives a number of the inventory to this environment, and charges set-up and first month.
 #[utoipa::path(
     post, path = "/v1/phone-numbers", tag = "Phone numbers", request_body = AcquireNumber, params(IdempotencyKey),
     responses(

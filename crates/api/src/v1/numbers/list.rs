@@ -14,7 +14,7 @@ page! {
 
 /// List phone numbers
 ///
-/// The numbers that this world holds, newest first.
+/// The numbers that this environment holds, newest first.
 #[utoipa::path(
     get, path = "/v1/phone-numbers", tag = "Phone numbers", params(ListNumbers),
     responses((status = 200, description = "A page of phone numbers.", body = PhoneNumberPage)),

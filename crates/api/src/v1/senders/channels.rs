@@ -31,7 +31,7 @@ pub(crate) async fn get_sender_channel(
 /// Set the provider account of a channel
 ///
 /// In place of the one that it has. Settings and throttle are replaced whole; secrets that are left out keep their value while `kind`
-/// stays the same. Nothing is sent to the provider to try it out. In the test world `kind` must be `sim`.
+/// stays the same. Nothing is sent to the provider to try it out. In the test environment `kind` must be `sim`.
 ///
 /// Email to the address in `from` comes in once the address is verified; see `inboundAddress`.
 #[utoipa::path(

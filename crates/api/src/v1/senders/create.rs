@@ -15,8 +15,8 @@ repeated! {
 
 /// Make a sender
 ///
-/// With `webhookUrl`, the answer has the secret that signs its posts: it is shown this once. In the test world every channel of the new
-/// sender is simulated; in the live world, connect its channels next.
+/// With `webhookUrl`, the answer has the secret that signs its posts: it is shown this once. In the test environment every channel of the new
+/// sender is simulated; in the live environment, connect its channels next.
 #[utoipa::path(
     post, path = "/v1/senders", tag = "Senders", request_body = CreateSender, params(IdempotencyKey),
     responses(

@@ -7,7 +7,7 @@ use nuncio_core::webhooks::{PutWebhook, WebhookView};
 use crate::extract::{Auth, Body};
 use crate::reply::{NoContent, Reply, Result};
 
-/// Get the webhook of the world
+/// Get the webhook of the environment
 ///
 /// The one for events that no sender has to do with. Each sender has one of its own.
 #[utoipa::path(
@@ -21,7 +21,7 @@ pub(crate) async fn get_webhook(State(core): State<Core>, Auth(caller): Auth) ->
     Ok(Reply::ok(core.webhooks().get(&caller).await?))
 }
 
-/// Set the webhook of the world
+/// Set the webhook of the environment
 ///
 /// In place of the one there is, whose signing secret it keeps. If there was none, the answer has the secret, this once.
 #[utoipa::path(
@@ -40,7 +40,7 @@ pub(crate) async fn put_webhook(
     Ok(if is_new { Reply::created(webhook) } else { Reply::ok(webhook) })
 }
 
-/// Remove the webhook of the world
+/// Remove the webhook of the environment
 #[utoipa::path(
     delete, path = "/v1/webhook", tag = "Webhooks",
     responses(

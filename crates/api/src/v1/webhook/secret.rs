@@ -7,7 +7,7 @@ use super::{RotateSecret, SecretBody};
 use crate::extract::{Auth, OptionalBody};
 use crate::reply::{Reply, Result};
 
-/// Rotate the signing secret of the world's webhook
+/// Rotate the signing secret of the environment's webhook
 ///
 /// The new secret is shown this once. The old one signs too for 24 hours, unless `expireOld` is `now`. The body may be left out.
 #[utoipa::path(

@@ -39,7 +39,7 @@ pub(crate) async fn test_sender_webhook(
     Ok(Reply::accepted(WebhookTested { event_id, delivery_id }))
 }
 
-/// Try the world's webhook out
+/// Try the environment's webhook out
 ///
 /// Posts an event of type `webhook.test`, whatever events the webhook asks for.
 #[utoipa::path(
