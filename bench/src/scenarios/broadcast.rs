@@ -280,11 +280,10 @@ impl<'a> Passwords<'a> {
 fn judge(lab: &Lab, book: &mut Book, rounds: &[Round], backend: Backend) {
     for scenario in [SMPP, SANDBOX] {
         let of_it: Vec<&Round> = rounds.iter().filter(|round| round.trial.backend == backend && round.trial.scenario == scenario).collect();
-        let trials = of(book, scenario, backend);
         let work = |what: &str| format!("{scenario}, {} recipients: {what}", lab.options.recipients);
         let row = |goal, what: &str, unit, figure: fn(&Round) -> Option<f64>| Row {
             samples: of_it.iter().filter_map(|round| figure(round)).collect(),
-            ..Row::new(goal, work(what), backend, unit, trials.iter().copied(), |_| None)
+            ..Row::new(goal, work(what), backend, unit, of(book, scenario, backend), |_| None)
         };
         let mut rows = vec![
             row("7", "import", "rows/s", |round| Some(round.import)).asks(Bound::AtLeast(50_000.0), None),
@@ -303,7 +302,6 @@ fn judge(lab: &Lab, book: &mut Book, rounds: &[Round], backend: Backend) {
             rows.push(meanwhile.asks(Bound::AtMost(most), None));
             rows.push(row("–", "the same before the broadcast", "ms", |round| round.passwords.map(|(quiet, _)| quiet)));
         }
-        drop(trials);
         book.rows.extend(rows);
     }
 }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::broadcasts::ListBroadcasts;
+use nuncio_core::messages::CountryMetrics;
 use nuncio_core::messages::ListMessages;
 use nuncio_core::senders::ListSenders;
 use nuncio_core::users::SignedIn;
@@ -12,12 +13,14 @@ use nuncio_domain::health::HealthState;
 use nuncio_domain::{Environment, Result};
 
 use crate::App;
-use crate::components::{channel, empty, head, message_state, time, value, words};
+use crate::components::{channel, count, empty, head, message_state, time, value, words};
 use crate::shell::{form_key, shell};
 use crate::signed::{Signed, refuse};
 
 /// Things of one kind that are shown.
 const SHOWN: u32 = 10;
+/// Channels and countries in the chart.
+const BARS: usize = 12;
 
 /// Something that needs a person.
 struct Need {
@@ -46,6 +49,7 @@ async fn content(app: &App, who: &SignedIn) -> Result<(String, Markup)> {
     // A page has one strong button: that of the first step, while it is there.
     let begins = newest.is_empty() && who.session.environment == Environment::Test;
     let acts = html! { a class=(if begins { "btn" } else { "btn go" }) href="/messages/new" { "New message" } };
+    let deliveries = app.core.messages().deliveries(&who.caller).await?;
     let content = html! {
         (head(None, html! { (title) }, html! { "Looked at " (time(app.core.ids().clock.now())) }, acts))
         @if begins { (first_steps(app, who)) }
@@ -66,6 +70,7 @@ async fn content(app: &App, who: &SignedIn) -> Result<(String, Markup)> {
                 }
             }
         }
+        @if !deliveries.is_empty() { (arrived(deliveries)) }
         @if !newest.is_empty() {
             section class="panel" {
                 header { h2 { "Newest messages" } a href="/messages" { "All" } }
@@ -86,6 +91,53 @@ async fn content(app: &App, who: &SignedIn) -> Result<(String, Markup)> {
         }
     };
     Ok((title, content))
+}
+
+/// What arrived, by channel and country: a bar for the eye, the same in figures beside it.
+fn arrived(mut rows: Vec<CountryMetrics>) -> Markup {
+    let all = |row: &CountryMetrics| row.successes + row.failures;
+    rows.sort_by_key(|row| std::cmp::Reverse(all(row)));
+    let (left, most) = (rows.len().saturating_sub(BARS), rows.iter().map(all).max().unwrap_or(0).max(1) as f64);
+    html! {
+        section class="panel" {
+            header { h2 { "What arrived" } span class="faint" { "Attempts with a known end" } }
+            table class="fix" {
+                caption class="sr" { "Attempts that arrived and failed, by channel and country" }
+                thead {
+                    tr {
+                        th scope="col" class="w3" { "Channel" }
+                        th scope="col" class="w1" { "Country" }
+                        th scope="col" class="w" { span class="sr" { "Share" } }
+                        th scope="col" class="num w2" { "Arrived" }
+                        th scope="col" class="num w2" { "Failed" }
+                        th scope="col" class="num w1" { "Rate" }
+                    }
+                }
+                tbody { @for row in rows.iter().take(BARS) { (bar(row, most)) } }
+            }
+            @if left > 0 { footer { span class="faint" { (left) " more, with fewer attempts." } } }
+        }
+    }
+}
+
+fn bar(row: &CountryMetrics, most: f64) -> Markup {
+    let share = |number: i64| format!("{:.2}%", number as f64 / most * 100.0);
+    let rate = row.successes as f64 / (row.successes + row.failures).max(1) as f64 * 100.0;
+    html! {
+        tr {
+            td { (channel(row.channel.as_str())) }
+            td { @if row.country.is_empty() { "–" } @else { (row.country) } }
+            td class="w" {
+                svg class="meter" aria-hidden="true" {
+                    rect class="fok" x="0" width=(share(row.successes)) height="100%" {}
+                    rect class="fbad" x=(share(row.successes)) width=(share(row.failures)) height="100%" {}
+                }
+            }
+            td class="num" { (count(row.successes)) }
+            td class="num" { (count(row.failures)) }
+            td class="num" { (format!("{rate:.1} %")) }
+        }
+    }
 }
 
 async fn needs(app: &App, who: &SignedIn) -> Result<Vec<Need>> {

@@ -2,6 +2,7 @@
 //!
 //! They work without script, and call use cases of [`nuncio_core`] only. Every answer has the headers of [`headers`].
 
+mod account;
 mod assets;
 mod broadcasts;
 mod components;
@@ -105,6 +106,7 @@ fn people_pages() -> axum::Router<App> {
         .route("/money", get(money::show))
         .route("/developers/keys", get(keys::show).post(keys::create))
         .route("/developers/keys/{id}", post(keys::revoke))
+        .route("/settings/account", get(account::show).post(account::act))
         .route("/settings/people", get(people::show).post(people::act))
 }
 

@@ -89,7 +89,7 @@ fn navigation(who: &SignedIn, place: &str, test: bool) -> Markup {
             div { h2 { "Project" } (entries(&PROJECT, place)) }
             div { h2 { "Help" } ul { li { a href="/docs/guide" { (icon("doc")) "Guide" } } li { a href="/docs" { (icon("link")) "API reference" } } } }
             div class="me" {
-                span title=(who.user.email) { (who.user.email) }
+                a href="/settings/account" title={ "Your account, " (who.user.email) } aria-current=[(place == "/settings/account").then_some("page")] { (who.user.email) }
                 form class="plain" method="post" action="/sign-out" { (form_key(who)) button class="btn quiet small" { "Sign out" } }
             }
         }

@@ -71,7 +71,8 @@ pub(crate) async fn act(State(app): State<App>, request: Request) -> Response {
     }
 }
 
-fn begin_session(app: &App, cookie: &Redacted<String>, to: &str) -> Response {
+/// Leads on with the cookie of a new session.
+pub(crate) fn begin_session(app: &App, cookie: &Redacted<String>, to: &str) -> Response {
     let secure = if app.core.public_url().starts_with("https:") { "; Secure" } else { "" };
     let line = format!("{SESSION}={}; Path=/; HttpOnly; SameSite=Lax; Max-Age=1209600{secure}", cookie.expose());
     let mut response = lead_to(to);

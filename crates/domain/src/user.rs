@@ -80,6 +80,8 @@ pub struct Session {
     pub user: UserId,
     /// The environment that they look at.
     pub environment: Environment,
+    /// When they signed in.
+    pub created_at: Timestamp,
     /// When they must sign in again.
     pub expires_at: Timestamp,
 }

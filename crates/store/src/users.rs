@@ -28,7 +28,10 @@ pub trait UserRepo {
     async fn delete_user(&mut self, id: UserId) -> Result<bool>;
 
     /// Writes a session.
-    async fn insert_session(&mut self, session: &Session, now: Timestamp) -> Result<()>;
+    async fn insert_session(&mut self, session: &Session) -> Result<()>;
+
+    /// The sessions of a person that have not expired at `now`, newest first.
+    async fn list_sessions(&mut self, user: UserId, now: Timestamp) -> Result<Vec<Session>>;
 
     /// The session with this hash that has not expired at `now`, and who signed in.
     async fn find_session(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(Session, User)>>;

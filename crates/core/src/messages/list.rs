@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nuncio_domain::message::{Direction, Message, Request, Status};
 use nuncio_domain::{Channel, ContactId, Error, FieldError, MessageId, Permission, Result, limits};
-use nuncio_store::{MessageFilter, Tx};
+use nuncio_store::{CountryMetrics, MessageFilter, Tx};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -116,6 +116,12 @@ impl Messages<'_> {
         let contacts = tx.contacts_of_messages(&messages).await?;
         let view = |(message, contact): (&Message, _)| MessageView::new(message, caller.environment, contact);
         Ok(messages.iter().zip(contacts).map(view).collect())
+    }
+
+    /// How many attempts of each channel and country arrived and failed, since the beginning. Those to unknown countries are under `""`.
+    pub async fn deliveries(&self, caller: &Caller) -> Result<Vec<CountryMetrics>> {
+        caller.require(Permission::MessagesRead)?;
+        Ok(self.inner.store.read().await?.country_metrics(caller.tenant).await?)
     }
 
     async fn outline(&self, caller: &Caller, id: MessageId) -> Result<(MessageView, Arc<Request>)> {

@@ -17,6 +17,7 @@ mod view;
 pub use attachments::{AttachmentView, Download};
 pub use command::{AttachmentIn, SendMessage};
 pub use list::{ListContactMessages, ListMessages};
+pub use nuncio_store::CountryMetrics;
 pub(crate) use plan::from as sent_from;
 pub use react::React;
 pub use receipts::{ReceiptView, StrayReceiptView};

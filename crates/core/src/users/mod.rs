@@ -1,11 +1,13 @@
 //! People who sign in to the dashboard: the first one, signing in and out, and what their role allows.
 
+mod account;
 mod manage;
 mod password;
 mod sign_in;
 
 use nuncio_domain::address::{self, InvalidRecipient};
 
+pub use account::Browser;
 pub use manage::NewUser;
 pub use sign_in::{SignIn, SignedIn};
 

@@ -62,10 +62,11 @@ impl Users<'_> {
         let mut secret = [0; 32];
         self.ids().entropy.fill(&mut secret);
         let cookie = URL_SAFE_NO_PAD.encode(secret);
-        let session = Session { hash: hash(&cookie), user: user.id, environment: Environment::Test, expires_at: now.plus(SESSION) };
+        let (environment, expires_at) = (Environment::Test, now.plus(SESSION));
+        let session = Session { hash: hash(&cookie), user: user.id, environment, created_at: now, expires_at };
         let mut tx = self.inner.store.begin().await?;
         tx.purge_sessions(now, PURGED).await?;
-        tx.insert_session(&session, now).await?;
+        tx.insert_session(&session).await?;
         tx.commit().await?;
         Ok(Redacted::new(cookie))
     }

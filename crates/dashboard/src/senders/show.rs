@@ -157,7 +157,7 @@ fn webhook(who: &SignedIn, sender: &SenderView, said: &Said, deliveries: &[Deliv
             header { h2 { "Webhook" } }
             form class="body" method="post" action=(own) {
                 (form_key(who))
-                p class="soft" { "Events of this sender are posted there, signed. Without one they go to the webhook of the environment." }
+                p class="soft" { "Events of this sender are posted there, signed." }
                 div class="row" {
                     label class="sr" for="webhookUrl" { "Address" }
                     input class="in" id="webhookUrl" name="webhookUrl" type="url" value=(url) placeholder="https://example.com/hooks";

@@ -805,7 +805,7 @@ fn country(text: &str) -> Result<String, String> {
 }
 
 /// The text of a file, or of standard input.
-fn read(file: &str) -> anyhow::Result<String> {
+pub(super) fn read(file: &str) -> anyhow::Result<String> {
     match file {
         "-" => Ok(std::io::read_to_string(std::io::stdin())?),
         path => std::fs::read_to_string(path).with_context(|| path.to_owned()),

@@ -1,20 +1,18 @@
 //! Commands that speak to a running node over its HTTP API.
 
-use std::path::PathBuf;
-
 use anyhow::{Context as _, bail};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::args::Decision;
+use super::args::{Decision, read};
 use crate::client::broadcasts::{self, BroadcastsAction};
 use crate::client::life::{self, Outcome};
 use crate::client::listen::{self, Forward, Which};
 use crate::client::lists::{self, Act, CONTACTS, DELIVERIES, EVENTS, INVITATIONS, MESSAGES, SUPPRESSIONS, TEMPLATES};
 use crate::client::profile::{self, Access, Remote};
 use crate::client::send::{self, NewMessage};
-use crate::client::{say, say_json};
+use crate::client::{World, say, say_json};
 
 /// What is asked of a running node, with a key.
 #[derive(Debug, Subcommand)]
@@ -326,22 +324,95 @@ pub(super) enum SuppressionsAction {
     },
 }
 
+/// Whose webhook a command is about.
+#[derive(Debug, Args)]
+pub(super) struct Whose {
+    /// The sender whose messages it hears of [default: the default sender].
+    #[arg(long, value_name = "ID", conflicts_with = "own")]
+    sender: Option<String>,
+    /// The environment's own webhook, which hears of what no sender has to do with.
+    #[arg(long)]
+    own: bool,
+}
+
+impl Whose {
+    /// The path of the sender; `None` for the environment's own.
+    async fn sender(&self, world: &World) -> anyhow::Result<Option<String>> {
+        if self.own {
+            return Ok(None);
+        }
+        if let Some(id) = &self.sender {
+            return Ok(Some(format!("/v1/senders/{id}")));
+        }
+        let senders = world.get("/v1/senders", &[("limit", "100")]).await?;
+        let default = senders["items"].as_array().into_iter().flatten().find(|sender| sender["isDefault"] == true);
+        let id = default.and_then(|sender| sender["id"].as_str()).context("there is no default sender; say --sender ID or --own")?;
+        Ok(Some(format!("/v1/senders/{id}")))
+    }
+
+    /// The webhook; `None` when there is none.
+    async fn find(&self, world: &World) -> anyhow::Result<Option<Value>> {
+        let Some(sender) = self.sender(world).await? else {
+            return match world.get("/v1/webhook", &[]).await {
+                Err(error) if error.is_not_found() => Ok(None),
+                answer => Ok(Some(lists::unwrapped(answer?))),
+            };
+        };
+        let sender = lists::unwrapped(world.get(&sender, &[]).await?);
+        Ok(sender.get("webhook").filter(|webhook| !webhook.is_null()).cloned())
+    }
+
+    /// Sets it, or removes it without a URL.
+    async fn set(&self, world: &World, url: Option<&str>, events: &[String]) -> anyhow::Result<Value> {
+        let Some(sender) = self.sender(world).await? else {
+            let Some(url) = url else { return Ok(world.call(Method::DELETE, "/v1/webhook", None).await?) };
+            let mut body = json!({"url": url});
+            if !events.is_empty() {
+                body["events"] = events.into();
+            }
+            return Ok(world.call(Method::PUT, "/v1/webhook", Some(&body)).await?);
+        };
+        let mut body = json!({"webhookUrl": url});
+        if !events.is_empty() {
+            body["webhookEvents"] = events.into();
+        }
+        let sender = lists::unwrapped(world.call(Method::PATCH, &sender, Some(&body)).await?);
+        Ok(sender["webhook"].clone())
+    }
+
+    async fn test(&self, world: &World) -> anyhow::Result<Value> {
+        let place = self.sender(world).await?.unwrap_or_else(|| "/v1".to_owned());
+        Ok(world.call(Method::POST, &format!("{place}/webhook/test"), None).await?)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhooksAction {
-    /// Show the environment's own webhook.
-    Show,
-    /// Set where the environment's events go. The secret that they are signed with is shown once.
+    /// Show a webhook.
+    Show {
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Set where events go. The secret that they are signed with is shown once.
     Set {
         /// A public https address.
         url: String,
+        #[command(flatten)]
+        whose: Whose,
         /// Which events, separated by commas [default: all that are usual].
         #[arg(long, value_delimiter = ',')]
         events: Vec<String>,
     },
     /// Send a test event.
-    Test,
-    /// Remove the environment's own webhook.
-    Remove,
+    Test {
+        #[command(flatten)]
+        whose: Whose,
+    },
+    /// Remove a webhook.
+    Remove {
+        #[command(flatten)]
+        whose: Whose,
+    },
     /// Show the newest deliveries.
     Deliveries {
         /// Those with this status alone: pending, delivered or dead.
@@ -425,13 +496,6 @@ async fn any(at: &Remote, method: Method, path: &str, body: Option<&str>) -> any
     };
     say_json(&world.answer(request).await?);
     Ok(())
-}
-
-fn read(file: &str) -> anyhow::Result<String> {
-    match file {
-        "-" => Ok(std::io::read_to_string(std::io::stdin())?),
-        path => std::fs::read_to_string(path).with_context(|| PathBuf::from(path).display().to_string()),
-    }
 }
 
 impl MessagesAction {
@@ -570,21 +634,29 @@ impl WebhooksAction {
     async fn run(self, at: &Remote) -> anyhow::Result<()> {
         let json = at.json();
         match self {
-            Self::Show => lists::print_each(&at.worlds()?, "/v1/webhook", json).await,
-            Self::Set { url, events } => {
-                let mut body = json!({"url": url});
-                if !events.is_empty() {
-                    body["events"] = events.into();
+            Self::Show { whose } => {
+                for world in &at.worlds()? {
+                    let (found, environment) = (whose.find(world).await?, world.environment.as_str());
+                    if found.is_none() && !json {
+                        say(format!("no webhook in {environment}; `nuncio webhooks set URL` sets one"));
+                        continue;
+                    }
+                    let mut webhook = found.unwrap_or_else(|| json!({"url": null}));
+                    webhook["environment"] = environment.into();
+                    lists::print(&webhook, json);
                 }
-                lists::print(&at.world()?.call(Method::PUT, "/v1/webhook", Some(&body)).await?, json);
                 Ok(())
             }
-            Self::Test => {
-                lists::print(&at.world()?.call(Method::POST, "/v1/webhook/test", None).await?, json);
+            Self::Set { url, whose, events } => {
+                lists::print(&whose.set(&at.world()?, Some(&url), &events).await?, json);
                 Ok(())
             }
-            Self::Remove => {
-                lists::print(&at.world()?.call(Method::DELETE, "/v1/webhook", None).await?, json);
+            Self::Test { whose } => {
+                lists::print(&whose.test(&at.world()?).await?, json);
+                Ok(())
+            }
+            Self::Remove { whose } => {
+                lists::print(&whose.set(&at.world()?, None, &[]).await?, json);
                 Ok(())
             }
             Self::Deliveries { status, resource, limit } => {

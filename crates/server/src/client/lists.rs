@@ -203,12 +203,12 @@ fn shown(value: &Value, form: Form) -> String {
     }
 }
 
-/// The resource with this id, from the environment that has it, and that environment.
-pub(crate) async fn find<'a>(worlds: &'a [World], listed: &Listed, id: &str) -> anyhow::Result<(&'a World, Value)> {
+/// The first answer of an environment that has what is asked for, and that environment.
+async fn first<'a, T>(worlds: &'a [World], ask: impl AsyncFn(&'a World) -> Result<T, CallError>) -> anyhow::Result<(&'a World, T)> {
     let mut refused = None;
     for world in worlds {
-        match world.get(&format!("{}/{id}", listed.path), &[]).await {
-            Ok(answer) => return Ok((world, unwrapped(answer))),
+        match ask(world).await {
+            Ok(answer) => return Ok((world, answer)),
             Err(error) if error.is_not_found() => refused = Some(error),
             Err(error) => return Err(error.into()),
         }
@@ -216,39 +216,17 @@ pub(crate) async fn find<'a>(worlds: &'a [World], listed: &Listed, id: &str) -> 
     Err(refused.map_or_else(|| anyhow::anyhow!("there is no environment to look in"), Into::into))
 }
 
-/// Removes the resource at `path`, in the environment that has it.
-pub(crate) async fn remove(worlds: &[World], path: &str, json: bool) -> anyhow::Result<()> {
-    let mut refused = None;
-    for world in worlds {
-        match world.call(Method::DELETE, path, None).await {
-            Err(error) if error.is_not_found() => refused = Some(error),
-            answer => {
-                print(&answer?, json);
-                return Ok(());
-            }
-        }
-    }
-    Err(refused.map_or_else(|| anyhow::anyhow!("there is no environment to look in"), Into::into))
+/// The resource with this id, from the environment that has it, and that environment.
+pub(crate) async fn find<'a>(worlds: &'a [World], listed: &Listed, id: &str) -> anyhow::Result<(&'a World, Value)> {
+    let path = format!("{}/{id}", listed.path);
+    let (world, answer) = first(worlds, async |world| world.get(&path, &[]).await).await?;
+    Ok((world, unwrapped(answer)))
 }
 
-/// Shows what is at `path` in each environment that has something there.
-pub(crate) async fn print_each(worlds: &[World], path: &str, json: bool) -> anyhow::Result<()> {
-    let mut refused = None;
-    let mut found = Vec::new();
-    for world in worlds {
-        match world.get(path, &[]).await {
-            Err(error) if error.is_not_found() => refused = Some(error),
-            answer => {
-                let mut item = unwrapped(answer?);
-                item["environment"] = world.environment.as_str().into();
-                found.push(item);
-            }
-        }
-    }
-    if let (Some(error), true) = (refused, found.is_empty()) {
-        return Err(error.into());
-    }
-    found.iter().for_each(|item| print(item, json));
+/// Removes the resource at `path`, in the environment that has it.
+pub(crate) async fn remove(worlds: &[World], path: &str, json: bool) -> anyhow::Result<()> {
+    let (_, answer) = first(worlds, async |world| world.call(Method::DELETE, path, None).await).await?;
+    print(&answer, json);
     Ok(())
 }
 

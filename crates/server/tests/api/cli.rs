@@ -236,7 +236,14 @@ async fn the_other_resources_are_made_shown_and_removed() {
 
     assert!(run("webhooks set https://example.com/hooks").await.out.contains("secret: whsec_"));
     assert!(run("webhooks show").await.out.contains("url: https://example.com/hooks"));
+    let set = app.store().read().await.expect("a reader").list_webhooks(app.tenant()).await.expect("webhooks");
+    assert!(set.len() == 1 && set[0].sender.is_some(), "the default sender's, which hears of messages: {set:?}");
+    run("webhooks set https://example.com/own --own --events template.status_changed").await;
+    assert!(run("webhooks show --own").await.out.contains("url: https://example.com/own"));
+    run("webhooks remove --own").await;
+    assert!(run("webhooks show").await.out.contains("url: https://example.com/hooks"));
     run("webhooks remove").await;
+    assert_eq!(run("webhooks show").await.out, "no webhook in test; `nuncio webhooks set URL` sets one\n");
     assert!(run("events list --json").await.out.starts_with('['));
     assert_eq!(run("api GET /v1/me").await.json()["isTestMode"], true);
     let made = terminal.run(&["api", "POST", "/v1/messages", "-"], r#"{"to": "+34600111222", "text": "hi"}"#).await.expect(0).json();

@@ -134,6 +134,44 @@ async fn guessing_passwords_is_slowed_down() {
     assert_eq!(browser.get("/").await.status, 303, "a session ends after two weeks");
 }
 
+// holds: pages.account
+#[tokio::test]
+async fn browsers_are_signed_out_and_a_password_is_changed() {
+    for backend in Backend::all() {
+        let app = TestApp::on(backend).await;
+        let mut here = person(&app, "ada@example.net", Role::Viewer).await;
+        app.clock.advance(Duration::from_secs(60));
+        let mut elsewhere = Browser::new(&app);
+        elsewhere.sign_in("ada@example.net", PASSWORD).await.expect(303);
+        let page = here.page("/settings/account").await;
+        let id =
+            page.split("name=\"browser\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("another browser").to_owned();
+        assert_eq!(page.matches("name=\"browser\"").count(), 1, "not this browser");
+        let stranger = person(&app, "bo@example.net", Role::Owner).await;
+        stranger.submit("/settings/account", &[("browser", &id)]).await.expect(404);
+        elsewhere.page("/settings/account").await;
+        here.submit("/settings/account", &[("browser", &id)]).await.expect(303);
+        assert_eq!(elsewhere.get("/").await.status, 303, "it is signed out");
+
+        let new = "another long password";
+        let wrong = here.submit("/settings/account", &[("current", "wrong password!"), ("password", new)]).await.expect(400);
+        assert!(wrong.text.contains("is not your password"), "{}", wrong.text);
+        let short = here.submit("/settings/account", &[("current", PASSWORD), ("password", "short")]).await.expect(400);
+        assert!(short.text.contains("must have at least 12"), "{}", short.text);
+        let before = here.cookie.clone();
+        let changed = here.submit("/settings/account", &[("current", PASSWORD), ("password", new)]).await.expect(303);
+        assert_eq!(here.get("/").await.status, 303, "the old session has ended");
+        here.remember(&changed);
+        assert_ne!(here.cookie, before);
+        here.page("/").await;
+        elsewhere.sign_in("ada@example.net", PASSWORD).await.expect(401);
+        for _ in 0..12 {
+            here.submit("/settings/account", &[("current", "wrong password!"), ("password", new)]).await;
+        }
+        here.submit("/settings/account", &[("current", new), ("password", PASSWORD)]).await.expect(429);
+    }
+}
+
 // holds: pages.forms
 #[tokio::test]
 async fn forms_of_other_pages_are_refused() {
@@ -199,6 +237,8 @@ async fn the_life_of_a_message_is_seen() {
         for words in ["Attempt 1 failed", "Attempt 2 accepted", "Delivered", "Accepted", "On disk before"] {
             assert!(page.contains(words), "{words}: {page}");
         }
+        let home = browser.page("/").await;
+        assert!(home.contains("What arrived") && home.contains("<td>US</td>") && home.contains("class=\"meter\""), "{home}");
         let list = browser.page("/messages").await;
         assert!(list.contains("+12125550003") && list.contains("Delivered"), "{list}");
         assert!(browser.page("/messages?status=failed").await.contains("Nothing matches"));

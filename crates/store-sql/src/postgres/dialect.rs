@@ -27,6 +27,10 @@ pub(super) const COUNT_ENDED: &str = r"
         failed = k.failed + excluded.failed,
         skipped = k.skipped + excluded.skipped";
 
+/// Takes the time limit of statements off this connection, and puts it back.
+pub(super) const NO_TIME_LIMIT: &str = "SET statement_timeout = 0";
+pub(super) const TIME_LIMIT: &str = "RESET statement_timeout";
+
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS BIGINT)";
 
 /// Recipients of one statement.

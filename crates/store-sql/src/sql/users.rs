@@ -24,6 +24,11 @@ fn user((id, project, email, role, password): UserRow) -> Result<User> {
     })
 }
 
+fn session(hash: [u8; 32], user: UserId, looks_at: &str, created_at: i64, expires_at: i64) -> Result<Session> {
+    let (created_at, expires_at) = (Timestamp::from_millis(created_at), Timestamp::from_millis(expires_at));
+    Ok(Session { hash, user, environment: environment(looks_at)?, created_at, expires_at })
+}
+
 #[async_trait]
 impl UserRepo for SqlTx {
     async fn insert_user(&mut self, user: &User, now: Timestamp) -> Result<bool> {
@@ -87,7 +92,7 @@ impl UserRepo for SqlTx {
         Ok(done.rows_affected() == 1)
     }
 
-    async fn insert_session(&mut self, session: &Session, now: Timestamp) -> Result<()> {
+    async fn insert_session(&mut self, session: &Session) -> Result<()> {
         sqlx::query(
             r"
                 INSERT INTO sessions (hash, user_id, environment, created_at, expires_at)
@@ -96,7 +101,7 @@ impl UserRepo for SqlTx {
         .bind(session.hash.as_slice())
         .bind(session.user.uuid())
         .bind(session.environment.as_str())
-        .bind(now.millis())
+        .bind(session.created_at.millis())
         .bind(session.expires_at.millis())
         .execute(self.conn())
         .await
@@ -104,10 +109,31 @@ impl UserRepo for SqlTx {
         Ok(())
     }
 
-    async fn find_session(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(Session, User)>> {
-        let row: Option<(String, i64, Uuid, Uuid, String, i16, String)> = sqlx::query_as(
+    async fn list_sessions(&mut self, user: UserId, now: Timestamp) -> Result<Vec<Session>> {
+        let rows: Vec<(Vec<u8>, String, i64, i64)> = sqlx::query_as(
             r"
-                SELECT s.environment, s.expires_at, u.id, u.project_id, u.email, u.role, u.password
+                SELECT hash, environment, created_at, expires_at
+                FROM sessions
+                WHERE user_id = $1 AND expires_at > $2
+                ORDER BY created_at DESC, hash",
+        )
+        .bind(user.uuid())
+        .bind(now.millis())
+        .fetch_all(self.conn())
+        .await
+        .or_end(self)?;
+        rows.into_iter()
+            .map(|(hash, environment, created_at, expires_at)| {
+                let hash = hash.try_into().map_err(|_| corrupt("sessions", "a hash of another length"))?;
+                session(hash, user, &environment, created_at, expires_at)
+            })
+            .collect()
+    }
+
+    async fn find_session(&mut self, hash: &[u8; 32], now: Timestamp) -> Result<Option<(Session, User)>> {
+        let row: Option<(String, i64, i64, Uuid, Uuid, String, i16, String)> = sqlx::query_as(
+            r"
+                SELECT s.environment, s.created_at, s.expires_at, u.id, u.project_id, u.email, u.role, u.password
                 FROM sessions s
                 JOIN users u ON u.id = s.user_id
                 WHERE s.hash = $1 AND s.expires_at > $2",
@@ -117,10 +143,9 @@ impl UserRepo for SqlTx {
         .fetch_optional(self.conn())
         .await
         .or_end(self)?;
-        let Some((world, expires_at, id, project, email, role, password)) = row else { return Ok(None) };
+        let Some((environment, created_at, expires_at, id, project, email, role, password)) = row else { return Ok(None) };
         let user = user((id, project, email, role, password))?;
-        let expires_at = Timestamp::from_millis(expires_at);
-        Ok(Some((Session { hash: *hash, user: user.id, environment: environment(&world)?, expires_at }, user)))
+        Ok(Some((session(*hash, user.id, &environment, created_at, expires_at)?, user)))
     }
 
     async fn update_session(&mut self, hash: &[u8; 32], environment: Environment) -> Result<bool> {

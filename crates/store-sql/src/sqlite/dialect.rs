@@ -26,6 +26,10 @@ pub(super) const COUNT_ENDED: &str = r"
         failed = failed + excluded.failed,
         skipped = skipped + excluded.skipped";
 
+/// Statements have no time limit here.
+pub(super) const NO_TIME_LIMIT: &str = "SELECT 1";
+pub(super) const TIME_LIMIT: &str = "SELECT 1";
+
 pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
 /// Recipients of one statement. SQLite takes 32,766 values.

@@ -140,6 +140,7 @@ const COVERED: &[(&str, &[&str])] = &[
             "update_user",
             "delete_user",
             "insert_session",
+            "list_sessions",
             "find_session",
             "update_session",
             "delete_session",

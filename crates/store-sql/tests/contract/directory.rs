@@ -277,12 +277,18 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     };
     assert!(!h.read().await.has_users().await.unwrap());
     let (ada, bo) = (user("ada@example.net", Role::Owner), user("bo@example.net", Role::Viewer));
-    let session = |user: &User, hash: u8| Session { hash: [hash; 32], user: user.id, environment: Environment::Test, expires_at: later };
+    let session = |user: &User, hash: u8| Session {
+        hash: [hash; 32],
+        user: user.id,
+        environment: Environment::Test,
+        created_at: START,
+        expires_at: later,
+    };
     let mut tx = h.begin().await;
     assert!(tx.insert_user(&ada, START).await.unwrap() && tx.insert_user(&bo, START).await.unwrap());
     assert!(!tx.insert_user(&user("ada@example.net", Role::Viewer), START).await.unwrap(), "an address has one person");
     for (user, hash) in [(&ada, 1), (&ada, 2), (&bo, 3)] {
-        tx.insert_session(&session(user, hash), START).await.unwrap();
+        tx.insert_session(&session(user, hash)).await.unwrap();
     }
     tx.commit().await.unwrap();
     let mut tx = h.begin().await;
@@ -293,6 +299,8 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     assert_eq!(tx.list_users(project.id).await.unwrap(), everybody);
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), Some((session(&ada, 1), ada.clone())));
     assert_eq!(tx.find_session(&[1; 32], later).await.unwrap(), None, "it has expired");
+    assert_eq!(tx.list_sessions(ada.id, START).await.unwrap(), [session(&ada, 1), session(&ada, 2)]);
+    assert_eq!(tx.list_sessions(ada.id, later).await.unwrap(), []);
     assert!(
         tx.update_session(&[1; 32], Environment::Live).await.unwrap() && !tx.update_session(&[9; 32], Environment::Live).await.unwrap()
     );
@@ -304,7 +312,7 @@ pub(crate) async fn people_sign_in_and_out(h: &Harness) {
     assert_eq!(tx.find_session(&[1; 32], START).await.unwrap(), None, "a new password ends sessions");
     assert_eq!(tx.purge_sessions(START, 10).await.unwrap(), 0);
     assert_eq!(tx.purge_sessions(later, 10).await.unwrap(), 1);
-    tx.insert_session(&session(&bo, 4), START).await.unwrap();
+    tx.insert_session(&session(&bo, 4)).await.unwrap();
     assert!(tx.delete_user(bo.id).await.unwrap() && !tx.delete_user(bo.id).await.unwrap());
     assert_eq!(tx.find_session(&[4; 32], START).await.unwrap(), None);
     assert!(tx.rename_project(project.id, "Acme").await.unwrap() && !tx.rename_project(h.id(), "Acme").await.unwrap());

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use nuncio_store::Result;
 use uuid::Uuid;
 
-use super::super::SqlTx;
+use super::super::{SqlTx, dialect};
 use crate::SqlxResult as _;
 use crate::agenda::members;
 use crate::row::{DueRow, select_due};
@@ -15,7 +15,15 @@ type AgendaRow = (i64, i64, Option<i64>, Option<i64>, Vec<u8>);
 /// Owner and due time of an agenda row.
 type Guard = (Option<i64>, Option<i64>);
 
+/// Reads every state. That takes as long as it takes: nobody waits for it but the operator who asked.
 pub(super) async fn count_unguarded_messages(tx: &mut SqlTx) -> Result<i64> {
+    sqlx::raw_sql(dialect::NO_TIME_LIMIT).execute(tx.conn()).await.or_end(tx)?;
+    let count = count(tx).await;
+    sqlx::raw_sql(dialect::TIME_LIMIT).execute(tx.conn()).await.or_end(tx)?;
+    count
+}
+
+async fn count(tx: &mut SqlTx) -> Result<i64> {
     let faulty: Vec<(i64, Uuid)> = sqlx::query_as(
         r"
             SELECT tenant_id, id

@@ -1,0 +1,109 @@
+//! `/settings/account`: the browsers that somebody is signed in with, and their password.
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use maud::{Markup, html};
+use nuncio_core::users::{Browser, SignedIn};
+use nuncio_domain::{Error, ErrorCode, Redacted, Result};
+
+use crate::components::{Faults, Field, ask_first, head, time};
+use crate::shell::{form_key, framed};
+use crate::sign_in::begin_session;
+use crate::signed::{Signed, form, lead_to, refuse};
+use crate::{App, address};
+
+const PLACE: &str = "/settings/account";
+
+pub(crate) async fn show(State(app): State<App>, Signed(who): Signed) -> Response {
+    page(&app, &who, StatusCode::OK, &Faults::default()).await
+}
+
+async fn page(app: &App, who: &SignedIn, status: StatusCode, faults: &Faults) -> Response {
+    match app.core.users().browsers(who).await {
+        Ok(browsers) => framed(status, who, PLACE, "Your account", &content(who, &browsers, faults)),
+        Err(error) => refuse(who, "/", &error),
+    }
+}
+
+fn content(who: &SignedIn, browsers: &[Browser], faults: &Faults) -> Markup {
+    html! {
+        (head(None, html! { "Your account" }, html! { (who.user.email) ", " (who.user.role.as_str()) " of " (who.project.name) }, html! {}))
+        section class="panel" {
+            header { h2 { "Where you are signed in" } }
+            table class="fix" {
+                caption class="sr" { "Browsers" }
+                thead { tr { th scope="col" { "Since" } th scope="col" class="w3" { "Until" } th scope="col" class="num w3" { span class="sr" { "Action" } } } }
+                tbody {
+                    @for browser in browsers {
+                        tr {
+                            td { (time(browser.since)) @if browser.is_this { " " span class="faint" { "this browser" } } }
+                            td { (time(browser.until)) }
+                            td class="num" {
+                                @if !browser.is_this {
+                                    (ask_first(&browser.id, "Sign out", "Sign this browser out?", "Whoever uses it must sign in again.", PLACE,
+                                        html! { (form_key(who)) input type="hidden" name="browser" value=(browser.id); }))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        (password(who, faults))
+    }
+}
+
+fn password(who: &SignedIn, faults: &Faults) -> Markup {
+    let field = |name, label, hint, autocomplete| Field { name, label, hint, kind: "password", value: "", autocomplete, required: true };
+    html! {
+        section class="panel" {
+            header { h2 { "Password" } }
+            form class="body" method="post" action=(PLACE) {
+                (form_key(who))
+                (faults.summary())
+                div class="fields" {
+                    (field("current", "Current password", "", "current-password").show(faults))
+                    (field("password", "New password", "At least 12 characters. All other browsers are signed out.", "new-password").show(faults))
+                }
+                div class="row" { button class="btn go" { "Change password" } }
+            }
+        }
+    }
+}
+
+/// Signs another browser out, or changes the password.
+pub(crate) async fn act(State(app): State<App>, Signed(who): Signed, request: Request) -> Response {
+    let slow_down = app.tries.take(address(&request), app.core.ids().clock.monotonic()).is_some_and(|taken| taken.wait.is_some());
+    let form = match form(&app, request).await {
+        Ok(form) => form,
+        Err(refused) => return refused,
+    };
+    let browser = form.get("browser");
+    if !browser.is_empty() {
+        return match app.core.users().sign_out_browser(&who, &browser).await {
+            Ok(()) => lead_to(PLACE),
+            Err(error) => refuse(&who, PLACE, &error),
+        };
+    }
+    let (current, new) = (Redacted::new(form.get("current")), Redacted::new(form.get("password")));
+    match change(&app, &who, slow_down, &current, &new).await {
+        Ok(cookie) => begin_session(&app, &cookie, PLACE),
+        Err(error) if error.code().status() == 400 => page(&app, &who, StatusCode::BAD_REQUEST, &Faults::of(&error)).await,
+        Err(error) => refuse(&who, PLACE, &error),
+    }
+}
+
+/// Whoever found a browser that is signed in cannot try one password after the other.
+async fn change(
+    app: &App,
+    who: &SignedIn,
+    slow_down: bool,
+    current: &Redacted<String>,
+    new: &Redacted<String>,
+) -> Result<Redacted<String>> {
+    if slow_down {
+        return Err(Error::new(ErrorCode::RateLimitExceeded, "too many tries; wait a minute, then try again"));
+    }
+    app.core.users().change_password(who, current, new).await
+}
