@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use super::Broadcasts;
 use super::check;
 use super::contacts::merged;
+use super::money::Budget;
 use super::quiet::QuietClock;
 use super::{links, safety, variables};
 use crate::base::Core;
@@ -115,6 +116,8 @@ impl Broadcasts<'_> {
     /// next are planned.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
         let (mut handed, mut accepting, mut wrapped) = (Handed::default(), Vec::new(), false);
+        // The chunks of a round share it: what the one before takes is not in the database yet.
+        let mut budget = None;
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
         let mut left = canary.map_or(i64::MAX, |(left, _)| left);
@@ -130,7 +133,7 @@ impl Broadcasts<'_> {
             if let Some(last) = chunk.last() {
                 let last = last.id;
                 left = left.saturating_sub(chunk.len() as i64);
-                let next = self.hand_over_chunk(broadcast, due.fence, chunk).await;
+                let next = self.hand_over_chunk(broadcast, due.fence, chunk, &mut budget).await;
                 handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
                 let (step, begun) = next?;
                 handed.add(step);
@@ -161,6 +164,7 @@ impl Broadcasts<'_> {
         broadcast: &Broadcast,
         fence: i64,
         mut chunk: Vec<NewBroadcastContact>,
+        budget: &mut Option<Budget>,
     ) -> Result<(Handed, Vec<Accepting>)> {
         let mut handed = Handed::default();
         let Some(now) = self.inner.dispatch.accepting() else { return Ok((handed, Vec::new())) };
@@ -187,7 +191,11 @@ impl Broadcasts<'_> {
         if chunk.is_empty() {
             return Ok((handed, Vec::new()));
         }
-        let (mut knowledge, mut budget) = (self.knowledge(&composer, &chunk).await?, self.budget(&composer).await?);
+        let mut knowledge = self.knowledge(&composer, &chunk).await?;
+        let mut left = match budget.take() {
+            Some(left) => left,
+            None => self.budget(&composer).await?,
+        };
         let mut accepts = Vec::new();
         for contact in chunk {
             tokio::task::consume_budget().await; // so that other tasks come in between
@@ -201,7 +209,7 @@ impl Broadcasts<'_> {
                 Err(error) => return Err(error),
             };
             let connection = planned.connection.id;
-            if !room.has(connection) || !self.pays(&mut budget, &composer, &mut planned.accept.message).await? {
+            if !room.has(connection) || !self.pays(&mut left, &composer, &mut planned.accept.message).await? {
                 handed.crowded = true;
                 continue;
             }
@@ -210,6 +218,7 @@ impl Broadcasts<'_> {
             let core = Core::clone(self);
             accepts.push(tokio::spawn(async move { core.messages().accept(planned).await }));
         }
+        *budget = Some(left);
         Ok((handed, accepts))
     }
 

@@ -285,3 +285,29 @@ async fn recipients_without_room_do_not_hide_others() {
         assert!(delivered.len() < 100, "the phones wait for their turn: {}", delivered.len());
     }
 }
+
+// holds: broadcasts.reserved
+#[tokio::test]
+async fn dearer_messages_take_no_more_than_was_set_aside() {
+    for backend in Backend::all() {
+        let app = with_prices(backend).await;
+        let billing = app.node.core.billing();
+        billing.limit_balance(app.tenant(), true).await.expect("a limit");
+        let money = Micros(600 * SPAIN);
+        billing.add_money(app.tenant(), money, None).await.expect("a deposit");
+        let id = text(&app).await;
+        add(&app, &id, phones(600)).await;
+        app.post(&format!("/v1/broadcasts/{id}/send"), json!({"scheduledAt": "2026-01-01T01:00:00Z"})).await.expect(202);
+        app.drain().await;
+        assert_eq!(accounts(&app).await.reserved, money);
+        // Twice the price: the money is enough for three hundred, who are more than one step of the hand-over.
+        let prices = "channel,country,unit,provider,fee\nsms,*,segment,0.06,0.01\n";
+        billing.import_prices(None, prices, true).await.expect("good prices");
+        app.advance(3_600 * SECOND).await;
+        finish(&app).await;
+        let broadcast = get(&app, &id).await;
+        assert_eq!(counts(&broadcast), [600, 300, 0, 300, 0, 0], "{broadcast}");
+        let balance = accounts(&app).await;
+        assert_eq!((balance.available.0, balance.reserved.0, balance.spent), (0, 0, money));
+    }
+}
