@@ -85,13 +85,14 @@ async fn run(page: &Path) {
     let mut command = Command::new("bash");
     command.arg("-c").arg(&script).current_dir(folder.path()).env_clear().env("PATH", path);
     command.env("NUNCIO__SERVER__LISTEN", &address).env("NUNCIO__LOG__LEVEL", "warn");
+    command.env("NUNCIO_SERVER", format!("http://{address}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let child = command.spawn().expect("bash runs");
     let group = child.id().expect("it runs");
-    let Ok(output) = timeout(PATIENCE, child.wait_with_output()).await else {
-        let _ = std::process::Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).status();
-        panic!("{}: its commands did not end in time", page.display());
-    };
+    let output = timeout(PATIENCE, child.wait_with_output()).await;
+    // A page that failed half-way leaves what it started in the background.
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{group}")]).stderr(Stdio::null()).status().await;
+    let Ok(output) = output else { panic!("{}: its commands did not end in time", page.display()) };
     let output = output.expect("it can be waited for");
     let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}: {}\n{told}", page.display(), output.status);
