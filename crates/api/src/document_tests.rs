@@ -189,33 +189,43 @@ fn every_string_of_a_request_has_a_longest_form() {
 
 // holds: openapi.examples
 #[test]
-fn every_request_has_an_example_and_all_examples_fit_their_schemas() {
+fn every_body_has_an_example_that_fits_its_schema() {
     let document = document();
     let registry =
         jsonschema::Registry::new().add("nuncio:/", document.clone()).and_then(|registry| registry.prepare()).expect("a document");
     let options =
         || jsonschema::options().with_draft(jsonschema::Draft::Draft202012).with_registry(&registry).should_validate_formats(true);
     let check = |at: &str, content: &Value| {
-        let Some(example) = content.get("example") else { return };
-        let Value::String(name) = &content["schema"]["$ref"] else { panic!("{at}: the schema has no name") };
-        let validator = options().build(&json!({"$ref": format!("nuncio:/{name}")})).expect("a schema");
-        let faults: Vec<_> = validator.iter_errors(example).map(|error| format!("{}: {error}", error.instance_path())).collect();
-        assert!(faults.is_empty(), "{at}: {faults:?}");
+        let several = content["examples"].as_object().into_iter().flat_map(|examples| examples.values()).map(|example| &example["value"]);
+        let examples: Vec<_> = content.get("example").into_iter().chain(several).collect();
+        assert!(!examples.is_empty(), "{at}: no example of {}", content["schema"]);
+        let mut schema = content["schema"].to_string();
+        schema = schema.replace("\"#/components", "\"nuncio:/#/components");
+        let schema: Value = serde_json::from_str(&schema).expect("JSON");
+        let validator = options().build(&schema).expect("a schema");
+        for example in examples {
+            let faults: Vec<_> = validator.iter_errors(example).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            assert!(faults.is_empty(), "{at}: {faults:?}");
+        }
     };
-    let json = "/content/application~1json";
+    let check_all = |at: &str, body: &Value| {
+        for (media, content) in body["content"].as_object().into_iter().flatten() {
+            check(&format!("{at} {media}"), content);
+        }
+    };
     for section in ["paths", "webhooks"] {
         for (path, item) in document[section].as_object().expect("paths") {
             for (method, operation) in item.as_object().expect("a path item") {
                 let at = format!("{method} {path}");
-                if let Some(content) = operation.pointer(&format!("/requestBody{json}")) {
-                    assert!(content.get("example").is_some(), "{at}: examples.json has no example of {}", content["schema"]["$ref"]);
-                    check(&at, content);
-                }
-                for response in operation["responses"].as_object().expect("responses").values() {
-                    response.pointer(json).into_iter().for_each(|content| check(&at, content));
+                check_all(&at, &operation["requestBody"]);
+                for (status, response) in operation["responses"].as_object().expect("responses") {
+                    check_all(&format!("{at} {status}"), response);
                 }
             }
         }
+    }
+    for (name, response) in document["components"]["responses"].as_object().expect("responses") {
+        check_all(name, response);
     }
     let of = |pointer: &str| document.pointer(pointer).unwrap_or_else(|| panic!("{pointer}"));
     assert_eq!(of("/paths/~1v1~1messages/get/responses/200/content/application~1json/example")["items"][0]["status"], "delivered");

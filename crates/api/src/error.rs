@@ -156,6 +156,7 @@ macro_rules! repeated {
             #[schema(value_type = crate::error_details::IdempotencyCode)]
             code: &'static str,
             /// In words.
+            #[schema(example = "the idempotency key was used by the same request")]
             message: String,
             details: crate::error_details::NoDetails,
             error: crate::error::ErrorObject,

@@ -1,51 +1,103 @@
 //! Examples of bodies, for people who read the document.
 //!
-//! `examples.json` has one for each request and each resource, by the name of its schema. Those of responses and webhooks are put
+//! `examples.json` has one for each request, resource and error, by the name of its schema. Those of responses and webhooks are put
 //! together from them.
 
 use std::sync::LazyLock;
 
+use nuncio_core::broadcasts::CSV_HEAD;
 use serde_json::{Map, Value, json};
+use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::path::Paths;
 use utoipa::openapi::{Content, OpenApi, RefOr};
 
 static EXAMPLES: LazyLock<Map<String, Value>> =
     LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).expect("examples.json is an object"));
 
-/// Adds examples to all bodies in JSON.
+const JSON: &str = "application/json";
+/// A line of a broadcast's results as CSV.
+const RESULT: &str = "bct_01hgw2bbg0e9tatjpp9vyrkcyk,+34600111222,phone,delivered,sms,msg_01hgw2bbg0e9tatjpp9vyrkcyk,,,0.035,\
+                      2026-01-31T09:30:01.000Z,2026-01-31T09:00:00.000Z";
+
+/// Adds examples to all bodies.
 pub(crate) fn add(document: &mut OpenApi) {
     let schemas = json!(document.components.as_ref().map(|components| &components.schemas));
-    let of = |content: &Content| example(&json!(content.schema), &schemas);
+    let of = |content: &mut Content| complete(content, &schemas);
     add_to(&mut document.paths, &of);
-    let event = |content: &Content| {
-        let reference = json!(content.schema);
-        let schema = resolve(&reference, &schemas)?;
-        let mut event = EXAMPLES["Event"].clone();
-        event["type"] = schema["properties"]["type"]["const"].clone();
-        event["data"] = example(&schema["properties"]["data"], &schemas)?;
-        Some(event)
+    for response in document.components.iter_mut().flat_map(|components| components.responses.values_mut()) {
+        if let RefOr::T(response) = response
+            && let Some(RefOr::T(content)) = response.content.get_mut(JSON)
+        {
+            of(content);
+        }
+    }
+    let event = |content: &mut Content| {
+        content.example = content.example.take().or_else(|| event(&json!(content.schema), &schemas));
     };
     document.webhooks.iter_mut().for_each(|webhooks| add_to(webhooks, &event));
 }
 
-fn add_to(paths: &mut Paths, of: &impl Fn(&Content) -> Option<Value>) {
-    let complete = |content: Option<&mut RefOr<Content>>| {
-        if let Some(RefOr::T(content)) = content {
-            content.example = content.example.take().or_else(|| of(content));
-        }
-    };
+fn add_to(paths: &mut Paths, of: &impl Fn(&mut Content)) {
     for item in paths.paths.values_mut() {
         for (operation, _) in super::document::operations(item) {
+            let id = operation.operation_id.clone().unwrap_or_default();
+            let show = |(media, content): (&String, &mut RefOr<Content>)| {
+                let RefOr::T(content) = content else { return };
+                match text(&id, media) {
+                    Some(text) => content.example = Some(Value::String(text)),
+                    None if media == JSON => of(content),
+                    None => {}
+                }
+            };
             if let Some(RefOr::T(body)) = &mut operation.request_body {
-                complete(body.content.get_mut("application/json"));
+                body.content.iter_mut().for_each(show);
             }
-            for (_, response) in operation.responses.responses.iter_mut().filter(|(status, _)| status.starts_with('2')) {
+            for response in operation.responses.responses.values_mut() {
                 if let RefOr::T(response) = response {
-                    complete(response.content.get_mut("application/json"));
+                    response.content.iter_mut().for_each(show);
                 }
             }
         }
     }
+}
+
+/// The example of a body that is not JSON.
+fn text(operation: &str, media: &str) -> Option<String> {
+    Some(match (operation, media) {
+        ("importBroadcastContacts", "text/csv") => "recipient,name\n+34600111222,Ana\n+34600333444,Luis\n".to_owned(),
+        ("importBroadcastContacts", "application/x-ndjson") => [("+34600111222", "Ana"), ("+34600333444", "Luis")]
+            .map(|(to, name)| format!("{}\n", json!({"recipient": to, "name": name})))
+            .concat(),
+        ("exportBroadcastResults", "text/csv") => format!("{CSV_HEAD}{RESULT}\r\n"),
+        ("exportBroadcastResults", "application/x-ndjson") => format!("{}\n", EXAMPLES["BroadcastContact"]),
+        ("listEvents", "text/event-stream") => {
+            let event = &EXAMPLES["Event"];
+            format!("event: {}\nid: 01hgw2bbg0-4\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
+        }
+        _ => return None,
+    })
+}
+
+/// Gives a body its example, or one for each code if it may be any of several errors.
+fn complete(content: &mut Content, schemas: &Value) {
+    let schema = json!(content.schema);
+    if schema.get("discriminator").is_none() {
+        content.example = content.example.take().or_else(|| example(&schema, schemas));
+        return;
+    }
+    for error in schema["oneOf"].as_array().into_iter().flatten().filter_map(|error| example(error, schemas)) {
+        let code = error["code"].as_str().unwrap_or_default().to_owned();
+        content.examples.insert(code, ExampleBuilder::new().value(Some(error)).build().into());
+    }
+}
+
+/// An event with its type, and data as that type has.
+fn event(schema: &Value, schemas: &Value) -> Option<Value> {
+    let schema = resolve(schema, schemas)?;
+    let mut event = EXAMPLES["Event"].clone();
+    event["type"] = schema["properties"]["type"]["const"].clone();
+    event["data"] = example(&schema["properties"]["data"], schemas)?;
+    Some(event)
 }
 
 /// An example of a schema; none if a required field has none.
@@ -57,19 +109,34 @@ fn example(schema: &Value, schemas: &Value) -> Option<Value> {
     if let Some(value) = schema.get("const").or(schema.get("example")).or(schema.pointer("/enum/0")) {
         return Some(value.clone());
     }
-    if let Some(alternatives) = schema["oneOf"].as_array() {
-        return alternatives.iter().find_map(|alternative| example(alternative, schemas));
+    if let Some(first) = alternatives(schema).iter().find_map(|alternative| example(alternative, schemas)) {
+        return Some(first);
     }
     match schema["type"].as_str() {
-        Some("array") => Some(json!([example(&schema["items"], schemas)?])),
+        Some("array") => {
+            let items = &schema["items"];
+            let whole = name(items).is_some_and(|name| EXAMPLES.contains_key(name));
+            match resolve(items, schemas).map(alternatives) {
+                Some(kinds @ [_, _, ..]) if !whole => kinds.iter().map(|kind| example(kind, schemas)).collect(),
+                _ => Some(json!([example(items, schemas)?])),
+            }
+        }
+        Some("object") if schema["maxProperties"] == 0 => Some(json!({})),
         Some("object") if schema.get("properties").is_some() => {
             let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let fields = required.map(|name| Some((name.to_owned(), example(&schema["properties"][name], schemas)?)));
+            // The original of a repeated request: mostly there.
+            let originals = schema["properties"].as_object().into_iter().flatten().filter(|(_, field)| field.get("anyOf").is_some());
+            let names = required.chain(originals.map(|(name, _)| name.as_str()));
+            let fields = names.map(|name| Some((name.to_owned(), example(&schema["properties"][name], schemas)?)));
             fields.collect::<Option<Map<_, _>>>().map(Value::Object)
         }
         None if schema["type"].as_array().is_some_and(|types| types.contains(&json!("null"))) => Some(Value::Null),
         _ => None,
     }
+}
+
+fn alternatives(schema: &Value) -> &[Value] {
+    schema.get("oneOf").or(schema.get("anyOf")).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn name(schema: &Value) -> Option<&str> {

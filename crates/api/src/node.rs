@@ -1,19 +1,21 @@
 //! What is not part of the API proper: the document, health, metrics, and paths that lead nowhere.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
+use axum::extract::{Path, State};
+use axum::http::header::{
+    CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::map_response;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use nuncio_core::Core;
 use nuncio_domain::ErrorCode;
 use serde_json::{Value, json};
 use utoipa::openapi::OpenApi;
-use utoipa_swagger_ui::{Config, SwaggerUi};
+use utoipa_swagger_ui::Config;
 
 use crate::error::ApiError;
 use crate::reply::{Reply, Result};
@@ -27,14 +29,36 @@ pub(crate) fn routes(document: &OpenApi) -> axum::Router<App> {
     static SERVED: OnceLock<Bytes> = OnceLock::new();
     let served = || serde_json::to_vec(document).expect("the document has string keys only").into();
     let document = SERVED.get_or_init(served).clone();
-    let docs: axum::Router<App> = axum::Router::new().merge(SwaggerUi::new("/docs").config(Config::from("/openapi.json")));
     axum::Router::new()
-        .merge(docs.layer(map_response(protect)))
+        .merge(reference().layer(map_response(protect)))
         .route("/openapi.json", get(move || std::future::ready(([(CONTENT_TYPE, JSON)], document))))
         .route("/healthz", get(async || Reply::ok(json!({"status": "ok"}))))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
         .route("/attachments/{token}", get(crate::v1::messages::download))
+}
+
+/// The API reference: Swagger UI in a page of our own.
+fn reference() -> axum::Router<App> {
+    let config = Config::from("/openapi.json").use_base_layout().default_models_expand_depth(-1).doc_expansion("none");
+    let config = Arc::new(config.display_request_duration(true).try_it_out_enabled(true));
+    let file = |kind: &'static str, content: &'static str| get(async move || ([(CONTENT_TYPE, kind)], content));
+    axum::Router::new()
+        .route("/docs", get(async || Redirect::to("/docs/")))
+        .route("/docs/", file("text/html; charset=utf-8", include_str!("../assets/reference.html")))
+        .route("/docs/reference.css", file("text/css; charset=utf-8", include_str!("../assets/reference.css")))
+        .route("/docs/reference.js", file("text/javascript; charset=utf-8", include_str!("../assets/reference.js")))
+        .route("/docs/{file}", get(async move |Path(name): Path<String>| swagger(&name, config)))
+}
+
+/// A file of Swagger UI.
+fn swagger(name: &str, config: Arc<Config<'static>>) -> Response {
+    let Ok(Some(file)) = utoipa_swagger_ui::serve(name, config) else { return StatusCode::NOT_FOUND.into_response() };
+    let mut response = ([(CONTENT_TYPE, file.content_type)], file.bytes).into_response();
+    if file.gzpipped {
+        response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
 }
 
 /// What browsers are told about the documentation: its scripts and styles are its own files, it asks this server only, and it is shown

@@ -10,7 +10,11 @@ pub(crate) const SPRITE: &str = include_str!("../assets/sprite.svg");
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> axum::Router<S> {
     axum::Router::new()
         .route("/assets/invite.css", file("text/css; charset=utf-8", include_str!("invite.css")))
-        .route("/assets/nuncio.css", file("text/css; charset=utf-8", include_str!("../assets/nuncio.css")))
+        .route(
+            "/assets/nuncio.css",
+            file("text/css; charset=utf-8", concat!(include_str!("../assets/tokens.css"), include_str!("../assets/nuncio.css"))),
+        )
+        .route("/assets/tokens.css", file("text/css; charset=utf-8", include_str!("../assets/tokens.css")))
         .route("/assets/nuncio.js", file("text/javascript; charset=utf-8", include_str!("../assets/nuncio.js")))
         .route("/assets/mark.svg", file("image/svg+xml", include_str!("../assets/mark.svg")))
 }

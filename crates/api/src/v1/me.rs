@@ -51,6 +51,8 @@ pub(crate) struct ApiKey {
 }
 
 /// Show what the API key opens
+///
+/// Its project and environment, and what it may do there. Every key may ask.
 #[utoipa::path(get, path = "/v1/me", tag = "Account", responses((status = 200, description = "Project, team and key.", body = Me)))]
 pub(crate) async fn get_me(State(core): State<Core>, Auth(caller): Auth) -> Result<Reply<Me>> {
     let world = core.world(caller.tenant).await?;

@@ -3,6 +3,7 @@
 //! All `sh` blocks of a page run in order, in one shell and an empty folder. `sh,norun` marks a block that needs something that is not
 //! here; `sh,server` one command that keeps running, until the page ends.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,20 +14,22 @@ use nuncio_testkit::{repository, repository_file};
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::clients::node_modules;
+
 /// How long the commands of a page may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The address that the guide writes.
-const ADDRESS: &str = "127.0.0.1:8025";
+pub(crate) const ADDRESS: &str = "127.0.0.1:8025";
 
 /// A block of code: its language, its other tags, and its text.
-struct Block {
-    language: String,
-    tags: Vec<String>,
-    text: String,
+pub(crate) struct Block {
+    pub(crate) language: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) text: String,
 }
 
 /// The blocks of code of a page.
-fn blocks(markdown: &str) -> Vec<Block> {
+pub(crate) fn blocks(markdown: &str) -> Vec<Block> {
     let (mut found, mut lines) = (Vec::new(), markdown.lines());
     while let Some(line) = lines.next() {
         let Some(info) = line.trim_start().strip_prefix("```") else { continue };
@@ -112,57 +115,174 @@ async fn heavy_guide_commands() {
     }
 }
 
-/// What the program of the guide makes of a request.
-const DRIVER: &str = r"
-import json, sys
-from block import verify
-requests = json.load(sys.stdin)
-for name, wanted, secret, headers, body in requests:
-    try:
-        event = verify(secret, headers, body.encode())
-        got = event == json.loads(body)
-    except ValueError:
-        got = False
-    assert got == wanted, (name, got)
-print(len(requests), 'requests')
-";
+/// The secret of the requests below, and another.
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
-#[tokio::test]
-#[ignore = "heavy: needs Python"]
-async fn heavy_guide_verify_python() {
-    const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    const OTHER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
-    let page = repository_file("docs/guide/src/webhooks/verify.md");
-    let python: Vec<_> = blocks(&page).into_iter().filter(|block| block.language == "python").collect();
-    assert_eq!(python.len(), 1);
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("block.py"), &python[0].text).expect("written");
+/// A request to verify: its name, whether it is genuine, the secret, its headers and its body.
+type Request = (&'static str, bool, &'static str, BTreeMap<&'static str, String>, &'static str);
+
+fn requests() -> Vec<Request> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as i64;
     let body = r#"{"type":"message.delivered","data":{"text":"ñ €"}}"#;
     let sign = |secret: &str, at: i64| {
         standardwebhooks::Webhook::new(secret).expect("a secret").sign("evt_1", at, body.as_bytes()).expect("signed")
     };
-    let headers = |at: i64, signature: String| serde_json::json!({"webhook-id": "evt_1", "webhook-timestamp": at.to_string(), "webhook-signature": signature});
+    let headers = |at: i64, signature: String| {
+        let headers = [("webhook-id", "evt_1".to_owned()), ("webhook-timestamp", at.to_string()), ("webhook-signature", signature)];
+        BTreeMap::from(headers)
+    };
     let rotated = format!("{} {}", sign(OTHER, now), sign(SECRET, now));
-    let requests = serde_json::json!([
-        ["good", true, SECRET, headers(now, sign(SECRET, now)), body],
-        ["after a rotation", true, SECRET, headers(now, rotated), body],
-        ["another secret", false, OTHER, headers(now, sign(SECRET, now)), body],
-        ["another body", false, SECRET, headers(now, sign(SECRET, now)), "{}"],
-        ["another time", false, SECRET, headers(now + 1, sign(SECRET, now)), body],
-        ["old", false, SECRET, headers(now - 600, sign(SECRET, now - 600)), body],
-        ["of the future", false, SECRET, headers(now + 600, sign(SECRET, now + 600)), body],
-        ["another version", false, SECRET, headers(now, sign(SECRET, now).replace("v1,", "v2,")), body],
-    ]);
-    std::fs::write(folder.path().join("requests.json"), requests.to_string()).expect("written");
-    let mut command = Command::new("python3");
-    command
-        .args(["-c", DRIVER])
-        .current_dir(folder.path())
-        .stdin(std::fs::File::open(folder.path().join("requests.json")).expect("a file"));
-    let output = timeout(PATIENCE, command.output()).await.expect("in time").expect("python3 runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "8 requests");
+    vec![
+        ("good", true, SECRET, headers(now, sign(SECRET, now)), body),
+        ("after a rotation", true, SECRET, headers(now, rotated), body),
+        ("another secret", false, OTHER, headers(now, sign(SECRET, now)), body),
+        ("another body", false, SECRET, headers(now, sign(SECRET, now)), "{}"),
+        ("another time", false, SECRET, headers(now + 1, sign(SECRET, now)), body),
+        ("old", false, SECRET, headers(now - 600, sign(SECRET, now - 600)), body),
+        ("of the future", false, SECRET, headers(now + 600, sign(SECRET, now + 600)), body),
+        ("another version", false, SECRET, headers(now, sign(SECRET, now).replace("v1,", "v2,")), body),
+    ]
+}
+
+/// The program that the guide shows in a language, to verify a webhook.
+fn verifier(language: &str) -> String {
+    let page = repository_file("docs/guide/src/webhooks/verify.md");
+    let mut found: Vec<_> = blocks(&page).into_iter().filter(|block| block.language == language).collect();
+    assert_eq!(found.len(), 1, "{language}");
+    found.remove(0).text
+}
+
+/// Runs the commands in a folder with these files and `requests.json`; what the last one prints is the number of requests.
+async fn verified_by(files: &[(&str, &str)], commands: &[&[&str]], modules: Option<&Path>) {
+    let (folder, requests) = (tempfile::tempdir().expect("a folder"), requests());
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("written");
+    }
+    std::fs::write(folder.path().join("requests.json"), serde_json::to_string(&requests).expect("JSON")).expect("written");
+    if let Some(modules) = modules {
+        std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).expect("a link");
+    }
+    let mut printed = String::new();
+    for line in commands {
+        let mut command = Command::new(line[0]);
+        command.args(&line[1..]).current_dir(folder.path()).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=mod");
+        let output = timeout(PATIENCE, command.output()).await.expect("in time").unwrap_or_else(|error| panic!("{}: {error}", line[0]));
+        printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{line:?}: {printed}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(printed.trim(), requests.len().to_string());
+}
+
+const PYTHON: &str = r"
+import json
+from block import verify
+requests = json.load(open('requests.json'))
+for name, wanted, secret, headers, body in requests:
+    try:
+        got = verify(secret, headers, body.encode()) == json.loads(body)
+    except ValueError:
+        got = False
+    assert got == wanted, (name, got)
+print(len(requests))
+";
+
+#[tokio::test]
+#[ignore = "heavy: needs Python"]
+async fn heavy_guide_verify_python() {
+    verified_by(&[("block.py", &verifier("python")), ("main.py", PYTHON)], &[&["python3", "main.py"]], None).await;
+}
+
+const TYPESCRIPT: &str = r#"
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { verify } from "./block.js";
+type Request = [string, boolean, string, Record<string, string>, string];
+const requests = JSON.parse(readFileSync("requests.json", "utf8")) as Request[];
+for (const [name, wanted, secret, headers, body] of requests) {
+  let got: unknown;
+  try { got = verify(secret, headers, Buffer.from(body)); } catch { got = undefined; }
+  assert.deepEqual(got, wanted ? JSON.parse(body) : undefined, name);
+}
+console.log(requests.length);
+"#;
+
+#[tokio::test]
+#[ignore = "heavy: needs the npm peers"]
+async fn heavy_guide_verify_typescript() {
+    let Some(modules) = node_modules() else { return };
+    let compile =
+        ["node", "node_modules/typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", "main.ts"];
+    let files =
+        [("block.ts", verifier("typescript")), ("main.ts", TYPESCRIPT.to_owned()), ("package.json", r#"{"type": "module"}"#.to_owned())];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    verified_by(&files, &[&compile, &["node", "main.js"]], Some(&modules)).await;
+}
+
+const GO: &str = r#"
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+
+	"guide/webhook"
+)
+
+func main() {
+	file, _ := os.ReadFile("requests.json")
+	var requests [][]json.RawMessage
+	if err := json.Unmarshal(file, &requests); err != nil {
+		panic(err)
+	}
+	for _, request := range requests {
+		var name, secret, body string
+		var wanted bool
+		var headers map[string]string
+		for n, into := range []any{&name, &wanted, &secret, &headers, &body} {
+			if err := json.Unmarshal(request[n], into); err != nil {
+				panic(err)
+			}
+		}
+		header := http.Header{}
+		for name, value := range headers {
+			header.Set(name, value)
+		}
+		if err := webhook.Verify(secret, header, []byte(body)); (err == nil) != wanted {
+			panic(fmt.Sprint(name, ": ", err))
+		}
+	}
+	fmt.Println(len(requests))
+}
+"#;
+
+#[tokio::test]
+#[ignore = "heavy: needs Go"]
+async fn heavy_guide_verify_go() {
+    if std::process::Command::new("go").arg("version").output().is_err() {
+        eprintln!("SKIPPED: no Go here");
+        return;
+    }
+    let files = [("go.mod", "module guide\n\ngo 1.19\n"), ("main.go", GO), ("webhook.go", &verifier("go"))];
+    let sort: &[&str] = &["sh", "-c", "mkdir webhook && mv webhook.go webhook/"];
+    verified_by(&files, &[sort, &["go", "vet", "./..."], &["go", "run", "."]], None).await;
+}
+
+/// Returns the event, or why the request is not to be believed.
+fn verify(secret: &str, headers: &http::HeaderMap, body: &[u8]) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
+    standardwebhooks::Webhook::new(secret)?.verify(body, headers)?;
+    Ok(serde_json::from_slice(body)?)
+}
+
+#[test]
+fn guide_verify_rust() {
+    assert!(include_str!("guide.rs").contains(&verifier("rust")), "the guide shows another program than the one tested here");
+    for (name, genuine, secret, headers, body) in requests() {
+        let headers = headers.iter().map(|(name, value)| (http::HeaderName::from_static(name), value.parse().expect("a value"))).collect();
+        assert_eq!(verify(secret, &headers, body.as_bytes()).is_ok(), genuine, "{name}");
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) enum Outcome {
 #[schema(as = BatchAccepted)]
 pub(crate) struct Accepted {
     /// 202.
-    #[schema(minimum = 202, maximum = 202)]
+    #[schema(minimum = 202, maximum = 202, example = 202)]
     status: u16,
     message: MessageView,
 }
