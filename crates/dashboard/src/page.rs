@@ -16,13 +16,19 @@ pub(crate) fn plain(title: &str, text: &str) -> Markup {
 }
 
 pub(crate) fn layout(title: &str, body: &Markup) -> Markup {
+    layout_in("en", title, body)
+}
+
+/// The page in a language (RFC 5646).
+pub(crate) fn layout_in(language: &str, title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(language) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
+                link rel="stylesheet" href="../assets/tokens.css";
                 link rel="stylesheet" href="../assets/invite.css";
             }
             body { main { (body) } }

@@ -1,6 +1,7 @@
 //! `/invite/{token}`: a client goes through an invitation. One address for all steps; each form says in a field which step it is.
 
 mod pages;
+mod words;
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
@@ -16,6 +17,7 @@ use crate::form::Form;
 use crate::page::{failed, page};
 use crate::{App, address};
 use pages::Faults;
+use words::Language;
 
 /// What is asked for here, in words for the log.
 const ASKED: &str = "a page of an invitation";
@@ -39,7 +41,7 @@ pub(crate) async fn show(State(app): State<App>, token: Token, request: Request)
     if request.uri().query() == Some("edit") && matches!(guest.stage, Stage::Code | Stage::Agree) {
         guest.stage = Stage::Details;
     }
-    page(StatusCode::OK, pages::stage(&guest, &Faults::default()))
+    page(StatusCode::OK, pages::stage(&guest, &Faults::default(), Language::of(request.headers())))
 }
 
 /// Takes a step, and leads back to the page: reloading it repeats nothing.
@@ -49,16 +51,17 @@ pub(crate) async fn act(State(app): State<App>, token: Token, request: Request) 
         Ok(guest) => guest,
         Err(error) => return refuse(&app, &request, &error),
     };
+    let language = Language::of(request.headers());
     let form = match Form::read(request).await {
         Ok(form) if app.core.invitations().is_form_key(&token, &form.get("key")) => form,
-        Ok(_) => return page(StatusCode::FORBIDDEN, pages::foreign_form()),
-        Err(status) => return page(status, pages::foreign_form()),
+        Ok(_) => return page(StatusCode::FORBIDDEN, pages::foreign_form(language)),
+        Err(status) => return page(status, pages::foreign_form(language)),
     };
     match take_step(&app.core, &token, &form).await {
         Ok(()) => back(&token),
         // Somebody was here meanwhile, perhaps the same person twice: the page shows where things stand.
         Err(error) if error.details().contains_key("currentStatus") => back(&token),
-        Err(error) if error.code() == ErrorCode::InvalidRequest => with_faults(guest, &form, &error),
+        Err(error) if error.code() == ErrorCode::InvalidRequest => with_faults(guest, &form, &error, language),
         Err(error) => failed(ASKED, &error),
     }
 }
@@ -78,14 +81,14 @@ async fn take_step(core: &Core, token: &str, form: &Form) -> Result<(), Error> {
 }
 
 /// The same page again, with what was typed and what is wrong with it.
-fn with_faults(mut guest: Guest, form: &Form, error: &Error) -> Response {
-    let faults = Faults::of(error);
+fn with_faults(mut guest: Guest, form: &Form, error: &Error, language: Language) -> Response {
+    let faults = Faults::of(error, language);
     if form.get("step") == "details" {
         // Details that were taken although the code could not be sent are shown with the faults all the same.
         guest.stage = Stage::Details;
         (guest.name, guest.email, guest.phone) = (form.get("name"), form.get("email"), form.get("phone"));
     }
-    page(StatusCode::UNPROCESSABLE_ENTITY, pages::stage(&guest, &faults))
+    page(StatusCode::UNPROCESSABLE_ENTITY, pages::stage(&guest, &faults, language))
 }
 
 /// No such invitation: a guess, of which each address has a few a minute.
@@ -93,11 +96,12 @@ fn refuse(app: &App, request: &Request, error: &Error) -> Response {
     if error.code() != ErrorCode::NotFound {
         return failed(ASKED, error);
     }
+    let language = Language::of(request.headers());
     let now = app.core.ids().clock.monotonic();
     let Some(wait) = app.guesses.take(address(request), now).and_then(|taken| taken.wait) else {
-        return page(StatusCode::NOT_FOUND, pages::unknown());
+        return page(StatusCode::NOT_FOUND, pages::unknown(language));
     };
-    let mut response = page(StatusCode::TOO_MANY_REQUESTS, pages::too_many());
+    let mut response = page(StatusCode::TOO_MANY_REQUESTS, pages::too_many(language));
     response.headers_mut().insert(RETRY_AFTER, wait.as_secs().max(1).into());
     response
 }

@@ -4,19 +4,20 @@ use maud::{Markup, html};
 use nuncio_core::invitations::Guest;
 use nuncio_domain::invitation::Stage;
 use nuncio_domain::{Environment, Error};
+use serde_json::Value;
 
-use crate::page::{layout, plain};
+use super::words::Language;
+use crate::page::layout_in;
 
 /// What is wrong with a form: field and sentence. `form` is the form as a whole.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Vec<(String, String)>);
 
 impl Faults {
-    pub(super) fn of(error: &Error) -> Self {
+    pub(super) fn of(error: &Error, language: Language) -> Self {
         let listed = error.details().get("errors").and_then(|errors| errors.as_array());
-        let text = |fault: &str, value: Option<&str>| value.unwrap_or(fault).to_owned();
-        let faults = listed.into_iter().flatten();
-        Self(faults.map(|f| (text("form", f["path"].as_str()), text("Something is wrong.", f["message"].as_str()))).collect())
+        let fault = |fault: &Value| Some((fault["path"].as_str()?.to_owned(), language.translated(fault["message"].as_str()?)));
+        Self(listed.into_iter().flatten().filter_map(fault).collect())
     }
 
     fn get(&self, field: &str) -> Option<&str> {
@@ -39,113 +40,195 @@ impl Faults {
 }
 
 /// The page of a guest's stage.
-pub(super) fn stage(guest: &Guest, faults: &Faults) -> Markup {
-    let project = &guest.project;
-    let (title, body) = match guest.stage {
-        Stage::Welcome => (format!("{project} invites you"), welcome(guest)),
-        Stage::Details => ("Your details".to_owned(), details(guest, faults)),
-        Stage::Code => ("Enter the code".to_owned(), code(guest, faults)),
-        Stage::Agree => ("Check and agree".to_owned(), agree(guest, faults)),
-        Stage::Completed => {
-            ("You are done".to_owned(), ended(&format!("{project} can send messages in your name from now on. You can close this page.")))
-        }
-        Stage::Expired => ("This invitation has expired".to_owned(), ended(&format!("Ask {project} for a new one."))),
-        Stage::Cancelled => ("This invitation was withdrawn".to_owned(), ended(&format!("If you did not expect that, ask {project}."))),
-    };
-    let prefix = if faults.0.is_empty() { "" } else { "Error: " };
-    layout(
-        &format!("{prefix}{title}"),
-        &html! {
-            h1 { (title) }
-            (faults.summary())
-            (body)
-            @if guest.environment == Environment::Test {
-                p class="note" { "This is a test. No message leaves the sandbox, and nothing costs money."
-                @if guest.stage == Stage::Code { " The code stands in the text of the message, as the API shows it to a test key." }
+pub(super) fn stage(guest: &Guest, faults: &Faults, language: Language) -> Markup {
+    View { guest, faults, language }.page()
+}
+
+/// What a page shows, and in which language.
+struct View<'a> {
+    guest: &'a Guest,
+    faults: &'a Faults,
+    language: Language,
+}
+
+impl View<'_> {
+    fn say(&self, english: &'static str) -> &'static str {
+        self.language.say(english)
+    }
+
+    /// A phrase with the project's name in it.
+    fn of_project(&self, english: &'static str) -> String {
+        self.language.with(english, &self.guest.project)
+    }
+
+    fn page(&self) -> Markup {
+        let (title, body) = match self.guest.stage {
+            Stage::Welcome => (self.of_project("{} invites you"), self.welcome()),
+            Stage::Details => (self.say("Your details").to_owned(), self.details()),
+            Stage::Code => (self.say("Enter the code").to_owned(), self.code()),
+            Stage::Agree => (self.say("Check and agree").to_owned(), self.agree()),
+            Stage::Completed => self.ended("You are done", "{} can send messages in your name from now on. You can close this page."),
+            Stage::Expired => self.ended("This invitation has expired", "Ask {} for a new one."),
+            Stage::Cancelled => self.ended("This invitation was withdrawn", "If you did not expect that, ask {}."),
+        };
+        let prefix = if self.faults.0.is_empty() { "" } else { self.say("Error: ") };
+        layout_in(
+            self.language.tag(),
+            &format!("{prefix}{title}"),
+            &html! {
+                h1 { (title) }
+                (self.faults.summary())
+                (body)
+                @if self.guest.environment == Environment::Test {
+                    p class="note" {
+                        (self.say("This is a test. No message leaves the sandbox, and nothing costs money."))
+                        @if self.guest.stage == Stage::Code { " " (self.say("The code stands in the text of the message, as the API shows it to a test key.")) }
+                    }
+                }
+            },
+        )
+    }
+
+    fn ended(&self, title: &'static str, text: &'static str) -> (String, Markup) {
+        (self.say(title).to_owned(), html! { p { (self.of_project(text)) } })
+    }
+
+    fn welcome(&self) -> Markup {
+        let (until, end) = self.language.around("The invitation is good until {}.");
+        let what = match self.guest.assigned {
+            Some(_) => {
+                "{} wants to send messages in your name. To set that up, you give a name and an email address. It takes two minutes."
             }
+            None => {
+                "{} wants to send messages in your name. To set that up, you give a name and an email address, and prove your phone number \
+                 with a code that we send to it. It takes two minutes."
             }
-        },
-    )
-}
-
-fn welcome(guest: &Guest) -> Markup {
-    html! {
-        p { (guest.project) " wants to send messages in your name. To set that up, you give a name and an email address"
-            @if guest.assigned.is_none() { ", and prove your phone number with a code that we send to it" }
-            ". It takes two minutes." }
-        p { "The invitation is good until " time datetime=(guest.expires_at) { (day(guest)) } "." }
-        (form(guest, "begin", html! { button { "Begin" } }))
-    }
-}
-
-fn details(guest: &Guest, faults: &Faults) -> Markup {
-    let fields = html! {
-        (field("name", "text", "Name", "The company or person that messages come from.", &guest.name, "organization", faults))
-        (field("email", "email", "Email address", "Where we can reach you about this.", &guest.email, "email", faults))
-        @match &guest.assigned {
-            Some(number) => { p { "You will use the phone number " strong { (number) } ", which was set aside for you." } }
-            None => { (field("phone", "tel", "Phone number", &phone_hint(guest), &guest.phone, "tel", faults)) }
+        };
+        html! {
+            p { (self.of_project(what)) }
+            p { (until) time datetime=(self.guest.expires_at) { (day(self.guest)) } (end) }
+            (self.form("begin", html! { button { (self.say("Begin")) } }))
         }
-        button { "Continue" }
-    };
-    html! {
-        p { "Step 1 of " (steps(guest)) }
-        (form(guest, "details", fields))
     }
-}
 
-fn phone_hint(guest: &Guest) -> String {
-    let countries = if guest.countries.is_empty() { String::new() } else { format!(" Countries: {}.", guest.countries.join(", ")) };
-    format!("With its country code, such as +34 600 111 222. We send a code to it.{countries}")
-}
-
-fn code(guest: &Guest, faults: &Faults) -> Markup {
-    let fields = html! {
-        div class="field" {
-            label for="code" { "Code" }
-            p class="hint" id="code-hint" { "The six digits of the message that we sent to " (guest.phone) "." }
-            (fault("code", faults))
-            input class="code" id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" maxlength="12" required
-                aria-describedby=(described("code", faults)) aria-invalid=[invalid("code", faults)];
+    fn details(&self) -> Markup {
+        let guest = self.guest;
+        let (before, after) = self.language.around("You will use the phone number {}, which was set aside for you.");
+        let name_hint = self.say("The company or person that messages come from.");
+        let email_hint = self.say("Where we can reach you about this.");
+        let fields = html! {
+            (self.field("name", "text", "Name", name_hint, &guest.name, "organization"))
+            (self.field("email", "email", "Email address", email_hint, &guest.email, "email"))
+            @match &guest.assigned {
+                Some(number) => { p { (before) strong { (number) } (after) } }
+                None => { (self.field("phone", "tel", "Phone number", &self.phone_hint(), &guest.phone, "tel")) }
+            }
+            button { (self.say("Continue")) }
+        };
+        html! {
+            (self.step(1))
+            (self.form("details", fields))
         }
-        button { "Continue" }
-    };
-    html! {
-        p { "Step 2 of " (steps(guest)) }
-        (form(guest, "code", fields))
-        p { "No message came? Wait a moment, then ask for another code." }
-        (form(guest, "resend", html! { button class="plain" { "Send another code" } }))
-        p { a href="?edit" { "Change the phone number" } }
     }
-}
 
-fn agree(guest: &Guest, faults: &Faults) -> Markup {
-    let number = guest.assigned.as_ref().unwrap_or(&guest.phone);
-    let fields = html! {
-        div class="field" {
-            (fault("agree", faults))
-            div class="agree" {
-                input id="agree" name="agree" type="checkbox" value="yes" required
-                    aria-describedby=[faults.get("agree").map(|_| "agree-fault")] aria-invalid=[invalid("agree", faults)];
-                label for="agree" { "I agree that " (guest.project) " sends and receives messages in this name and with this number." }
+    fn phone_hint(&self) -> String {
+        let mut hint = self.say("With its country code, such as +34 600 111 222. We send a code to it.").to_owned();
+        if !self.guest.countries.is_empty() {
+            hint.push(' ');
+            hint.push_str(&self.language.with("Countries: {}.", &self.guest.countries.join(", ")));
+        }
+        hint
+    }
+
+    fn code(&self) -> Markup {
+        let fields = html! {
+            div class="field" {
+                label for="code" { (self.say("Code")) }
+                p class="hint" id="code-hint" { (self.language.with("The six digits of the message that we sent to {}.", &self.guest.phone)) }
+                (self.fault("code"))
+                input class="code" id="code" name="code" type="text" inputmode="numeric" autocomplete="one-time-code" maxlength="12" required
+                    aria-describedby=(self.described("code")) aria-invalid=[self.invalid("code")];
+            }
+            button { (self.say("Continue")) }
+        };
+        html! {
+            (self.step(2))
+            (self.form("code", fields))
+            p { (self.say("No message came? Wait a moment, then ask for another code.")) }
+            (self.form("resend", html! { button class="plain" { (self.say("Send another code")) } }))
+            p { a href="?edit" { (self.say("Change the phone number")) } }
+        }
+    }
+
+    fn agree(&self) -> Markup {
+        let number = self.guest.assigned.as_ref().unwrap_or(&self.guest.phone);
+        let fields = html! {
+            div class="field" {
+                (self.fault("agree"))
+                div class="agree" {
+                    input id="agree" name="agree" type="checkbox" value="yes" required
+                        aria-describedby=[self.faults.get("agree").map(|_| "agree-fault")] aria-invalid=[self.invalid("agree")];
+                    label for="agree" { (self.of_project("I agree that {} sends and receives messages in this name and with this number.")) }
+                }
+            }
+            button { (self.say("Finish")) }
+        };
+        html! {
+            (self.step(self.steps()))
+            dl {
+                dt { (self.say("Name")) } dd { bdi { (self.guest.name) } }
+                dt { (self.say("Email address")) } dd { (self.guest.email) }
+                dt { (self.say("Phone number")) } dd { (number) }
+            }
+            p { a href="?edit" { (self.say("Change")) } }
+            (self.form("finish", fields))
+        }
+    }
+
+    fn steps(&self) -> u8 {
+        if self.guest.assigned.is_some() { 2 } else { 3 }
+    }
+
+    /// How far the guest is.
+    fn step(&self, step: u8) -> Markup {
+        let text = self.language.with("Step {} of {}", &step.to_string()).replacen("{}", &self.steps().to_string(), 1);
+        html! { p class="step" { (text) progress value=(step - 1) max=(self.steps()) aria-hidden="true" {} } }
+    }
+
+    /// A form of one step. It has no address of its own: it is sent to the page that it stands on.
+    fn form(&self, step: &str, fields: Markup) -> Markup {
+        html! {
+            form method="post" {
+                input type="hidden" name="key" value=(self.guest.form_key.expose());
+                input type="hidden" name="step" value=(step);
+                (fields)
             }
         }
-        button { "Finish" }
-    };
-    html! {
-        p { "Step " (steps(guest)) " of " (steps(guest)) }
-        dl {
-            dt { "Name" } dd { (guest.name) }
-            dt { "Email address" } dd { (guest.email) }
-            dt { "Phone number" } dd { (number) }
-        }
-        p { a href="?edit" { "Change" } }
-        (form(guest, "finish", fields))
     }
-}
 
-fn steps(guest: &Guest) -> u8 {
-    if guest.assigned.is_some() { 2 } else { 3 }
+    fn field(&self, name: &str, kind: &str, label: &'static str, hint: &str, value: &str, autocomplete: &str) -> Markup {
+        html! {
+            div class="field" {
+                label for=(name) { (self.say(label)) }
+                p class="hint" id={ (name) "-hint" } { (hint) }
+                (self.fault(name))
+                input id=(name) name=(name) type=(kind) value=(value) autocomplete=(autocomplete) required
+                    aria-describedby=(self.described(name)) aria-invalid=[self.invalid(name)];
+            }
+        }
+    }
+
+    fn fault(&self, name: &str) -> Markup {
+        html! { @if let Some(message) = self.faults.get(name) { p class="fault" id={ (name) "-fault" } { (message) } } }
+    }
+
+    fn described(&self, name: &str) -> String {
+        if self.faults.get(name).is_some() { format!("{name}-hint {name}-fault") } else { format!("{name}-hint") }
+    }
+
+    fn invalid(&self, name: &str) -> Option<&'static str> {
+        self.faults.get(name).map(|_| "true")
+    }
 }
 
 fn day(guest: &Guest) -> String {
@@ -153,56 +236,22 @@ fn day(guest: &Guest) -> String {
     format!("{} {} UTC", text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default())
 }
 
-/// A form of one step. It has no address of its own: it is sent to the page that it stands on.
-fn form(guest: &Guest, step: &str, fields: Markup) -> Markup {
-    html! {
-        form method="post" {
-            input type="hidden" name="key" value=(guest.form_key.expose());
-            input type="hidden" name="step" value=(step);
-            (fields)
-        }
-    }
-}
-
-fn field(name: &str, kind: &str, label: &str, hint: &str, value: &str, autocomplete: &str, faults: &Faults) -> Markup {
-    html! {
-        div class="field" {
-            label for=(name) { (label) }
-            p class="hint" id={ (name) "-hint" } { (hint) }
-            (fault(name, faults))
-            input id=(name) name=(name) type=(kind) value=(value) autocomplete=(autocomplete) required
-                aria-describedby=(described(name, faults)) aria-invalid=[invalid(name, faults)];
-        }
-    }
-}
-
-fn fault(name: &str, faults: &Faults) -> Markup {
-    html! { @if let Some(message) = faults.get(name) { p class="fault" id={ (name) "-fault" } { (message) } } }
-}
-
-fn described(name: &str, faults: &Faults) -> String {
-    if faults.get(name).is_some() { format!("{name}-hint {name}-fault") } else { format!("{name}-hint") }
-}
-
-fn invalid(name: &str, faults: &Faults) -> Option<&'static str> {
-    faults.get(name).map(|_| "true")
-}
-
-fn ended(text: &str) -> Markup {
-    html! { p { (text) } }
+fn plain(language: Language, title: &'static str, text: &'static str) -> Markup {
+    let title = language.say(title);
+    layout_in(language.tag(), title, &html! { h1 { (title) } p { (language.say(text)) } })
 }
 
 /// No invitation has this link.
-pub(super) fn unknown() -> Markup {
-    plain("There is no such invitation", "Check that the whole link was copied. If it was, ask who sent it to you.")
+pub(super) fn unknown(language: Language) -> Markup {
+    plain(language, "There is no such invitation", "Check that the whole link was copied. If it was, ask who sent it to you.")
 }
 
 /// Too many links were tried.
-pub(super) fn too_many() -> Markup {
-    plain("Too many tries", "Wait a minute, then open the link again.")
+pub(super) fn too_many(language: Language) -> Markup {
+    plain(language, "Too many tries", "Wait a minute, then open the link again.")
 }
 
 /// A form that did not come from our page, or is too large.
-pub(super) fn foreign_form() -> Markup {
-    plain("The form could not be read", "Open the link of your invitation again, and fill in the form there.")
+pub(super) fn foreign_form(language: Language) -> Markup {
+    plain(language, "The form could not be read", "Open the link of your invitation again, and fill in the form there.")
 }

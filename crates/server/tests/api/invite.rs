@@ -111,6 +111,35 @@ async fn senders(app: &TestApp) -> Vec<nuncio_domain::config::Sender> {
     app.store().read().await.expect("a reader").load_world(app.tenant()).await.expect("a look").expect("the world").senders
 }
 
+// holds: invitations.languages
+#[tokio::test]
+async fn the_pages_speak_the_browsers_language() {
+    let app = TestApp::start().await;
+    let phrases = [
+        ("es-MX, en;q=0.8", "es", "default le invita", "El código no es correcto. Quedan 4 intentos."),
+        ("pt-BR", "pt", "default convida você", "O código não está certo. Restam 4 tentativas."),
+        ("nl, fr-CH;q=0.9, de;q=0.5", "fr", "default vous invite", "Ce n’est pas le bon code. Encore 4 essais."),
+        ("en;q=0.1, DE;q=0.2", "de", "default lädt Sie ein", "Das ist nicht der Code. Noch 4 Versuche."),
+        ("ja, *;q=0.5", "en", "default invites you", "This is not the code. 4 more tries."),
+        ("de;q=0, ,;;q=x", "en", "default invites you", "This is not the code. 4 more tries."),
+    ];
+    for (n, (asked, language, invites, wrong_code)) in phrases.into_iter().enumerate() {
+        let client = Client::invited(&app, json!({})).await;
+        let get = async || app.send("GET", &client.path, &[("accept-language", asked)], None).await;
+        let page = get().await.expect(200);
+        assert!(page.text.contains(&format!("<html lang=\"{language}\">")), "{asked}: {}", page.text);
+        assert_eq!(title(&page), invites, "{asked}");
+        client.go("begin", &[]).await;
+        client.go("details", &[("name", "Ada"), ("email", "ada@example.org"), ("phone", &format!("+3460011123{n}"))]).await;
+        let page = get().await.expect(200);
+        let mut fields = form(&page.text, "code").expect("a form");
+        fields.iter_mut().filter(|(name, _)| name == "code").for_each(|(_, value)| "x".clone_into(value));
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", asked)];
+        let page = app.raw("POST", &client.path, &headers, encode(&fields).into_bytes()).await.expect(422);
+        assert!(page.text.contains(wrong_code), "{asked}: {}", page.text);
+    }
+}
+
 // holds: invitations.page
 #[tokio::test]
 async fn a_client_goes_all_the_way() {
