@@ -2,8 +2,8 @@
 # Installs what the tests need and the machine lacks: PostgreSQL's server
 # programs, postfix (for its smtp-sink), Kannel with its test programs, SIPp,
 # espeak-ng, sqlite3, curl, Python with venv and a C compiler from Debian, the peers' Python
-# packages in .peers/venv, and, where there is node with npm, their npm packages
-# in .peers/node. When all is there it installs nothing and needs no network. It
+# packages in .peers/venv, and, where there is node with npm, Chromium and the
+# peers' npm packages in .peers/node. When all is there it installs nothing and needs no network. It
 # starts no service, leaves none to start at boot, and removes no package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +22,9 @@ has_sipp() { command -v sipp >/dev/null; }
 has_sqlite() { command -v sqlite3 >/dev/null; }
 has_curl() { command -v curl >/dev/null; }
 has_espeak() { command -v espeak-ng >/dev/null; }
+has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
+# The pages' tests drive a browser with node.
+has_chromium() { ! has_node || command -v chromium >/dev/null; }
 has_compiler() {
     local out status=0
     out=$(mktemp)
@@ -53,6 +56,7 @@ missing_packages() {
     has_sqlite || echo sqlite3
     has_curl || echo curl
     python >/dev/null || echo python3-venv
+    has_chromium || echo chromium fonts-dejavu-core
     has_compiler || echo gcc libc6-dev
 }
 
@@ -126,7 +130,7 @@ install_peers() {
 # Tests against peers on node are left out where there is no node.
 install_node_peers() {
     local node=.peers/node stamp
-    if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    if ! has_node; then
         echo "deps.sh: no node or npm here; the peers that need them are left out"
         return
     fi

@@ -4,16 +4,91 @@
   const typing = (node) => node.closest("input, textarea, select, [contenteditable]");
 
   // Times are shown in the zone of whoever looks; the title keeps UTC.
-  for (const time of document.querySelectorAll("time[datetime]")) {
-    const at = new Date(time.dateTime);
-    if (Number.isNaN(at.valueOf())) continue;
-    const today = at.toDateString() === new Date().toDateString();
-    const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
-    // Steps of one message are told apart by milliseconds.
-    const step = time.closest(".tl") !== null;
-    if (step) clock.fractionalSecondDigits = 3;
-    time.textContent = at.toLocaleString(undefined, today || step ? clock : { day: "numeric", month: "short", ...clock });
-  }
+  const localise = (part) => {
+    for (const time of part.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      if (Number.isNaN(at.valueOf())) continue;
+      const today = at.toDateString() === new Date().toDateString();
+      const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false };
+      // Steps of one message are told apart by milliseconds.
+      const step = time.closest(".tl") !== null;
+      if (step) clock.fractionalSecondDigits = 3;
+      time.textContent = at.toLocaleString(undefined, today || step ? clock : { day: "numeric", month: "short", ...clock });
+    }
+  };
+
+  const links = (part) => [...part.querySelectorAll("table.rows tbody a.to")];
+  const rowsOf = (part) => new Map(links(part).map((link) => [link.getAttribute("href"), link.closest("tr")]));
+
+  // Says something above the page, or takes it back.
+  const say = (id, content) => {
+    document.getElementById(id)?.remove();
+    if (!content) return;
+    const [note, words] = [document.createElement("div"), document.createElement("p")];
+    note.id = id;
+    note.className = "note";
+    note.setAttribute("role", "status");
+    words.append(content);
+    note.append(words);
+    document.querySelector("main").prepend(note);
+  };
+
+  // Whatever somebody is using stays as it is.
+  const inUse = (main) => main.contains(document.activeElement) || main.querySelector(":popover-open") !== null
+    || [...main.querySelectorAll("input:not([type=hidden]), textarea")].some((field) => field.value !== field.defaultValue);
+
+  // Rows that are shown change in place; new ones wait until they are asked for.
+  const renewRows = (main, page, known) => {
+    const here = rowsOf(main);
+    let fresh = 0;
+    for (const [href, row] of rowsOf(page)) {
+      const html = row.outerHTML;
+      if (!here.has(href)) fresh += 1;
+      else if (known.get(href) !== html) {
+        known.set(href, html);
+        here.get(href).replaceWith(row);
+        localise(row);
+      }
+    }
+    const show = document.createElement("a");
+    show.href = location.href;
+    show.textContent = `${fresh} new. Show`;
+    say("news", fresh > 0 && show);
+  };
+
+  // A page that says so is fetched again and again while somebody looks at it.
+  const follow = () => {
+    let main = document.querySelector("main[data-live]");
+    if (!main) return;
+    const rows = main.dataset.live === "rows";
+    let html = main.innerHTML;
+    const known = new Map([...rowsOf(main)].map(([href, row]) => [href, row.outerHTML]));
+    const again = () => setTimeout(look, rows ? 4000 : 2000);
+    const look = async () => {
+      if (document.hidden || inUse(main)) return again();
+      try {
+        const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+        if (answer.redirected) return location.reload();
+        if (!answer.ok) throw new Error(answer.statusText);
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+        if (rows) renewRows(main, page, known);
+        else if (page.innerHTML !== html) {
+          html = page.innerHTML;
+          main.replaceWith(page);
+          main = page;
+          localise(main);
+        }
+        say("lost");
+      } catch {
+        if (!document.getElementById("lost")) say("lost", `The server does not answer since ${new Date().toLocaleTimeString()}. This page shows what it was then.`);
+      }
+      if (main.dataset.live) again();
+    };
+    again();
+  };
+
+  follow();
+  localise(document);
 
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
@@ -28,14 +103,13 @@
     setTimeout(() => { button.textContent = before; }, 2000);
   });
 
-  const rows = () => [...document.querySelectorAll("table.rows tbody a.to")];
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     if (event.key === "/") {
       const find = document.querySelector("#q");
       if (find) { event.preventDefault(); find.focus(); }
     } else if (event.key === "j" || event.key === "k") {
-      const all = rows();
+      const all = links(document);
       const next = all.indexOf(document.activeElement) + (event.key === "j" ? 1 : -1);
       all[Math.max(0, Math.min(all.length - 1, next))]?.focus();
     } else if (event.key === "c") {

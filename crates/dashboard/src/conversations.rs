@@ -13,7 +13,7 @@ use crate::components::{Faults, Field, channel, empty, head, message_state, page
 use crate::contacts::name;
 use crate::form::Form;
 use crate::messages::new::once;
-use crate::shell::{form_key, framed, shell};
+use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
 const PLACE: &str = "/conversations";
@@ -23,7 +23,10 @@ const SHOWN: u32 = 50;
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     let list = ListMessages { direction: Some("inbound".to_owned()), cursor: asked.get("cursor"), ..ListMessages::default() };
     match app.core.messages().list(&who.caller, &list).await {
-        Ok((messages, next)) => shell(&who, PLACE, "Conversations", &newest(&messages, asked.older(PLACE, next))),
+        Ok((messages, next)) => {
+            let live = asked.get("cursor").is_none().then_some(Live::Rows);
+            followed(StatusCode::OK, &who, PLACE, "Conversations", &newest(&messages, asked.older(PLACE, next)), live)
+        }
         Err(error) => refuse(&who, "/", &error),
     }
 }
@@ -63,7 +66,8 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): 
 
 async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode, typed: &str, faults: &Faults) -> Response {
     match content(app, who, id, typed, faults).await {
-        Ok((title, content)) => framed(status, who, PLACE, &title, &content),
+        // What was typed and refused must not go.
+        Ok((title, content)) => followed(status, who, PLACE, &title, &content, (status == StatusCode::OK).then_some(Live::Whole)),
         Err(error) => refuse(who, PLACE, &error),
     }
 }

@@ -6,6 +6,7 @@ use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
+use nuncio_domain::address;
 use url::form_urlencoded;
 
 /// The largest form, in bytes.
@@ -40,6 +41,11 @@ impl Form {
     pub(crate) fn get(&self, name: &str) -> String {
         self.0.get(name).map_or_else(String::new, |value| value.replace('\0', ""))
     }
+}
+
+/// A recipient as somebody typed it: numbers in E.164, everything else as it is.
+pub(crate) fn recipient(text: &str) -> String {
+    address::typed_phone::<&str>(text, &[]).unwrap_or_else(|_| text.trim().to_owned())
 }
 
 /// Whether the browser says that a page of another site sent this form. Browsers that do not are held by the key in the form alone.

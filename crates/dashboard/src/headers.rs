@@ -9,7 +9,8 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+             frame-ancestors 'none'",
         ),
     ),
     (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),

@@ -105,11 +105,11 @@ fn arrived(mut rows: Vec<CountryMetrics>) -> Markup {
                 caption class="sr" { "Attempts that arrived and failed, by channel and country" }
                 thead {
                     tr {
-                        th scope="col" class="w3" { "Channel" }
+                        th scope="col" class="w5" { "Channel" }
                         th scope="col" class="w1" { "Country" }
                         th scope="col" class="w" { span class="sr" { "Share" } }
                         th scope="col" class="num w2" { "Arrived" }
-                        th scope="col" class="num w2" { "Failed" }
+                        th scope="col" class="num w w2" { "Failed" }
                         th scope="col" class="num w1" { "Rate" }
                     }
                 }
@@ -134,7 +134,7 @@ fn bar(row: &CountryMetrics, most: f64) -> Markup {
                 }
             }
             td class="num" { (count(row.successes)) }
-            td class="num" { (count(row.failures)) }
+            td class="num w" { (count(row.failures)) }
             td class="num" { (format!("{rate:.1} %")) }
         }
     }

@@ -28,6 +28,7 @@ pub(crate) fn layout_in(language: &str, title: &str, body: &Markup) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) }
+                link rel="icon" href="../assets/mark.svg" type="image/svg+xml";
                 link rel="stylesheet" href="../assets/tokens.css";
                 link rel="stylesheet" href="../assets/invite.css";
             }

@@ -41,6 +41,24 @@ pub(crate) fn shell(who: &SignedIn, place: &str, title: &str, content: &Markup) 
 
 /// The same with a status.
 pub(crate) fn framed(status: StatusCode, who: &SignedIn, place: &str, title: &str, content: &Markup) -> Response {
+    followed(status, who, place, title, content, None)
+}
+
+/// How the script keeps a page up to date while somebody looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Live {
+    /// Shows it as it is now.
+    Whole,
+    /// Renews the rows of its list, and says how many are new.
+    Rows,
+}
+
+/// The same, kept up to date.
+pub(crate) fn followed(status: StatusCode, who: &SignedIn, place: &str, title: &str, content: &Markup, live: Option<Live>) -> Response {
+    let live = live.map(|live| match live {
+        Live::Whole => "whole",
+        Live::Rows => "rows",
+    });
     let test = who.session.environment == Environment::Test;
     let name = &who.project.name;
     let body = html! {
@@ -51,13 +69,13 @@ pub(crate) fn framed(status: StatusCode, who: &SignedIn, place: &str, title: &st
                 a class="skip" href="#main" { "Skip to content" }
                 (PreEscaped(SPRITE))
                 div class="shell" {
-                    @if test { p class="band" { b { "Test environment." } " Nothing that you send here leaves this server." } }
+                    @if test { aside class="band" aria-label="Environment" { b { "Test environment." } " Nothing that you send here leaves this server." } }
                     header class="bar" {
                         a class="project" href="/" { (mark()) span class="name" { (words(name)) } (tag(test)) }
                         button class="btn" type="button" popovertarget="nav" { "Menu" }
                     }
                     (navigation(who, place, test))
-                    main class="main" id="main" { (content) }
+                    main class="main" id="main" data-live=[live] { (content) }
                 }
             }
         }

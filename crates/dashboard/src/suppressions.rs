@@ -6,10 +6,11 @@ use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::suppressions::{CreateSuppression, ListSuppressions};
 use nuncio_core::users::SignedIn;
-use nuncio_domain::{Channel, Error, Result, address};
+use nuncio_domain::{Channel, Error, Result};
 
 use crate::App;
 use crate::components::{Faults, Field, ask_first, channel, empty, head, pager, select, time, words};
+use crate::form::recipient;
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
@@ -28,8 +29,11 @@ async fn page(app: &App, who: &SignedIn, asked: &Asked, status: StatusCode, type
 }
 
 async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: &Faults) -> Result<Markup> {
-    let list =
-        ListSuppressions { identifier: asked.get("q").map(|text| read(&text)), cursor: asked.get("cursor"), ..ListSuppressions::default() };
+    let list = ListSuppressions {
+        identifier: asked.get("q").map(|text| recipient(&text)),
+        cursor: asked.get("cursor"),
+        ..ListSuppressions::default()
+    };
     let (found, next) = app.core.suppressions().list(&who.caller, &list).await?;
     let field = Field {
         name: "identifier",
@@ -85,11 +89,6 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked, typed: &str, faults: 
     })
 }
 
-/// A recipient as somebody typed it: numbers in E.164, everything else as it is.
-fn read(text: &str) -> String {
-    address::typed_phone::<&str>(text, &[]).unwrap_or_else(|_| text.trim().to_owned())
-}
-
 /// Adds a recipient to the list.
 pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Asked, request: Request) -> Response {
     let form = match form(&app, request).await {
@@ -102,7 +101,7 @@ pub(crate) async fn add(State(app): State<App>, Signed(who): Signed, asked: Aske
             "" => None,
             name => Some(Channel::parse(name).ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?),
         };
-        let command = CreateSuppression { identifier: read(&typed), channel, sender_id: None, reason: None };
+        let command = CreateSuppression { identifier: recipient(&typed), channel, sender_id: None, reason: None };
         app.core.suppressions().create(&who.caller, command, None).await
     };
     match added.await {

@@ -11,7 +11,7 @@ use super::draft::Said;
 use super::show::page;
 use crate::App;
 use crate::components::Faults;
-use crate::form::Form;
+use crate::form::{Form, recipient};
 use crate::signed::{Signed, form, lead_to, refuse};
 
 /// Where a person goes afterwards.
@@ -58,7 +58,7 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
             "/broadcasts".clone_into(&mut path);
         }
         "test" => {
-            let message = broadcasts.test(caller, id, TestBroadcast { to: form.get("to").trim().to_owned(), contact_id: None }).await?;
+            let message = broadcasts.test(caller, id, TestBroadcast { to: recipient(&form.get("to")), contact_id: None }).await?;
             path = format!("/messages/{}", message.id);
         }
         "select" => {
@@ -71,7 +71,7 @@ async fn perform(app: &App, who: &SignedIn, id: &str, form: &Form) -> Result<The
 }
 
 fn selection(form: &Form) -> Result<SelectContacts> {
-    let countries = form.get("countries");
+    let countries = form.get("ofCountries");
     let countries = countries.split(',').map(|code| code.trim().to_uppercase()).filter(|code| !code.is_empty()).collect();
     let channel = match form.get("channel").as_str() {
         "" => None,

@@ -82,7 +82,7 @@ fn from_contacts(who: &SignedIn, broadcast: &BroadcastView) -> Markup {
             form class="body" method="post" action={ "/broadcasts/" (broadcast.id) } {
                 (form_key(who))
                 div class="field" { (select("channel", "Who can be reached by", &channels(("", "Any channel")), "", true)) }
-                (plain("countries", "Of these countries", "Such as ES,MX.").show(&Faults::default()))
+                (plain("ofCountries", "Of these countries", "Such as ES,MX.").show(&Faults::default()))
                 div class="row" { button class="btn" name="do" value="select" { "Add contacts" } }
             }
         }

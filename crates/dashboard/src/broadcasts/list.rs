@@ -1,6 +1,7 @@
 //! `/broadcasts`: all of them, newest first.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::broadcasts::ListBroadcasts;
@@ -9,12 +10,15 @@ use nuncio_domain::Result;
 
 use crate::App;
 use crate::components::{broadcast_state, channel, count, empty, head, pager, time, words};
-use crate::shell::shell;
+use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, refuse};
 
 pub(crate) async fn list(State(app): State<App>, Signed(who): Signed, asked: Asked) -> Response {
     match broadcasts(&app, &who, &asked).await {
-        Ok(content) => shell(&who, "/broadcasts", "Broadcasts", &content),
+        Ok(content) => {
+            let live = asked.get("cursor").is_none().then_some(Live::Rows);
+            followed(StatusCode::OK, &who, "/broadcasts", "Broadcasts", &content, live)
+        }
         Err(error) => refuse(&who, "/broadcasts", &error),
     }
 }

@@ -11,7 +11,7 @@ use nuncio_domain::Result;
 use super::draft::{self, Said};
 use crate::App;
 use crate::components::{ask_first, broadcast_state, channel, count, figure, head, icon, money, state, time, value, words};
-use crate::shell::{form_key, framed};
+use crate::shell::{Live, followed, form_key};
 use crate::signed::{Asked, Signed, refuse};
 
 /// Up to so many recipients their figures are on the page at once; a million of them take seconds.
@@ -29,12 +29,12 @@ pub(super) async fn page(app: &App, who: &SignedIn, id: &str, status: StatusCode
 
 async fn answer(app: &App, who: &SignedIn, id: &str, status: StatusCode, said: &Said, inline: bool) -> Response {
     match one(app, who, id, said, inline).await {
-        Ok((title, content)) => framed(status, who, "/broadcasts", &title, &content),
+        Ok((title, content, live)) => followed(status, who, "/broadcasts", &title, &content, live),
         Err(error) => refuse(who, "/broadcasts", &error),
     }
 }
 
-async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> Result<(String, Markup)> {
+async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> Result<(String, Markup, Option<Live>)> {
     let broadcasts = app.core.broadcasts();
     let broadcast = broadcasts.get(&who.caller, id).await?;
     let progress = broadcasts.progress(&who.caller, id).await?;
@@ -52,7 +52,8 @@ async fn one(app: &App, who: &SignedIn, id: &str, said: &Said, inline: bool) -> 
         @if begun && !inline { (looked_up_on_request("How it went", id, "By channel, country, reason of failure and link: it looks at every recipient, which takes a moment.", "Show")) }
         section class="panel" { header { h2 { "Id" } } div class="body" { (value(&broadcast.id.to_string())) } }
     };
-    Ok((broadcast.name.clone(), content))
+    let moves = matches!(broadcast.status, "sending" | "pending_review" | "scheduled");
+    Ok((broadcast.name.clone(), content, moves.then_some(Live::Whole)))
 }
 
 /// A panel without its figures yet.

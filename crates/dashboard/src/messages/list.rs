@@ -1,6 +1,7 @@
 //! `/messages`: all messages, newest first, by filters that stand in the address.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::{ListMessages, MessageView};
@@ -9,7 +10,8 @@ use nuncio_domain::Result;
 
 use crate::App;
 use crate::components::{channel, channels, empty, head, icon, message_state, money, pager, select, time, words};
-use crate::shell::shell;
+use crate::form::recipient;
+use crate::shell::{Live, followed};
 use crate::signed::{Asked, Signed, lead_to, refuse};
 
 const STATUSES: [(&str, &str); 8] = [
@@ -30,7 +32,11 @@ pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, asked: Ask
         return lead_to(&format!("/messages/{id}"));
     }
     match content(&app, &who, &asked).await {
-        Ok(content) => shell(&who, "/messages", "Messages", &content),
+        // Older pages hold still.
+        Ok(content) => {
+            let live = asked.get("cursor").is_none().then_some(Live::Rows);
+            followed(StatusCode::OK, &who, "/messages", "Messages", &content, live)
+        }
         Err(error) => refuse(&who, "/messages", &error),
     }
 }
@@ -40,7 +46,7 @@ async fn content(app: &App, who: &SignedIn, asked: &Asked) -> Result<Markup> {
     let list = ListMessages {
         status: asked.get("status"),
         channel: asked.get("channel"),
-        to: sought.clone(),
+        to: sought.as_deref().map(recipient),
         broadcast_id: asked.get("broadcast"),
         contact_id: asked.get("contact"),
         cursor: asked.get("cursor"),

@@ -10,7 +10,7 @@ use nuncio_domain::{Channel, Environment, Error, RequestedChannel, Result};
 
 use crate::App;
 use crate::components::{Faults, Field, channel, channels, head, icon, money, select};
-use crate::form::Form;
+use crate::form::{Form, recipient};
 use crate::shell::{form_key, framed};
 use crate::signed::{Asked, Signed, form, lead_to, refuse};
 
@@ -41,7 +41,7 @@ impl Typed {
                 RequestedChannel::Only(known.ok_or_else(|| Error::field("channel", format!("{name:?} is no channel")))?)
             }
         };
-        let message = SendMessage::text(self.to.trim(), self.text.clone());
+        let message = SendMessage::text(&recipient(&self.to), self.text.clone());
         Ok(SendMessage { channel: Some(channel), subject: given(&self.subject), ..message })
     }
 }

@@ -1,6 +1,9 @@
 //! `/messages/{id}`: what happened to one message, and what can be done about it.
 
+use std::time::Duration;
+
 use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
 use nuncio_core::messages::MessageView;
@@ -12,20 +15,22 @@ use nuncio_domain::{Error, Result};
 use super::timeline::timeline;
 use crate::App;
 use crate::components::{ask_first, channel, head, icon, message_state, money, time, value, words};
-use crate::shell::{form_key, shell};
+use crate::shell::{Live, followed, form_key};
 use crate::signed::{Signed, form, lead_to, refuse};
 
 /// Deliveries to webhooks that are shown.
 const DELIVERIES: u32 = 50;
+/// How long a message that does not move is followed: receipts and webhooks come after it.
+const REST: Duration = Duration::from_secs(120);
 
 pub(crate) async fn show(State(app): State<App>, Signed(who): Signed, Path(id): Path<String>) -> Response {
     match content(&app, &who, &id).await {
-        Ok((title, content)) => shell(&who, "/messages", &title, &content),
+        Ok((title, content, live)) => followed(StatusCode::OK, &who, "/messages", &title, &content, live),
         Err(error) => refuse(&who, "/messages", &error),
     }
 }
 
-async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)> {
+async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup, Option<Live>)> {
     let message = app.core.messages().get(&who.caller, id, |_| true).await?;
     let asked = ListDeliveries { resource_id: Some(id.to_owned()), limit: Some(DELIVERIES), ..ListDeliveries::default() };
     let deliveries = app.core.webhooks().list_deliveries(&who.caller, &asked).await?.0;
@@ -44,14 +49,19 @@ async fn content(app: &App, who: &SignedIn, id: &str) -> Result<(String, Markup)
             div class="stack" { (seen(&message)) (cost(&message)) (details(&message)) }
         }
     };
-    Ok((title, content))
+    let quiet = app.core.ids().clock.now().since(message.updated_at);
+    let moves = matches!(message.status, "queued" | "sending") && message.held_reason.is_none();
+    Ok((title, content, (moves || quiet < REST).then_some(Live::Whole)))
 }
 
 /// What became of it, in a sentence.
 fn summary(message: &MessageView) -> String {
     let by = channel(message.channel);
     let tries = message.attempts.len();
-    let after = |at: nuncio_domain::Timestamp| format!("{:.1} seconds after it was accepted", at.since(message.created_at).as_secs_f64());
+    let after = |at: nuncio_domain::Timestamp| match at.since(message.created_at).as_secs_f64() {
+        seconds if seconds < 0.1 => "at once".to_owned(),
+        seconds => format!("{seconds:.1} seconds after it was accepted"),
+    };
     match message.status {
         "received" => format!("Received by {by}."),
         "delivered" | "read" => match message.delivered_at.or(message.read_at) {

@@ -20,11 +20,14 @@
 //!
 //! [`guide`] runs the commands of the guide.
 //!
+//! [`browser`] walks through the pages in Chromium.
+//!
 //! [`schema`] drives the same binary from its own description, and [`clients`] has clients generated from that.
 //!
 //! Kills come at random moments. `NUNCIO_TEST_SEED` sets the seed, which every run prints; requests and moments follow from it,
 //! what the machine does in between does not.
 
+mod browser;
 mod clients;
 mod guide;
 mod hostile;
