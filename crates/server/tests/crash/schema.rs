@@ -26,6 +26,7 @@ async fn drive(backend: Backend) {
     let server = install.start(&[]).await;
     let status = Command::new(peer_python().with_file_name("st"))
         .current_dir(folder.path())
+        .env("SCHEMATHESIS_HOOKS", repository().join("peers/schemathesis_hooks.py"))
         .arg("--config-file")
         .arg(repository().join("peers/schemathesis.toml"))
         .args(["run", "--no-color", "--warnings", "off", "--header"])
