@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::channel::{Channel, MessageType, RequestedChannel, named};
 use crate::id::{BroadcastContactId, BroadcastId, MessageId, SenderId};
-use crate::lifecycle::{State, Wait};
+use crate::lifecycle::{Detail, State, Wait};
 use crate::limits;
 use crate::message::{Content, Failure, FailureCode, Status as MessageStatus};
 use crate::money::Micros;
@@ -198,18 +198,33 @@ impl Part {
 impl ContactStatus {
     /// What the state of its message says of a recipient.
     pub fn of(state: &State) -> Self {
-        if is_withdrawn(state) {
+        Self::of_message(state.status, &state.detail)
+    }
+
+    /// What status and detail of its message say of a recipient.
+    pub fn of_message(status: MessageStatus, detail: &Detail) -> Self {
+        if detail.broadcast.is_some_and(|part| part.withdrawn) {
             return Self::Pending;
         }
-        let silent = state.detail.broadcast.is_some_and(|part| part.no_receipts);
-        match state.status {
+        let silent = detail.broadcast.is_some_and(|part| part.no_receipts);
+        match status {
             MessageStatus::Scheduled | MessageStatus::Queued => Self::Queued,
             MessageStatus::Sent if silent => Self::Delivered,
             MessageStatus::Sending | MessageStatus::Sent => Self::Sending,
             MessageStatus::Delivered | MessageStatus::Read | MessageStatus::Received => Self::Delivered,
-            MessageStatus::Failed if suppressed(state) => Self::Skipped,
+            MessageStatus::Failed if suppressed(detail) => Self::Skipped,
             MessageStatus::Failed => Self::Failed,
             MessageStatus::Cancelled => Self::Skipped,
+        }
+    }
+
+    /// The status that the recipient's own row has to hold: it is listed by it, or retention may delete the message while it says
+    /// something else than delivered. `None` while the message alone says it, so that most recipients are written once.
+    pub fn stored(state: &State) -> Option<Self> {
+        match Self::of(state) {
+            status @ (Self::Failed | Self::Skipped) => Some(status),
+            Self::Sending if matches!(state.wait, Wait::Nothing) => Some(Self::Sending),
+            _ => None,
         }
     }
 }
@@ -218,8 +233,8 @@ fn is_withdrawn(state: &State) -> bool {
     state.detail.broadcast.is_some_and(|part| part.withdrawn)
 }
 
-fn suppressed(state: &State) -> bool {
-    state.detail.failure.as_ref().is_some_and(|f| f.code == FailureCode::RecipientSuppressed)
+fn suppressed(detail: &Detail) -> bool {
+    detail.failure.as_ref().is_some_and(|f| f.code == FailureCode::RecipientSuppressed)
 }
 
 /// How many recipients stand where. Those who were never handed over are not counted: they are the total less all others.

@@ -23,6 +23,15 @@ pub struct NewBroadcastContact {
     pub variables: Variables,
 }
 
+/// Recipients that were found by looking at a bounded number of rows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecipientScan<T> {
+    /// What was found, in the order of the recipients.
+    pub found: Vec<T>,
+    /// The recipient after whom the search goes on; `None` when all were looked at.
+    pub next: Option<BroadcastContactId>,
+}
+
 /// How far an import of recipients has come. Sums over all its parts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ImportProgress {
@@ -122,7 +131,7 @@ pub trait BroadcastRecipientRepo {
         since: Timestamp,
     ) -> Result<Vec<(SuppressionReason, u64)>>;
 
-    /// Recipients in any of these statuses (none for all), newest first.
+    /// Recipients in any of these statuses (none for all), newest first. Of failed and skipped ones no others are read.
     async fn list_broadcast_contacts(
         &mut self,
         tenant: TenantId,
@@ -142,14 +151,14 @@ pub trait BroadcastRecipientRepo {
         contact: BroadcastContactId,
     ) -> Result<Option<NewBroadcastContact>>;
 
-    /// Up to `limit` recipients after `after` who were not handed over, oldest first.
+    /// Up to `limit` recipients after `after` who were not handed over, oldest first. Looks at [`SCAN_ROWS`](nuncio_domain::limits::SCAN_ROWS) rows at most.
     async fn pending_broadcast_contacts(
         &mut self,
         tenant: TenantId,
         id: BroadcastId,
         after: Option<BroadcastContactId>,
         limit: u32,
-    ) -> Result<Vec<NewBroadcastContact>>;
+    ) -> Result<RecipientScan<NewBroadcastContact>>;
 
     /// Marks a recipient who was not handed over as failed, while the broadcast is being sent; `false` when either is not so.
     async fn fail_broadcast_contact(
@@ -161,14 +170,14 @@ pub trait BroadcastRecipientRepo {
         now: Timestamp,
     ) -> Result<bool>;
 
-    /// Up to `limit` messages of a broadcast that no provider has and none is being called for, of recipients after `after`.
+    /// Messages of a broadcast that no provider has and none is being called for, of the next `limit` recipients after `after`.
     async fn unsent_broadcast_messages(
         &mut self,
         tenant: TenantId,
         id: BroadcastId,
         after: Option<BroadcastContactId>,
         limit: u32,
-    ) -> Result<Vec<(BroadcastContactId, MessageId)>>;
+    ) -> Result<RecipientScan<MessageId>>;
 }
 
 /// Links of broadcasts that are counted.

@@ -41,6 +41,7 @@ mod webhooks;
 pub use accept::{Accept, Accepted, Claim, Idempotency, Operation};
 pub use broadcasts::{
     BroadcastLink, BroadcastLinkRepo, BroadcastRecipientRepo, BroadcastRepo, DueBroadcast, ImportProgress, LinkClicks, NewBroadcastContact,
+    RecipientScan,
 };
 pub use contacts::{ChannelMetrics, ContactRepo, MetricDelta, MetricRow, NewInbound, Suppression};
 pub use deliveries::{Delivery, DeliveryFilter, DeliveryLog, DeliveryRepo, DeliveryTry, LogEntry, LogReader, Position, Told};

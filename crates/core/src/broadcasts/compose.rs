@@ -232,7 +232,11 @@ impl Broadcasts<'_> {
         let mut tx = self.inner.store.read().await?;
         let Some(id) = id else {
             let first = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, 1).await?;
-            return first.into_iter().next().ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
+            return first
+                .found
+                .into_iter()
+                .next()
+                .ok_or_else(|| Error::new(ErrorCode::NoContacts, "the broadcast has no recipients to show"));
         };
         let found = tx.find_broadcast_contact(broadcast.tenant, broadcast.id, parse_id(id, "contact of the broadcast")?).await?;
         found.ok_or_else(|| Error::not_found("contact of the broadcast"))

@@ -28,9 +28,13 @@ use crate::messages::SendMessage;
 use crate::messages::plan::{self, Planned, Planner};
 use crate::messages::routing::Known;
 
-/// Recipients of one step, and steps of one round.
+/// The most recipients of one step, and steps of one round.
 const CHUNK: u32 = 200;
 const STEPS: usize = 5;
+/// A step for fewer is put off: how long, and how often in a row.
+const WORTHWHILE: usize = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+const PAUSES: u32 = 20;
 /// How soon a broadcast is looked at again all of whose recipients have quiet hours.
 const ASLEEP: Duration = Duration::from_secs(300);
 
@@ -43,7 +47,9 @@ pub(super) enum Round {
     Crowded,
     /// There is more, and it must not go out before this moment.
     Waits(Timestamp),
-    /// Nobody is left who could be handed over.
+    /// Too many recipients failed, opted out or complained: it is paused.
+    Halted,
+    /// No recipient is left who could be handed over.
     Through,
 }
 
@@ -82,6 +88,8 @@ struct Room {
     by_connection: HashMap<ConnectionId, usize>,
     /// Kinds of recipients that no connection has room for.
     full: Vec<AddressKind>,
+    /// Whether all of them may be used as fast as they can.
+    unpaced: bool,
 }
 
 impl Room {
@@ -92,13 +100,15 @@ impl Room {
         };
         let connections = composer.world.connections.iter().filter(|c| c.sender == composer.sender.id && asked(c.channel));
         let (mut by_connection, mut left) = (HashMap::new(), HashMap::<AddressKind, usize>::new());
+        let mut unpaced = true;
         for connection in connections {
             let room = dispatch.bulk_room(broadcast.tenant, connection);
             by_connection.insert(connection.id, room);
             *left.entry(connection.channel.address_kind()).or_default() += room;
+            unpaced &= connection.throttle.is_none();
         }
         let full = left.into_iter().filter(|(_, room)| *room == 0).map(|(kind, _)| kind).collect();
-        Self { by_connection, full }
+        Self { by_connection, full, unpaced }
     }
 
     fn has(&self, connection: ConnectionId) -> bool {
@@ -108,45 +118,68 @@ impl Room {
     fn take(&mut self, connection: ConnectionId) {
         self.by_connection.entry(connection).and_modify(|left| *left -= 1);
     }
+
+    /// For how many messages beside those that are being accepted.
+    fn left(&self, accepting: usize) -> usize {
+        // Without a connection, the planner says what becomes of the recipients.
+        let all = if self.by_connection.is_empty() { CHUNK as usize } else { self.by_connection.values().sum() };
+        all.saturating_sub(accepting)
+    }
 }
 
 impl Broadcasts<'_> {
     /// Hands over as many recipients as there is room for, from the cursor of `due` on, which moves, and from the first one again after
-    /// the last. Nothing is written once somebody else has taken the broadcast. While the messages of a chunk are written, those of the
+    /// the last. Nothing is written once another node has taken the broadcast. While the messages of a chunk are written, those of the
     /// next are planned.
     pub(super) async fn hand_over(&self, broadcast: &Broadcast, due: &mut DueBroadcast) -> Result<Round> {
+        if broadcast.waiting() == 0 {
+            return Ok(Round::Through);
+        }
         let (mut handed, mut accepting, mut wrapped) = (Handed::default(), Vec::new(), false);
         // The chunks of a round share it: what the one before takes is not in the database yet.
         let mut budget = None;
         let now = self.ids().clock.now();
         let canary = safety::canary(broadcast, now);
         let mut left = canary.map_or(i64::MAX, |(left, _)| left);
-        for _ in 0..STEPS {
+        for step in 0..STEPS {
             if let Some((_, until)) = canary.filter(|_| left == 0) {
                 self.answered(broadcast, accepting).await?;
                 return Ok(Round::Waits(until.min(now.plus(safety::LOOK))));
             }
-            let size = u32::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+            let Some(careful) = self.careful(broadcast, step, accepting.len()).await? else {
+                self.answered(broadcast, accepting).await?;
+                return Ok(Round::Halted);
+            };
+            let composer = self.composer(broadcast).await?;
+            let (room, free) = match &composer {
+                Ok(composer) => self.room(composer, accepting.len()).await,
+                Err(_) => (None, CHUNK as usize),
+            };
+            let size = left.min(careful).min(free as i64).min(i64::from(CHUNK)) as u32;
+            if size == 0 {
+                handed.crowded = true;
+                wrapped = !handed.any;
+                break;
+            }
             let mut tx = self.inner.store.read().await?;
             let chunk = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, due.cursor, size).await?;
             drop(tx);
-            if let Some(last) = chunk.last() {
-                let last = last.id;
-                left = left.saturating_sub(chunk.len() as i64);
-                let next = self.hand_over_chunk(broadcast, due.fence, chunk, &mut budget).await;
-                handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
-                let (step, begun) = next?;
-                handed.add(step);
-                (accepting, due.cursor) = (begun, Some(last));
-                continue;
-            }
+            left = left.saturating_sub(chunk.found.len() as i64);
+            let next = match composer {
+                Ok(composer) => self.hand_over_chunk(&composer, room, due.fence, chunk.found, &mut budget).await,
+                Err(failure) => self.fail_chunk(broadcast, &chunk.found, &failure, now).await,
+            };
             handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
-            if due.cursor.is_none() && !handed.any {
-                return Ok(Round::Through);
-            }
-            (due.cursor, wrapped) = (None, true);
-            if handed.any {
-                break;
+            let (step, begun) = next?;
+            handed.add(step);
+            (accepting, due.cursor) = (begun, chunk.next);
+            if due.cursor.is_none() {
+                // Their answers first: the next look must not find them pending.
+                handed.add(self.answered(broadcast, std::mem::take(&mut accepting)).await?);
+                if handed.any || wrapped {
+                    break;
+                }
+                wrapped = true;
             }
         }
         handed.add(self.answered(broadcast, accepting).await?);
@@ -158,25 +191,48 @@ impl Broadcasts<'_> {
         })
     }
 
+    /// How many recipients may be handed over before more results are known, if a rate may halt the broadcast. `None` if it has just been
+    /// halted.
+    async fn careful(&self, broadcast: &Broadcast, step: usize, accepting: usize) -> Result<Option<i64>> {
+        if broadcast.body.halt_on.is_none() {
+            return Ok(Some(i64::MAX));
+        }
+        let mut counts = broadcast.counts;
+        if step > 0 {
+            let fresh = self.find(broadcast.tenant, broadcast.id).await?;
+            if self.halts(&fresh).await? {
+                return Ok(None);
+            }
+            counts = fresh.counts;
+        }
+        Ok(Some((safety::allowance(&counts) - accepting as i64).max(0)))
+    }
+
+    /// The room on the connections, and for how many more messages. Where it comes back within milliseconds, waits for some of it.
+    async fn room(&self, composer: &Composer<'_>, accepting: usize) -> (Option<Room>, usize) {
+        let mut room = Room::of(composer, &self.inner.dispatch);
+        for _ in 0..PAUSES {
+            if room.left(accepting) >= WORTHWHILE || !room.unpaced || self.inner.dispatch.accepting().is_none() {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+            room = Room::of(composer, &self.inner.dispatch);
+        }
+        let left = room.left(accepting);
+        (Some(room), left)
+    }
+
     /// Plans the messages of a chunk and begins to accept them.
     async fn hand_over_chunk(
         &self,
-        broadcast: &Broadcast,
+        composer: &Composer<'_>,
+        room: Option<Room>,
         fence: i64,
         mut chunk: Vec<NewBroadcastContact>,
         budget: &mut Option<Budget>,
     ) -> Result<(Handed, Vec<Accepting>)> {
-        let mut handed = Handed::default();
-        let Some(now) = self.inner.dispatch.accepting() else { return Ok((handed, Vec::new())) };
-        let composer = match self.composer(broadcast).await? {
-            Ok(composer) => composer,
-            Err(failure) => {
-                for contact in chunk {
-                    handed.any |= self.fail_contact(broadcast, contact.id, &failure, now).await?;
-                }
-                return Ok((handed, Vec::new()));
-            }
-        };
+        let (mut handed, broadcast) = (Handed::default(), composer.broadcast);
+        let (Some(now), Some(mut room)) = (self.inner.dispatch.accepting(), room) else { return Ok((handed, Vec::new())) };
         if let Some(hours) = &broadcast.body.quiet_hours {
             let mut clock = QuietClock::new(hours, now);
             chunk.retain(|contact| {
@@ -185,22 +241,21 @@ impl Broadcasts<'_> {
                 opens.is_none()
             });
         }
-        let mut room = Room::of(&composer, &self.inner.dispatch);
         handed.crowded = chunk.iter().any(|contact| room.full.contains(&contact.recipient.kind));
         chunk.retain(|contact| !room.full.contains(&contact.recipient.kind));
         if chunk.is_empty() {
             return Ok((handed, Vec::new()));
         }
-        let mut knowledge = self.knowledge(&composer, &chunk).await?;
+        let mut knowledge = self.knowledge(composer, &chunk).await?;
         let mut left = match budget.take() {
             Some(left) => left,
-            None => self.budget(&composer).await?,
+            None => self.budget(composer).await?,
         };
         let mut accepts = Vec::new();
         for contact in chunk {
             tokio::task::consume_budget().await; // so that other tasks come in between
-            let known = knowledge.of(&composer, &contact.recipient, now);
-            let mut planned = match self.plan_contact(&composer, &contact, &known, now, true) {
+            let known = knowledge.of(composer, &contact.recipient, now);
+            let mut planned = match self.plan_contact(composer, &contact, &known, now, true) {
                 Ok(planned) => planned,
                 Err(error) if error.code().status() < 500 => {
                     handed.any |= self.fail_contact(broadcast, contact.id, &failure(&error), now).await?;
@@ -209,7 +264,7 @@ impl Broadcasts<'_> {
                 Err(error) => return Err(error),
             };
             let connection = planned.connection.id;
-            if !room.has(connection) || !self.pays(&mut left, &composer, &mut planned.accept.message).await? {
+            if !room.has(connection) || !self.pays(&mut left, composer, &mut planned.accept.message).await? {
                 handed.crowded = true;
                 continue;
             }
@@ -220,6 +275,21 @@ impl Broadcasts<'_> {
         }
         *budget = Some(left);
         Ok((handed, accepts))
+    }
+
+    /// Every recipient of a chunk fails in the same way.
+    async fn fail_chunk(
+        &self,
+        broadcast: &Broadcast,
+        chunk: &[NewBroadcastContact],
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Result<(Handed, Vec<Accepting>)> {
+        let mut handed = Handed::default();
+        for contact in chunk {
+            handed.any |= self.fail_contact(broadcast, contact.id, failure, now).await?;
+        }
+        Ok((handed, Vec::new()))
     }
 
     /// What became of messages that were being accepted. All of them are waited for before anything is said of one: each may be written.

@@ -171,16 +171,18 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
-            let Some(last) = page.last() else { return Ok(counts) };
-            after = Some(last.id);
-            let mut knowledge = self.knowledge(composer, &page).await?;
-            for contact in &page {
+            let mut knowledge = self.knowledge(composer, &page.found).await?;
+            for contact in &page.found {
                 let class = match classes.of(self, contact, &mut knowledge)? {
                     Class::Refused(_) if counts.len() >= KINDS => Class::Refused("other reasons".to_owned()),
                     class => class,
                 };
                 *counts.entry(class).or_default() += 1;
             }
+            if page.next.is_none() {
+                return Ok(counts);
+            }
+            after = page.next;
         }
     }
 

@@ -141,7 +141,7 @@ impl Broadcasts<'_> {
             links.extend(content.buttons.iter().filter_map(|b| b.url.clone()));
             texts.extend(content.buttons.into_iter().map(|b| b.text));
             let mut tx = self.inner.store.read().await?;
-            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await? {
+            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await?.found {
                 let values = merged(broadcast, &contact.variables);
                 let values = [values.template_variables, values.template_button_variables, values.template_header_variables];
                 texts.extend(values.into_iter().flatten().flat_map(std::collections::BTreeMap::into_values));
@@ -149,7 +149,7 @@ impl Broadcasts<'_> {
         }
         if !super::variables::used(broadcast).is_empty() {
             let mut tx = self.inner.store.read().await?;
-            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await? {
+            for contact in tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, None, SAMPLE).await?.found {
                 let mut command = check::message(broadcast);
                 command.subject.clone_from(&body.email_subject);
                 super::variables::fill_in(broadcast, &contact.variables, &mut command)?;

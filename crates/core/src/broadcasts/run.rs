@@ -20,8 +20,8 @@ pub(super) const LEASE: Duration = Duration::from_secs(5);
 /// How soon a broadcast is looked at again whose connections have no room, and one that waits for receipts: a tenth of its age.
 const CROWDED: Duration = Duration::from_millis(500);
 const WAITING: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Messages that are taken back in one step.
-const TAKEN_BACK: u32 = 200;
+/// Recipients that are looked at in one step, to take their messages back.
+const TAKEN_BACK: u32 = 1_000;
 
 impl Broadcasts<'_> {
     /// Looks after one broadcast that is due.
@@ -86,6 +86,7 @@ impl Broadcasts<'_> {
             Round::Waits(until) => return Ok(Some(Some(until))),
             Round::More => return Ok(Some(Some(now))),
             Round::Crowded => return Ok(Some(Some(now.plus(CROWDED)))),
+            Round::Halted => return Ok(None),
             Round::Through => {}
         }
         let fresh = self.find(broadcast.tenant, broadcast.id).await?;
@@ -111,11 +112,10 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.read().await?;
             let page = tx.unsent_broadcast_messages(broadcast.tenant, broadcast.id, after, TAKEN_BACK).await?;
             drop(tx);
-            let Some((last, _)) = page.last() else { return Ok(Some(None)) };
-            after = Some(*last);
             let steps: Vec<_> = page
+                .found
                 .into_iter()
-                .map(|(_, id)| {
+                .map(|id| {
                     let (core, tenant, now) = (Core::clone(self), broadcast.tenant, self.ids().clock.now());
                     tokio::spawn(async move {
                         core.inner.store.transition(Transition::new(tenant, id, Step::Withdraw { halt: None }, now)).await
@@ -124,6 +124,10 @@ impl Broadcasts<'_> {
                 .collect();
             for step in steps {
                 step.await.map_err(Error::internal)??;
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(Some(None));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_domain::broadcast::{Broadcast, Canary, HaltBase, HaltOn, Operation, Status};
+use nuncio_domain::broadcast::{Broadcast, Canary, Counts, HaltBase, HaltOn, Operation, Status};
 use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::{FieldError, Result, Timestamp};
 
@@ -10,6 +10,8 @@ use super::Broadcasts;
 
 /// Recipients of whom it must be known what became of them before a rate counts.
 const LEAST: i64 = 50;
+/// How many messages may be in flight before any result is known, where a rate may halt the broadcast.
+const UNKNOWN: i64 = 200;
 /// How often a broadcast that waits behind its canary is looked at.
 pub(super) const LOOK: Duration = Duration::from_secs(5);
 const WAIT: std::ops::RangeInclusive<u32> = 60..=604_800;
@@ -42,6 +44,13 @@ pub(super) fn canary(broadcast: &Broadcast, now: Timestamp) -> Option<(i64, Time
     let until = broadcast.body.started_at?.plus(Duration::from_secs(u64::from(canary.wait_seconds)));
     let first = (broadcast.total * i64::from(canary.percent) + 99) / 100;
     (now < until).then(|| ((first - broadcast.counts.handled()).max(0), until))
+}
+
+/// How many more messages may be in flight where a rate may halt the broadcast: as many as have a result, or [`UNKNOWN`] if that is more,
+/// less those that are. What a provider has taken counts as a result: receipts may never come.
+pub(super) fn allowance(counts: &Counts) -> i64 {
+    let (known, in_flight) = (counts.failed + counts.delivered + counts.sent, (counts.awaited - counts.sent).max(0));
+    known.max(UNKNOWN) - in_flight
 }
 
 impl Broadcasts<'_> {
@@ -96,4 +105,20 @@ fn exceeded(limits: HaltOn, now: HaltBase, base: HaltBase) -> Option<String> {
         let (limit, percent) = (limit?, 100.0 * count as f64 / of.max(1) as f64);
         (percent > limit).then(|| format!("{count} of {of} recipients {what} ({percent:.1} %); the limit is {limit} %"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // holds: broadcasts.halt.careful
+    #[test]
+    fn as_many_may_be_in_flight_as_have_a_result() {
+        assert_eq!(allowance(&Counts::default()), 200);
+        assert_eq!(allowance(&Counts { queued: 150, awaited: 150, ..Counts::default() }), 50);
+        assert_eq!(allowance(&Counts { sending: 200, awaited: 200, ..Counts::default() }), 0, "no result, no more");
+        assert_eq!(allowance(&Counts { sending: 200, sent: 200, awaited: 200, taken: 200, ..Counts::default() }), 200);
+        let half = Counts { delivered: 500, failed: 100, sending: 300, sent: 50, awaited: 300, ..Counts::default() };
+        assert_eq!(allowance(&half), 650 - 250);
+    }
 }

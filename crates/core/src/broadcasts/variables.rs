@@ -110,9 +110,7 @@ impl Broadcasts<'_> {
             let mut tx = self.inner.store.read().await?;
             let page = tx.pending_broadcast_contacts(broadcast.tenant, broadcast.id, after, PAGE).await?;
             drop(tx);
-            let Some(last) = page.last() else { break };
-            after = Some(last.id);
-            for contact in &page {
+            for contact in &page.found {
                 let own = contact.variables.template_variables.as_ref();
                 let missing = needed.iter().filter(|name| own.is_none_or(|own| !own.contains_key(**name)));
                 faults.extend(missing.map(|name| {
@@ -120,6 +118,10 @@ impl Broadcasts<'_> {
                     FieldError::new(path, format!("is missing; the text uses {{{{{name}}}}}"))
                 }));
             }
+            if page.next.is_none() {
+                break;
+            }
+            after = page.next;
         }
         faults.truncate(SHOWN);
         if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }

@@ -7,6 +7,7 @@ pub mod features;
 mod links;
 mod lures;
 mod model;
+mod reach;
 mod words;
 
 use nuncio_domain::Timestamp;
@@ -16,7 +17,7 @@ use links::Links;
 pub use model::Model;
 
 /// Grows with every change of rules or weights.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// What is offended against, and how much one finding weighs.
 const CATEGORIES: &[(Category, &str, f64)] = &[
@@ -42,6 +43,8 @@ const LEARNED: &str = "likely_abuse";
 const MODEL: f64 = 0.8;
 /// How much a text that names the domain that it links to may be more suspect than others.
 const NAMED: f32 = 1.0;
+/// How much a text may be more suspect that leaves its reader no way to do anything.
+const HARMLESS: f32 = 1.5;
 /// The margin from which on the words of a text count among the reasons of a refusal.
 const SUSPECT: f32 = -2.0;
 
@@ -129,11 +132,14 @@ pub fn review_with(model: &Model<'_>, subject: &Subject, policy: &ReviewPolicy, 
     result(&findings, worst, policy.threshold, now)
 }
 
-/// What the model holds of a text. Who says who speaks is given the benefit of the doubt.
+/// What the model holds of a text. One that says who speaks, or wants nothing, is given the benefit of the doubt.
 fn judge(model: &Model<'_>, links: Links<'_>, text: &str) -> Option<model::Judgement> {
     let mut judgement = model.judge(text)?;
     if links.identify(text) {
         judgement.margin -= NAMED;
+    }
+    if !reach::has_way(text) {
+        judgement.margin -= HARMLESS;
     }
     Some(judgement)
 }

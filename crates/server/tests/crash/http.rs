@@ -59,6 +59,16 @@ impl Http {
         self.write(key, "POST /v1/messages", &idempotency, body).await
     }
 
+    /// Sends a file of comma-separated values.
+    pub(crate) async fn post_csv(&mut self, key: &str, path: &str, file: &str) -> Result<Answer> {
+        self.call(format!(
+            "POST {path} HTTP/1.1\r\nHost: nuncio\r\nAuthorization: Bearer {key}\r\n\
+             Content-Type: text/csv\r\nContent-Length: {}\r\n\r\n{file}",
+            file.len()
+        ))
+        .await
+    }
+
     /// Any request with a JSON body; `operation` is its method and path.
     pub(crate) async fn ask(&mut self, key: &str, operation: &str, body: &Value) -> Result<Answer> {
         self.write(key, operation, "", &body.to_string()).await

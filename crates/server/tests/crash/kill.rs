@@ -8,6 +8,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
 use tempfile::TempDir;
 
+use crate::import::Import;
 use crate::ledger::Ledger;
 use crate::load::Load;
 use crate::seed;
@@ -43,6 +44,7 @@ async fn killed_again_and_again(backend: Backend) {
     install.connect_mail(sink.address).await;
     let server = install.start(&[]).await;
     let mut watch = Watch::prepare(server.address, &keys).await;
+    let mut import = Import::prepare(server.address, &keys).await;
     let mut ends = vec![server.kill().await];
     let ledger = Arc::new(Ledger::new(folder.path()));
     let load = Load::start(&keys, &ledger, seed);
@@ -50,14 +52,17 @@ async fn killed_again_and_again(backend: Backend) {
         let server = install.start(&[]).await;
         load.serve(Some(server.address));
         watch.send(server.address, &keys).await;
+        let sending = import.send(server.address);
         tokio::time::sleep(Duration::from_millis(300 + random.next_u64() % 1_200)).await;
         ends.push(server.kill().await);
+        sending.await.expect("no panic");
         load.serve(None);
     }
     let server = install.start(&[]).await;
     load.serve(Some(server.address));
     load.finish().await;
     let case = Case { server: server.address, install: &install, keys: &keys, ledger: &ledger, sink: &sink, since, ends: &ends };
+    import.is_whole(&case).await;
     watch.reaches_everybody(&case).await;
     case.verify().await;
     watch.everything_is_told(&case).await;

@@ -3,7 +3,7 @@
 //! The real binary runs under load and is killed, cut off from power, or robbed of its disk or database. Three witnesses that
 //! share nothing with it are compared afterwards: a [ledger](ledger) of what clients saw accepted, synced before it counts; an
 //! [SMTP relay](sink) that counts what it took; and what the API says. See [`verify`] for what must hold. Where the process is killed
-//! again and again, a [webhook endpoint](watch) listens as well, and a broadcast goes out meanwhile.
+//! again and again, a [webhook endpoint](watch) listens as well, a file of recipients is [imported](import), and a broadcast goes out.
 //!
 //! Whether these tests see anything can be tried out. For power cuts a control runs with them, on a disk that lies. For crashes:
 //! comment out the loop that calls `self.bury(node)` in `Shared::enter` (`crates/dispatch/src/nodes.rs`), so that nobody takes over
@@ -28,10 +28,12 @@
 //! what the machine does in between does not.
 
 mod browser;
+mod cancel;
 mod clients;
 mod guide;
 mod hostile;
 mod http;
+mod import;
 mod kill;
 mod ledger;
 mod load;

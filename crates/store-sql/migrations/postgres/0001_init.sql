@@ -501,23 +501,26 @@ CREATE TABLE broadcasts (
 CREATE INDEX broadcasts_status_idx ON broadcasts (tenant_id, status, id);
 CREATE INDEX broadcasts_due_idx ON broadcasts (due_at) WHERE due_at IS NOT NULL;
 
--- Its unique key begins with whom somebody who is erased is found by. Written at import, at hand-over, and when what the message says of the recipient becomes another.
+-- Its unique key begins with the recipient: a person who is erased is found by it. Written at import and once at hand-over, when
+-- message_id (nil until then) is set: from then on the message says what became of the recipient. No index has the message, so that PostgreSQL's
+-- update is HOT.
+-- outcome is not 0 where the row itself must say it: the recipient failed or was skipped, or the message ended without news.
 CREATE TABLE broadcast_contacts (
     tenant_id    BIGINT NOT NULL,
     broadcast_id UUID NOT NULL,
     id           UUID NOT NULL,
     kind         SMALLINT NOT NULL,
     recipient    TEXT COLLATE "C" NOT NULL,
-    status       SMALLINT NOT NULL,
-    message_id   UUID,
+    message_id   UUID NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
+    outcome      SMALLINT NOT NULL DEFAULT 0,
     variables    TEXT COLLATE "C" NOT NULL,
     failure      TEXT COLLATE "C",
     processed_at BIGINT,
     PRIMARY KEY (tenant_id, broadcast_id, id),
     UNIQUE (tenant_id, kind, recipient, broadcast_id)
-);
+) WITH (fillfactor = 50);
 
-CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, status, broadcast_id, id);
+CREATE INDEX broadcast_contacts_outcome_idx ON broadcast_contacts (tenant_id, broadcast_id, outcome, id) WHERE outcome <> 0;
 
 -- How far imports of recipients have come, so that one that was cut off goes on.
 CREATE TABLE broadcast_imports (

@@ -501,15 +501,18 @@ CREATE TABLE broadcasts (
 CREATE INDEX broadcasts_status_idx ON broadcasts (tenant_id, status, id);
 CREATE INDEX broadcasts_due_idx ON broadcasts (due_at) WHERE due_at IS NOT NULL;
 
--- Its unique key begins with whom somebody who is erased is found by. Written at import, at hand-over, and when what the message says of the recipient becomes another.
+-- Its unique key begins with the recipient: a person who is erased is found by it. Written at import and once at hand-over, when
+-- message_id (nil until then) is set: from then on the message says what became of the recipient.
+-- It has its size from the beginning, so that the row is overwritten in place.
+-- outcome is not 0 where the row itself must say it: the recipient failed or was skipped, or the message ended without news.
 CREATE TABLE broadcast_contacts (
     tenant_id    INTEGER NOT NULL,
     broadcast_id BLOB NOT NULL,
     id           BLOB NOT NULL,
     kind         INTEGER NOT NULL,
     recipient    TEXT NOT NULL,
-    status       INTEGER NOT NULL,
-    message_id   BLOB,
+    message_id   BLOB NOT NULL DEFAULT X'00000000000000000000000000000000',
+    outcome      INTEGER NOT NULL DEFAULT 0,
     variables    TEXT NOT NULL,
     failure      TEXT,
     processed_at INTEGER,
@@ -517,7 +520,7 @@ CREATE TABLE broadcast_contacts (
     UNIQUE (tenant_id, kind, recipient, broadcast_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX broadcast_contacts_status_idx ON broadcast_contacts (tenant_id, status, broadcast_id, id);
+CREATE INDEX broadcast_contacts_outcome_idx ON broadcast_contacts (tenant_id, broadcast_id, outcome, id) WHERE outcome <> 0;
 
 -- How far imports of recipients have come, so that one that was cut off goes on.
 CREATE TABLE broadcast_imports (

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use nuncio_domain::AddressId;
-use nuncio_domain::broadcast::{ContactStatus, Counts, Halt};
+use nuncio_domain::broadcast::{Counts, Halt};
 use nuncio_domain::id::Id as _;
 use nuncio_domain::lifecycle::{Applied, Change, Step, Wait};
 use nuncio_domain::message::{Message, Money};
 use nuncio_store::{RawReceipt, Result, Transition, Transitioned};
 use uuid::Uuid;
 
-use super::recipients::RecipientUpdates;
+use super::recipients::{RecipientRow, RecipientUpdates};
 use super::references::{Reference, ResolvedTransition};
 use super::writes::Flags;
 use crate::cache::CachedRow;
@@ -161,8 +161,8 @@ pub(crate) struct LoadedMessage {
     pub(crate) suppressed: bool,
     /// Why its broadcast lets no attempt start, if that was checked.
     pub(crate) halt: Option<Halt>,
-    /// Status and counts of its broadcast recipient before the batch; `None` once the recipient has been withdrawn from the message.
-    pub(crate) before: Option<(ContactStatus, Counts)>,
+    /// Row and counts of its broadcast recipient before the batch; `None` once the recipient has been withdrawn from the message.
+    pub(crate) before: Option<(RecipientRow, Counts)>,
 }
 
 impl LoadedMessage {
@@ -172,7 +172,7 @@ impl LoadedMessage {
         Self {
             money: state.detail.money.clone(),
             flags: Flags::of(state),
-            before: part.map(|_| (ContactStatus::of(state), Counts::of(state))),
+            before: part.map(|_| (RecipientRow::of(state), Counts::of(state))),
             row,
             from_cache: false,
             changes: Vec::new(),

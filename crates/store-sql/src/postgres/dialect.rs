@@ -37,7 +37,7 @@ pub(super) const NOW_MILLIS: &str = "SELECT CAST(date_part('epoch', clock_timest
 pub(super) const CONTACTS_AT_ONCE: usize = 1_000;
 
 /// Adds recipients, each with id, kind, identifier and variables, to a broadcast that lacks them.
-pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, status: i16, rows: Vec<(Uuid, i16, String, String)>) -> QueryBuilder<Db> {
+pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, rows: Vec<(Uuid, i16, String, String)>) -> QueryBuilder<Db> {
     let mut columns = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (id, kind, recipient, variables) in rows {
         columns.0.push(id);
@@ -45,9 +45,8 @@ pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, status: i16, rows: V
         columns.2.push(recipient);
         columns.3.push(variables);
     }
-    let mut query =
-        QueryBuilder::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, status, id, kind, recipient, variables) SELECT ");
-    query.push_bind(tenant).push(", ").push_bind(broadcast).push(", ").push_bind(status);
+    let mut query = QueryBuilder::new("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, id, kind, recipient, variables) SELECT ");
+    query.push_bind(tenant).push(", ").push_bind(broadcast);
     query.push(", u.id, u.kind, u.recipient, u.variables FROM unnest(");
     query.push_bind(columns.0).push(", ").push_bind(columns.1).push(", ").push_bind(columns.2).push(", ").push_bind(columns.3);
     query.push(") AS u (id, kind, recipient, variables) ON CONFLICT (tenant_id, kind, recipient, broadcast_id) DO NOTHING");

@@ -182,15 +182,15 @@ impl ErasureRepo for SqlTx {
             let pending = sqlx::query(
                 r"
                     UPDATE broadcast_contacts
-                    SET status = $4, processed_at = $5
-                    WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND status = $6",
+                    SET outcome = $4, processed_at = $5
+                    WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $6",
             )
             .bind(tenant.0)
             .bind(broadcast)
             .bind(id)
             .bind(ContactStatus::Skipped.number())
             .bind(now.millis())
-            .bind(ContactStatus::Pending.number())
+            .bind(Uuid::nil())
             .execute(self.conn())
             .await
             .or_end(self)?;

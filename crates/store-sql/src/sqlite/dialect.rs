@@ -36,16 +36,16 @@ pub(super) const NOW_MILLIS: &str = "SELECT CAST(unixepoch('subsec') * 1000 AS I
 pub(super) const CONTACTS_AT_ONCE: usize = 500;
 
 /// Adds recipients, each with id, kind, identifier and variables, to a broadcast that lacks them. What is the same for all is bound once.
-pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, status: i16, rows: Vec<(Uuid, i16, String, String)>) -> QueryBuilder<Db> {
+pub(super) fn insert_contacts(tenant: i64, broadcast: Uuid, rows: Vec<(Uuid, i16, String, String)>) -> QueryBuilder<Db> {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(160 + rows.len() * 40);
-    text.push_str("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, status, id, kind, recipient, variables) VALUES ");
+    text.push_str("INSERT INTO broadcast_contacts (tenant_id, broadcast_id, id, kind, recipient, variables) VALUES ");
     let mut values = sqlx::sqlite::SqliteArguments::default();
-    let _ = values.add(tenant).and_then(|()| values.add(broadcast)).and_then(|()| values.add(status));
+    let _ = values.add(tenant).and_then(|()| values.add(broadcast));
     for (n, (id, kind, recipient, variables)) in rows.into_iter().enumerate() {
-        let first = 4 + 4 * n;
+        let first = 3 + 4 * n;
         let comma = if n == 0 { "" } else { ", " };
-        let _ = write!(text, "{comma}(?1, ?2, ?3, ?{first}, ?{}, ?{}, ?{})", first + 1, first + 2, first + 3);
+        let _ = write!(text, "{comma}(?1, ?2, ?{first}, ?{}, ?{}, ?{})", first + 1, first + 2, first + 3);
         let _ = values.add(id).and_then(|()| values.add(kind)).and_then(|()| values.add(recipient)).and_then(|()| values.add(variables));
     }
     text.push_str(" ON CONFLICT (tenant_id, kind, recipient, broadcast_id) DO NOTHING");

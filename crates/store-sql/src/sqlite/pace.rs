@@ -22,6 +22,9 @@ impl Default for Pace {
 
 impl Pace {
     const WORK: Duration = Duration::from_millis(2);
+    /// What is written alongside a few new messages that callers wait for, and the least items of it: the steps of as many messages.
+    const SHORT: Duration = Duration::from_micros(500);
+    const FEWEST: f64 = 16.0;
     /// With fewer items, what a transaction costs by itself would be felt.
     const LEAST: f64 = 64.0;
     /// The weight of the last transaction in the averages.
@@ -30,6 +33,11 @@ impl Pace {
     /// How many items the next transaction may carry.
     pub(super) fn items(&self) -> usize {
         (self.sync.max(Self::WORK.as_nanos() as f64) / self.item).clamp(Self::LEAST, BATCH as f64) as usize
+    }
+
+    /// How many further items a transaction may carry that callers wait for.
+    pub(super) fn short(&self) -> usize {
+        (Self::SHORT.as_nanos() as f64 / self.item).clamp(Self::FEWEST, Self::LEAST) as usize
     }
 
     /// Learns from a transaction.

@@ -20,6 +20,9 @@ use crate::batch::{WAITING, answer, closed, full, may_be_one_item};
 use crate::cache::Cache;
 use crate::message_batch::{AcceptOp, AcceptOutcome, DeliveriesOp, MetricsOp, Op, Prepared, TransitionOp};
 
+/// Up to so many new messages that callers wait for make a transaction short.
+const FEW: usize = 8;
+
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -148,7 +151,9 @@ fn next(shared: &Shared, pace: &Pace) -> Option<Work> {
         queue.idle = true;
         shared.wake.wait(&mut queue);
     }
-    let most = pace.items();
+    // A few that callers wait for are not held up by what no caller waits for.
+    let few = !queue.accepts.is_empty() && queue.accepts.len() <= FEW;
+    let most = if few { queue.accepts.len() + pace.short() } else { pace.items() };
     let new = queue.accepts.len() + queue.bulk.len();
     let transitions = queue.transitions.len().min(most - new.min(most / 2));
     // Bulk gets a little even when others would fill every batch.

@@ -19,7 +19,7 @@ use nuncio_store::{
 use crate::harness::{Harness, NODE, START};
 use crate::make::{failure, phone, receipt, settle, start, taken};
 
-const ALL: PageRequest = PageRequest::newest(100);
+pub(crate) const ALL: PageRequest = PageRequest::newest(100);
 
 fn draft(h: &Harness, tenant: TenantId) -> Broadcast {
     Broadcast {
@@ -55,12 +55,12 @@ fn contact(h: &Harness, to: u32) -> NewBroadcastContact {
     NewBroadcastContact { id: h.id(), recipient: phone(to), variables: Variables::default() }
 }
 
-async fn find(h: &Harness, id: BroadcastId) -> Broadcast {
+pub(crate) async fn find(h: &Harness, id: BroadcastId) -> Broadcast {
     h.read().await.find_broadcast(h.world.tenant, id).await.unwrap().unwrap()
 }
 
 /// A broadcast in this status with so many recipients, numbered from 1.
-async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId, Vec<NewBroadcastContact>) {
+pub(crate) async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId, Vec<NewBroadcastContact>) {
     let mut broadcast = draft(h, h.world.tenant);
     let mut contacts: Vec<_> = (1..=count).map(|n| contact(h, n)).collect();
     contacts[0].variables.template_variables = Some([("1".to_owned(), "Ada".to_owned())].into());
@@ -73,19 +73,19 @@ async fn with_contacts(h: &Harness, count: u32, status: Status) -> (BroadcastId,
     (broadcast.id, contacts)
 }
 
-fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
+pub(crate) fn item(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     let mut item = h.item(&contact.recipient);
     item.message.state.detail.broadcast = Some(Part::new(id, contact.id, false));
     item.broadcast_fence = 1; // one change since it was inserted
     item
 }
 
-fn claimed(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
+pub(crate) fn claimed(h: &Harness, id: BroadcastId, contact: &NewBroadcastContact) -> Accept {
     Accept { claim: Some(nuncio_store::Claim { node: NODE }), ..item(h, id, contact) }
 }
 
 /// The statuses of all recipients, in order.
-async fn standing(h: &Harness, id: BroadcastId) -> Vec<ContactStatus> {
+pub(crate) async fn standing(h: &Harness, id: BroadcastId) -> Vec<ContactStatus> {
     let page = h.read().await.list_broadcast_contacts(h.world.tenant, id, &[], ALL).await.unwrap();
     page.items.iter().rev().map(|c| c.status).collect()
 }
@@ -143,7 +143,9 @@ pub(crate) async fn recipients_of_a_draft_come_and_go(h: &Harness) {
     assert_eq!((page.items.len(), page.items[0].variables.clone(), page.next), (1, contacts[0].variables.clone(), None));
     assert_eq!(tx.list_broadcast_contacts(tenant, id, &[ContactStatus::Failed], ALL).await.unwrap().items.len(), 0);
     let pending = tx.pending_broadcast_contacts(tenant, id, Some(contacts[0].id), 2).await.unwrap();
-    assert_eq!(pending, contacts[1..3]);
+    assert_eq!((pending.found, pending.next), (contacts[1..3].to_vec(), Some(contacts[2].id)));
+    let rest = tx.pending_broadcast_contacts(tenant, id, pending.next, 2).await.unwrap();
+    assert_eq!((rest.found, rest.next), (contacts[3..4].to_vec(), None));
     assert_eq!(tx.delete_broadcast_contact(tenant, id, contacts[0].id).await.unwrap(), Some(true));
     assert_eq!(tx.delete_broadcast_contact(tenant, id, contacts[0].id).await.unwrap(), Some(false));
     assert_eq!(tx.delete_broadcast_contact(h.other.tenant, id, contacts[1].id).await.unwrap(), None);
@@ -320,7 +322,8 @@ pub(crate) async fn what_is_cancelled_does_not_start(h: &Harness) {
     let other = h.accept(h.item(&phone(60))).await;
     let unsent = async |after| {
         let found = h.read().await.unsent_broadcast_messages(h.world.tenant, id, after, 10).await.unwrap();
-        found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
+        assert_eq!(found.next, None);
+        found.found
     };
     assert_eq!(unsent(None).await, [waiting.id]);
     let shards: Vec<i16> = (0..64).collect();

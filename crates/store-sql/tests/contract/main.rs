@@ -28,6 +28,7 @@ mod people;
 mod quotas;
 mod reassembly;
 mod receipts;
+mod recipients;
 mod retention;
 mod schema;
 mod suppressions;
@@ -215,6 +216,13 @@ cases! {
             a_broadcast_that_is_due_is_taken_by_one,
             an_import_is_remembered_with_its_recipients,
             links_are_found_and_clicks_are_counted,
+        }
+        recipients {
+            recipients_are_listed_by_what_their_messages_say,
+            recipients_outlive_their_messages,
+            a_recipient_is_written_once,
+            the_few_are_found_among_many,
+            what_is_refused_leaves_its_recipient_pending,
         }
         nodes {
             a_node_lives_while_its_counter_moves,

@@ -114,6 +114,7 @@ async fn refuse(
         }
     }
     let refused = all.iter().copied().filter(|prepared| refused.contains_key(&prepared.item.message.id));
+    broadcasts::release(session, refused.clone()).await?;
     Ok(keys::release(session, refused).await?)
 }
 

@@ -1,37 +1,36 @@
 //! Recipients of broadcasts, and the counts of the broadcasts.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use nuncio_domain::broadcast::{ContactStatus, Halt, Part, Status};
+use nuncio_domain::broadcast::{Halt, Status};
 use nuncio_domain::id::Id as _;
 use nuncio_store::{Accepted, Result};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::super::session::Params;
+use super::super::session::{Params, failed};
 use super::super::writers::BatchError;
 use super::{PgResult, Session, column, for_each};
-use crate::message_batch::{Prepared, RecipientUpdates};
+use crate::message_batch::{Prepared, RecipientUpdate, RecipientUpdates};
 
-/// Pending recipients of broadcasts that are being sent and that no other node has taken over. Locks both rows, so that the answer holds
-/// until the transaction ends. A row of the parameters after the other, and by its key: planned on tables that were empty, a join reads
-/// every pending recipient, and an index on the status every one that ever was pending.
+/// Gives pending recipients their messages, if their broadcasts are being sent and no other node has taken them over. The broadcasts are
+/// locked by [`WITH_STATUS`] before, in a statement of its own: one statement would not see what was written while it waited for the lock.
 pub(super) const CLAIM: &str = r"
-    SELECT a.id
-    FROM unnest($2::uuid[], $3::uuid[], $4::bigint[]) AS u (broadcast_id, id, fence)
-    CROSS JOIN LATERAL (
-      SELECT c.id
-      FROM broadcast_contacts c
-      WHERE c.tenant_id = $1 AND c.broadcast_id = u.broadcast_id AND c.id = u.id
-        AND c.status IS NOT DISTINCT FROM $5
-      FOR UPDATE
-    ) AS a
+    UPDATE broadcast_contacts c
+    SET message_id = u.message_id
+    FROM unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::bigint[]) AS u (broadcast_id, id, message_id, fence)
     JOIN broadcasts b ON b.tenant_id = $1 AND b.id = u.broadcast_id
-    WHERE b.status = $6 AND b.fence = u.fence
-    FOR SHARE OF b";
+    WHERE c.tenant_id = $1
+      AND c.broadcast_id = u.broadcast_id
+      AND c.id = u.id
+      AND c.message_id = '00000000-0000-0000-0000-000000000000'
+      AND c.outcome = 0
+      AND b.status = $6
+      AND b.fence = u.fence
+    RETURNING c.id";
 
 /// Of these broadcasts those with one of these statuses, locked: a refund to a reservation must not race with the transaction that
-/// releases the reservation. Others are not locked. They are looked up one by one, as in [`CLAIM`].
+/// releases the reservation. Others are not locked. They are looked up one by one: planned on tables that were empty, a join reads all.
 pub(super) const WITH_STATUS: &str = r"
     SELECT a.tenant_id, a.id, a.status
     FROM unnest($2::uuid[]) AS u (id)
@@ -44,9 +43,9 @@ pub(super) const WITH_STATUS: &str = r"
 
 pub(super) const UPDATE: &str = r"
     UPDATE broadcast_contacts c
-    SET status = u.status, message_id = u.message_id
-    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::uuid[])
-      AS u (tenant_id, broadcast_id, id, status, message_id)
+    SET message_id = u.message_id, outcome = u.outcome
+    FROM unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::uuid[], $5::smallint[])
+      AS u (tenant_id, broadcast_id, id, message_id, outcome)
     WHERE c.tenant_id = u.tenant_id
       AND c.broadcast_id = u.broadcast_id
       AND c.id = u.id";
@@ -77,41 +76,64 @@ pub(super) const ADD_COUNTS: &str = r"
 /// Claims the broadcast recipients of a batch. An item is answered with [`Accepted::Closed`] if its recipient is not pending, or its
 /// broadcast is not being sent.
 pub(super) async fn claim(session: &Session, all: &[&Prepared], answers: &mut [Option<Accepted>]) -> Result<(), BatchError> {
-    let part = |p: &Prepared| p.item.message.state.detail.broadcast;
-    let parts: Vec<_> = all.iter().enumerate().filter_map(|(n, p)| Some((n, p.item.message.tenant, part(p)?))).collect();
+    let open = all.iter().enumerate().filter(|(n, _)| answers[*n].is_none());
+    let parts: Vec<_> = open.filter_map(|(n, p)| Some((n, p.item.message.state.detail.broadcast?))).collect();
     if parts.is_empty() {
         return Ok(());
     }
-    let mut asked: BTreeMap<i64, Vec<(Part, i64)>> = BTreeMap::new();
-    for (n, tenant, part) in &parts {
-        asked.entry(tenant.0).or_default().push((*part, all[*n].item.broadcast_fence));
+    // Each once: the same recipient may come twice in a batch. In one order, in which every node locks them.
+    let mut asked: BTreeMap<i64, BTreeMap<(Uuid, Uuid), usize>> = BTreeMap::new();
+    for (n, part) in &parts {
+        let recipients = asked.entry(all[*n].item.message.tenant.0).or_default();
+        recipients.entry((part.broadcast.uuid(), part.contact.uuid())).or_insert(*n);
     }
-    // Locked in one order by everybody.
-    asked.values_mut().for_each(|parts| parts.sort_unstable_by_key(|(part, _)| (part.broadcast, part.contact)));
-    let (pending, sending) = (ContactStatus::Pending.number(), Status::Sending.number());
+    let broadcasts = asked.iter().map(|(tenant, recipients)| {
+        let ids: BTreeSet<Uuid> = recipients.keys().map(|(broadcast, _)| *broadcast).collect();
+        (*tenant, ids.into_iter().collect::<Vec<_>>())
+    });
+    let locked = with_status(session, broadcasts.collect(), &[Status::Sending]);
     let claim = &session.statements.claim_contacts;
-    let open = for_each(asked, |tenant, parts| async move {
-        let broadcasts = column(&parts, |(part, _)| part.broadcast.uuid());
-        let contacts = column(&parts, |(part, _)| part.contact.uuid());
-        let fences = column(&parts, |(_, fence)| *fence);
-        session.query(claim, &[&tenant, &broadcasts, &contacts, &fences, &pending, &sending]).await
-    })
-    .await?;
-    // Each is removed once: the same recipient may come twice in a batch.
-    let mut open: HashSet<Uuid> = open.iter().map(|row| row.get(0)).collect();
-    for (n, _, part) in parts {
-        if answers[n].is_none() && !open.remove(&part.contact.uuid()) {
+    let taken = for_each(asked.clone(), |tenant, recipients| async move {
+        let (keys, items): (Vec<_>, Vec<_>) = recipients.into_iter().unzip();
+        let params: &Params<'_> = &[
+            &tenant,
+            &column(&keys, |(broadcast, _)| *broadcast),
+            &column(&keys, |(_, contact)| *contact),
+            &column(&items, |n| all[*n].item.message.id.uuid()),
+            &column(&items, |n| all[*n].item.broadcast_fence),
+            &Status::Sending.number(),
+        ];
+        session.query(claim, params).await
+    });
+    let (locked, taken) = tokio::join!(locked, taken);
+    locked?;
+    let taken: HashSet<Uuid> = taken?.iter().map(|row| row.get(0)).collect();
+    let won: BTreeSet<usize> = asked.values().flatten().filter(|((_, contact), _)| taken.contains(contact)).map(|(_, n)| *n).collect();
+    for (n, _) in parts {
+        if !won.contains(&n) {
             answers[n] = Some(Accepted::Closed);
         }
     }
     Ok(())
 }
 
+/// Makes the recipients pending again whose messages are refused after they were claimed.
+pub(super) async fn release<'a>(session: &Session, refused: impl Iterator<Item = &'a Prepared>) -> Result<()> {
+    let mut updates = RecipientUpdates::default();
+    refused.for_each(|prepared| updates.release(&prepared.item.message));
+    write(session, &updates).await.map(drop).map_err(failed)
+}
+
+/// Locks those of these broadcasts, by tenant, that have one of these statuses.
+async fn with_status(session: &Session, asked: BTreeMap<i64, Vec<Uuid>>, statuses: &[Status]) -> Result<Vec<Row>> {
+    let statuses = &statuses.iter().map(|status| status.number()).collect::<Vec<_>>();
+    let statement = &session.statements.with_status;
+    for_each(asked, |tenant, ids| async move { session.query(statement, &[&tenant, &ids, statuses]).await }).await
+}
+
 /// Of these broadcasts, by tenant, those that let no attempt start.
 pub(super) async fn halted(session: &Session, asked: BTreeMap<i64, Vec<Uuid>>) -> Result<HashMap<(i64, Uuid), Halt>> {
-    let halting = &[Status::Paused, Status::Cancelled].map(Status::number).to_vec();
-    let statement = &session.statements.with_status;
-    let rows = for_each(asked, |tenant, ids| async move { session.query(statement, &[&tenant, &ids, halting]).await }).await?;
+    let rows = with_status(session, asked, &[Status::Paused, Status::Cancelled]).await?;
     let halt = |row: &Row| Some(((row.get(0), row.get(1)), Status::from_number(row.get(2))?.halt()?));
     Ok(rows.iter().filter_map(halt).collect())
 }
@@ -123,8 +145,8 @@ pub(super) async fn write(session: &Session, updates: &RecipientUpdates) -> PgRe
         &column(contacts, |c| c.tenant),
         &column(contacts, |c| c.part.broadcast.uuid()),
         &column(contacts, |c| c.part.contact.uuid()),
-        &column(contacts, |c| c.status.number()),
-        &column(contacts, |c| c.message),
+        &column(contacts, RecipientUpdate::message_id),
+        &column(contacts, RecipientUpdate::outcome),
     ];
     let counts: Vec<_> = updates.counts.iter().collect();
     let sums: &Params<'_> = &[

@@ -1,6 +1,7 @@
 //! Broadcasts.
 
 mod links;
+mod recipient_row;
 mod recipients;
 
 use async_trait::async_trait;

@@ -1,61 +1,28 @@
 //! The recipients of broadcasts, and the imports that bring them.
 
 use async_trait::async_trait;
-use nuncio_domain::broadcast::{BroadcastContact, ContactStatus, Status, Variables};
+use nuncio_domain::broadcast::{BroadcastContact, ContactStatus, Status};
 use nuncio_domain::contact::SuppressionReason;
 use nuncio_domain::id::{Id as _, uuid_floor};
-use nuncio_domain::lifecycle::Detail;
 use nuncio_domain::message::Failure;
 use nuncio_domain::page::{Page, PageRequest};
-use nuncio_domain::{AddressKind, BroadcastContactId, BroadcastId, Channel, MessageId, Recipient, SenderId, TenantId, Timestamp};
-use nuncio_store::{BroadcastRecipientRepo, ImportProgress, NewBroadcastContact, Result};
+use nuncio_domain::{BroadcastContactId, BroadcastId, MessageId, Recipient, SenderId, TenantId, Timestamp, limits};
+use nuncio_store::{BroadcastRecipientRepo, ImportProgress, NewBroadcastContact, RecipientScan, Result};
+use sqlx::QueryBuilder;
 use uuid::Uuid;
 
 use super::super::query::List;
-use super::super::{SqlTx, dialect};
+use super::super::{Db, SqlTx, dialect};
+use super::recipient_row::{ContactRow, any_status, recipient, variables};
 use super::{by_status, number, numbers};
 use crate::SqlxResult as _;
-use crate::row::{corrupt, json};
+use crate::row::json;
 
-const CONTACTS: &str = "broadcast_contacts";
+/// Rows that are looked at once a search finds less than it asked for.
+const STRIDE: u32 = 2_000;
 
-#[derive(sqlx::FromRow)]
-struct ContactRow {
-    id: Uuid,
-    kind: i16,
-    recipient: String,
-    status: i16,
-    message_id: Option<Uuid>,
-    channel: Option<i16>,
-    variables: String,
-    failure: Option<String>,
-    processed_at: Option<i64>,
-    detail: Option<String>,
-    changed_at: Option<i64>,
-}
-
-impl ContactRow {
-    fn decode(self) -> Result<BroadcastContact> {
-        let wrong = |e: serde_json::Error| corrupt(CONTACTS, e);
-        let detail: Option<Detail> = self.detail.as_deref().map(serde_json::from_str).transpose().map_err(wrong)?;
-        let own: Option<Failure> = self.failure.as_deref().map(serde_json::from_str).transpose().map_err(wrong)?;
-        let status = number(ContactStatus::from_number(self.status), CONTACTS, "status", self.status)?;
-        let ended = matches!(status, ContactStatus::Delivered | ContactStatus::Failed | ContactStatus::Skipped);
-        let failed = matches!(status, ContactStatus::Failed | ContactStatus::Skipped);
-        let cost = detail.as_ref().and_then(|d| d.cost).and_then(|c| c.fee.checked_add(c.provider));
-        Ok(BroadcastContact {
-            id: BroadcastContactId::from_uuid(self.id),
-            recipient: recipient(self.kind, self.recipient)?,
-            status,
-            variables: variables(&self.variables)?,
-            channel: self.channel.map(|n| number(Channel::from_number(n), "states", "channel", n)).transpose()?,
-            message: self.message_id.map(MessageId::from_uuid),
-            failure: own.or(detail.and_then(|d| d.failure)).filter(|_| failed),
-            cost,
-            processed_at: self.processed_at.or(self.changed_at).filter(|_| ended).map(Timestamp::from_millis),
-        })
-    }
-}
+/// A recipient while one is looked for who was not handed over: id, kind, identifier, variables, message, outcome.
+type ScannedRow = (Uuid, i16, String, String, Uuid, i16);
 
 /// A recipient as it was added: id, kind, identifier, variables.
 type AddedRow = (Uuid, i16, String, String);
@@ -63,14 +30,6 @@ type AddedRow = (Uuid, i16, String, String);
 fn added((id, kind, identifier, values): AddedRow) -> Result<NewBroadcastContact> {
     let id = BroadcastContactId::from_uuid(id);
     Ok(NewBroadcastContact { id, recipient: recipient(kind, identifier)?, variables: variables(&values)? })
-}
-
-fn recipient(kind: i16, identifier: String) -> Result<Recipient> {
-    Ok(Recipient { kind: number(AddressKind::from_number(kind), CONTACTS, "kind", kind)?, identifier })
-}
-
-fn variables(text: &str) -> Result<Variables> {
-    serde_json::from_str(text).map_err(|e| corrupt(CONTACTS, e))
 }
 
 #[async_trait]
@@ -90,7 +49,7 @@ impl BroadcastRecipientRepo for SqlTx {
                 let variables = if contact.variables.is_empty() { "{}".to_owned() } else { json(&contact.variables)? };
                 Ok((contact.id.uuid(), kind.number(), identifier.clone(), variables))
             });
-            let mut query = dialect::insert_contacts(tenant.0, id.uuid(), ContactStatus::Pending.number(), rows.collect::<Result<_>>()?);
+            let mut query = dialect::insert_contacts(tenant.0, id.uuid(), rows.collect::<Result<_>>()?);
             added += query.build().execute(self.conn()).await.or_end(self)?.rows_affected();
         }
         self.grow_draft(tenant, id, added as i64).await?;
@@ -187,12 +146,19 @@ impl BroadcastRecipientRepo for SqlTx {
         status: &[ContactStatus],
         page: PageRequest,
     ) -> Result<Page<BroadcastContact>> {
-        let streams = by_status("c.status", numbers(status.iter().map(|s| s.number())), move |query| {
+        let rare = !status.is_empty() && status.iter().all(|s| matches!(s, ContactStatus::Failed | ContactStatus::Skipped));
+        let of = move |query: &mut QueryBuilder<Db>| {
             query.push("c.tenant_id = ").push_bind(tenant.0).push(" AND c.broadcast_id = ").push_bind(id.uuid());
-        });
-        let columns = "c.id, c.kind, c.recipient, c.status, c.message_id, c.variables, c.failure, c.processed_at, s.channel, s.detail, s.updated_at AS changed_at";
+            // In these words, the index of such rows serves it.
+            query.push(if rare { " AND c.outcome <> 0" } else { "" });
+        };
+        let numbers = if rare { numbers(status.iter().map(|s| s.number())) } else { Vec::new() };
+        let streams = by_status("c.outcome", numbers, of);
+        let filter = if rare { None } else { any_status(status.to_vec()) };
+        let columns = "c.id, c.kind, c.recipient, c.message_id, c.outcome, c.variables, c.failure, c.processed_at, \
+                       s.status, s.channel, s.detail, s.updated_at AS changed_at";
         let table = "broadcast_contacts c LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id";
-        let page = self.page(List { columns, table, id: "c.id", streams, filter: None }, page, |row: &ContactRow| row.id).await?;
+        let page = self.page(List { columns, table, id: "c.id", streams, filter }, page, |row: &ContactRow| row.id).await?;
         Ok(Page { items: page.items.into_iter().map(ContactRow::decode).collect::<Result<_>>()?, next: page.next })
     }
 
@@ -235,20 +201,37 @@ impl BroadcastRecipientRepo for SqlTx {
         id: BroadcastId,
         after: Option<BroadcastContactId>,
         limit: u32,
-    ) -> Result<Vec<NewBroadcastContact>> {
-        let rows: Vec<AddedRow> = sqlx::query_as(
-            "SELECT id, kind, recipient, variables FROM broadcast_contacts \
-             WHERE tenant_id = $1 AND broadcast_id = $2 AND status = $3 AND id > $4 ORDER BY id LIMIT $5",
-        )
-        .bind(tenant.0)
-        .bind(id.uuid())
-        .bind(ContactStatus::Pending.number())
-        .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
-        .bind(i64::from(limit))
-        .fetch_all(self.conn())
-        .await
-        .or_end(self)?;
-        rows.into_iter().map(added).collect()
+    ) -> Result<RecipientScan<NewBroadcastContact>> {
+        let (mut found, mut after, mut looked_at, mut rows) = (Vec::new(), after, 0, limit);
+        while looked_at < limits::SCAN_ROWS {
+            let scanned: Vec<ScannedRow> = sqlx::query_as(
+                "SELECT id, kind, recipient, variables, message_id, outcome FROM broadcast_contacts \
+                 WHERE tenant_id = $1 AND broadcast_id = $2 AND id > $3 ORDER BY id LIMIT $4",
+            )
+            .bind(tenant.0)
+            .bind(id.uuid())
+            .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
+            .bind(i64::from(rows))
+            .fetch_all(self.conn())
+            .await
+            .or_end(self)?;
+            let through = scanned.len() < rows as usize;
+            for (contact, kind, identifier, values, message, outcome) in scanned {
+                after = Some(BroadcastContactId::from_uuid(contact));
+                if message.is_nil() && outcome == 0 {
+                    found.push(added((contact, kind, identifier, values))?);
+                    if found.len() == limit as usize {
+                        return Ok(RecipientScan { found, next: after });
+                    }
+                }
+            }
+            if through {
+                return Ok(RecipientScan { found, next: None });
+            }
+            looked_at += rows;
+            rows = STRIDE;
+        }
+        Ok(RecipientScan { found, next: after })
     }
 
     async fn fail_broadcast_contact(
@@ -271,8 +254,8 @@ impl BroadcastRecipientRepo for SqlTx {
             return Ok(false);
         }
         let done = sqlx::query(
-            "UPDATE broadcast_contacts SET status = $4, failure = $5, processed_at = $6 \
-             WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND status = $7",
+            "UPDATE broadcast_contacts SET outcome = $4, failure = $5, processed_at = $6 \
+             WHERE tenant_id = $1 AND broadcast_id = $2 AND id = $3 AND outcome = 0 AND message_id = $7",
         )
         .bind(tenant.0)
         .bind(id.uuid())
@@ -280,7 +263,7 @@ impl BroadcastRecipientRepo for SqlTx {
         .bind(ContactStatus::Failed.number())
         .bind(json(failure)?)
         .bind(now.millis())
-        .bind(ContactStatus::Pending.number())
+        .bind(Uuid::nil())
         .execute(self.conn())
         .await
         .or_end(self)?;
@@ -297,21 +280,21 @@ impl BroadcastRecipientRepo for SqlTx {
         id: BroadcastId,
         after: Option<BroadcastContactId>,
         limit: u32,
-    ) -> Result<Vec<(BroadcastContactId, MessageId)>> {
-        let rows: Vec<(Uuid, Uuid)> = sqlx::query_as(
-            "SELECT c.id, s.id FROM broadcast_contacts c JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id \
-             WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.status IN ($3, $4) AND c.id > $5 AND s.wait IN (1, 4) AND s.status IN (1, 2, 3) \
-             ORDER BY c.id LIMIT $6",
+    ) -> Result<RecipientScan<MessageId>> {
+        let rows: Vec<(Uuid, Option<Uuid>)> = sqlx::query_as(
+            "SELECT c.id, s.id FROM broadcast_contacts c \
+             LEFT JOIN states s ON s.tenant_id = c.tenant_id AND s.id = c.message_id AND s.wait IN (1, 4) AND s.status IN (1, 2, 3) \
+             WHERE c.tenant_id = $1 AND c.broadcast_id = $2 AND c.id > $3 \
+             ORDER BY c.id LIMIT $4",
         )
         .bind(tenant.0)
         .bind(id.uuid())
-        .bind(ContactStatus::Queued.number())
-        .bind(ContactStatus::Sending.number())
         .bind(after.map_or(Uuid::nil(), |id| id.uuid()))
         .bind(i64::from(limit))
         .fetch_all(self.conn())
         .await
         .or_end(self)?;
-        Ok(rows.into_iter().map(|(contact, message)| (BroadcastContactId::from_uuid(contact), MessageId::from_uuid(message))).collect())
+        let next = rows.last().filter(|_| rows.len() == limit as usize).map(|(contact, _)| BroadcastContactId::from_uuid(*contact));
+        Ok(RecipientScan { found: rows.into_iter().filter_map(|(_, message)| message.map(MessageId::from_uuid)).collect(), next })
     }
 }

@@ -27,7 +27,7 @@ pub(in crate::sqlite) fn accept(sql: &mut Statements<'_>, batch: &mut Batch, ops
             accept_one(sql, batch, prepared, &mut ledger, &mut quotas, &mut updates).map_err(failed)?
         })
         .collect::<Result<Vec<_>>>()?;
-    broadcasts::add_counts(sql, &updates).map_err(failed)?;
+    broadcasts::write(sql, &updates).map_err(failed)?;
     for (tenant, bytes) in quotas.added() {
         sql.execute(ADD_STORED_BYTES, [tenant, bytes]).map_err(failed)?;
     }
@@ -61,13 +61,14 @@ fn accept_one(
     let item = &prepared.item;
     let message = &item.message;
     if let Some(part) = message.state.detail.broadcast
-        && !broadcasts::is_pending(sql, message.tenant.0, part, item.broadcast_fence)?
+        && !broadcasts::claim(sql, message, part, item.broadcast_fence)?
     {
         return Ok(Ok(AcceptOutcome::Refused(Accepted::Closed)));
     }
     if let Some(key) = &item.idempotency
         && let Some(original) = keys::claim(sql, prepared, key)?
     {
+        updates.release(message);
         return Ok(Ok(AcceptOutcome::Refused(original)));
     }
     let found = recipients::find(sql, prepared)?;
@@ -79,6 +80,7 @@ fn accept_one(
         if let Some(key) = &item.idempotency {
             keys::release(sql, message.tenant, key)?;
         }
+        updates.release(message);
         return Ok(Ok(AcceptOutcome::Refused(refusal)));
     }
     quotas.keep(prepared);
@@ -91,12 +93,6 @@ fn accept_one(
         Err(error) => return Ok(Err(error)),
     };
     messages::insert(sql, batch, &new)?;
-    if message.state.detail.broadcast.is_some() {
-        // Written at once: the same recipient may come twice in a batch.
-        updates.insert(&new.encoded.message);
-        for update in updates.contacts.drain(..) {
-            broadcasts::update_contact(sql, &update)?;
-        }
-    }
+    updates.insert(&new.encoded.message);
     Ok(Ok(new.into()))
 }

@@ -1,18 +1,20 @@
 //! Recipients of broadcasts, and the counts of the broadcasts.
 
-use nuncio_domain::broadcast::{ContactStatus, Counts, Halt, Part, Status};
+use nuncio_domain::broadcast::{Counts, Halt, Part, Status};
 use nuncio_domain::id::Id as _;
+use nuncio_domain::message::Message;
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::statements::{ADD_COUNTS, BROADCAST_STATUS, IS_CONTACT_PENDING, Statements, UPDATE_CONTACT};
+use super::statements::{ADD_COUNTS, BROADCAST_STATUS, CLAIM_CONTACT, Statements, UPDATE_CONTACT};
 use crate::message_batch::{RecipientUpdate, RecipientUpdates};
 
-/// Whether a recipient is pending, and the broadcast is being sent and has this fence.
-pub(super) fn is_pending(sql: &mut Statements<'_>, tenant: i64, part: Part, fence: i64) -> rusqlite::Result<bool> {
-    let (pending, sending) = (ContactStatus::Pending.number(), Status::Sending.number());
-    let key = (part.broadcast.uuid(), part.contact.uuid());
-    sql.exists(IS_CONTACT_PENDING, params![tenant, key.0.as_bytes(), key.1.as_bytes(), pending, sending, fence])
+/// Gives a recipient its message; `false` if it is not pending, or the broadcast is not being sent or has another fence.
+pub(super) fn claim(sql: &mut Statements<'_>, message: &Message, part: Part, fence: i64) -> rusqlite::Result<bool> {
+    let key = (message.tenant.0, part.broadcast.uuid(), part.contact.uuid());
+    let (id, sending) = (message.id.uuid(), Status::Sending.number());
+    let values = params![key.0, key.1.as_bytes(), key.2.as_bytes(), id.as_bytes(), sending, fence];
+    Ok(sql.execute(CLAIM_CONTACT, values)? == 1)
 }
 
 /// Why a broadcast lets no attempt start, if it does not.
@@ -27,14 +29,14 @@ pub(super) fn write(sql: &mut Statements<'_>, updates: &RecipientUpdates) -> rus
     add_counts(sql, updates)
 }
 
-pub(super) fn update_contact(sql: &mut Statements<'_>, update: &RecipientUpdate) -> rusqlite::Result<()> {
+fn update_contact(sql: &mut Statements<'_>, update: &RecipientUpdate) -> rusqlite::Result<()> {
     let key = (update.part.broadcast.uuid(), update.part.contact.uuid());
-    let values = params![update.tenant, key.0.as_bytes(), key.1.as_bytes(), update.status.number(), update.message.map(Uuid::into_bytes)];
-    sql.execute(UPDATE_CONTACT, values)?;
+    let message = update.message_id();
+    sql.execute(UPDATE_CONTACT, params![update.tenant, key.0.as_bytes(), key.1.as_bytes(), message.as_bytes(), update.outcome()])?;
     Ok(())
 }
 
-pub(super) fn add_counts(sql: &mut Statements<'_>, updates: &RecipientUpdates) -> rusqlite::Result<()> {
+fn add_counts(sql: &mut Statements<'_>, updates: &RecipientUpdates) -> rusqlite::Result<()> {
     for ((tenant, broadcast), counts) in &updates.counts {
         let Counts { queued, sending, sent, delivered, failed, skipped, awaited, taken, cost, prepaid, held } = counts;
         sql.get(ADD_COUNTS)?.execute(params![

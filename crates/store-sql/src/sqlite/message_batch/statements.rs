@@ -110,20 +110,23 @@ statements! {
         INSERT OR IGNORE INTO receipts (tenant_id, id, message_id, connection_id, reference, raw)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     CHUNKS = "SELECT data FROM spool_chunks WHERE tenant_id = ?1 AND message_id = ?2 ORDER BY chunk";
-    IS_CONTACT_PENDING = r"
-        SELECT 1
-        FROM broadcast_contacts c
-        JOIN broadcasts b ON b.tenant_id = c.tenant_id AND b.id = c.broadcast_id
-        WHERE c.tenant_id = ?1
-          AND c.broadcast_id = ?2
-          AND c.id = ?3
-          AND c.status = ?4
-          AND b.status = ?5
-          AND b.fence = ?6";
+    CLAIM_CONTACT = r"
+        UPDATE broadcast_contacts
+        SET message_id = ?4
+        WHERE tenant_id = ?1
+          AND broadcast_id = ?2
+          AND id = ?3
+          AND message_id = zeroblob(16)
+          AND outcome = 0
+          AND EXISTS (
+              SELECT 1
+              FROM broadcasts b
+              WHERE b.tenant_id = ?1 AND b.id = ?2 AND b.status = ?5 AND b.fence = ?6
+          )";
     BROADCAST_STATUS = "SELECT status FROM broadcasts WHERE tenant_id = ?1 AND id = ?2";
     UPDATE_CONTACT = r"
         UPDATE broadcast_contacts
-        SET status = ?4, message_id = ?5
+        SET message_id = ?4, outcome = ?5
         WHERE tenant_id = ?1 AND broadcast_id = ?2 AND id = ?3";
     ADD_COUNTS = r"
         INSERT INTO broadcast_counts (tenant_id, broadcast_id, shard, queued, sending, sent, delivered,
